@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_results_file_is_named() {
+    fn error_names_other_files() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("a.json");
         assert!(matches!(ResultsFile::read(&path), Err(LoadError::Read { .. })));

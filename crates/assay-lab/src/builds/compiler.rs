@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn either_names_both() {
+    fn derives_both_names() {
         for (given, c, cxx) in [
             ("gcc", "gcc", "g++"),
             ("g++", "gcc", "g++"),

@@ -126,8 +126,8 @@ fn status(program: &Path) -> Option<i32> {
 }
 
 #[test]
-fn what_builds_is_kept_and_what_does_not_says_why() {
-    let Some(repo) = Repo::new("what_builds_is_kept_and_what_does_not_says_why") else { return };
+fn caches_builds_and_reports_failures() {
+    let Some(repo) = Repo::new("caches_builds_and_reports_failures") else { return };
     let heard = Heard::default();
     let made = repo.make(&["v1.0", "broken", "none", "v3.0", "v1.1"], &heard);
     let words: Vec<&str> = made
@@ -215,8 +215,8 @@ fn two_builders_wait_for_each_other() {
 }
 
 #[test]
-fn flags_and_moving_branches_are_kept_apart() {
-    let Some(repo) = Repo::new("flags_and_moving_branches_are_kept_apart") else { return };
+fn separates_flags_and_moved_branches() {
+    let Some(repo) = Repo::new("separates_flags_and_moved_branches") else { return };
     let cache = repo.cache();
     let plain = make(&cache, &repo.options(&["v1.0"]), &Heard::default());
     let flags = MakeOptions { flags: "-O1".to_owned(), ..repo.options(&["v1.0"]) };
@@ -240,7 +240,7 @@ fn flags_and_moving_branches_are_kept_apart() {
 }
 
 #[test]
-fn what_is_no_repository() {
+fn rejects_other_folders() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = Repository::open(&folder.path().join("none")).expect_err("none").to_string();
     assert!(missing.contains("cannot open repository"), "{missing}");

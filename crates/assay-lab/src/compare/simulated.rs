@@ -116,7 +116,7 @@ fn false_shares(noise_model: NoiseModel, noise: f64, comparisons: u64) -> (f64, 
 }
 
 #[test]
-fn the_same_is_called_the_same_on_any_machine() {
+fn false_positives_are_rare() {
     let (mut all, mut worst) = (0.0, 0.0f64);
     for noise_model in [
         NoiseModel::Calm,
@@ -140,7 +140,7 @@ fn the_same_is_called_the_same_on_any_machine() {
 }
 
 #[test]
-fn five_percent_are_found_in_six_pairs() {
+fn detects_five_percent_in_six_pairs() {
     for (noise_model, noise, wanted) in [
         (NoiseModel::Calm, 0.01, 0.95),
         (NoiseModel::Calm, 0.005, 0.99),
@@ -161,7 +161,7 @@ fn five_percent_are_found_in_six_pairs() {
 }
 
 #[test]
-fn equality_is_shown_where_noise_is_small_and_never_of_five_percent() {
+fn equivalence_needs_low_noise() {
     let share = |noise: f64, slowness: f64| {
         let is_equal = |seed: &u64| {
             let verdicts = verdicts(&mut Machine::new(*seed, NoiseModel::Calm, noise), slowness);

@@ -74,7 +74,7 @@ fn alone(factor: f64) -> Results {
 }
 
 #[test]
-fn a_thing_beside_itself() {
+fn same_software() {
     let comparison = of_one(turns(1.0));
     let [compared] = &comparison.comparisons[..] else { panic!("one comparison") };
     assert!(compared.is_aa && compared.took_turns, "{:?}", compared.notes);
@@ -88,7 +88,7 @@ fn a_thing_beside_itself() {
 }
 
 #[test]
-fn five_percent_slower_is_slower_and_the_other_way_round() {
+fn detects_five_percent_both_ways() {
     let comparison = of_one(turns(1.05));
     assert!(comparison.rows().all(|row| row.verdict == Verdict::Slower));
     assert!(comparison.is_slower());
@@ -122,7 +122,7 @@ fn runs_during_which_the_machine_moved_do_not_count() {
 }
 
 #[test]
-fn a_machine_that_always_jitters_leaves_out_what_is_odd_there() {
+fn jitter_widens_the_control_limit() {
     let mut results = turns(1.0);
     for (number, run) in results.targets.iter_mut().flat_map(|target| &mut target.runs).enumerate()
     {
@@ -138,7 +138,7 @@ fn a_machine_that_always_jitters_leaves_out_what_is_odd_there() {
 }
 
 #[test]
-fn what_was_planned_beforehand_stands() {
+fn ignores_added_pairs() {
     let mut results = turns(1.05);
     results.pairs_planned = Some(4);
     let count = of_one(results).comparisons[0].pairs[0].clone();
@@ -188,7 +188,7 @@ fn executions_one_after_the_other_have_a_higher_floor() {
 }
 
 #[test]
-fn other_work_is_refused_by_name() {
+fn rejects_other_work_by_name() {
     let refused = |change: fn(&mut Results), vary: &[&str]| {
         let mut other = alone(1.0);
         change(&mut other);
@@ -222,7 +222,7 @@ fn other_work_is_refused_by_name() {
 }
 
 #[test]
-fn settings_of_syncs_are_settings() {
+fn sync_settings_are_no_work() {
     let refused = |change: fn(&mut Results), vary: &[&str]| {
         let (before, mut after) = (fixture::syncs(), fixture::syncs());
         change(&mut after);
@@ -244,7 +244,7 @@ fn settings_of_syncs_are_settings() {
 }
 
 #[test]
-fn unlike_ways_of_one_plan_are_told() {
+fn notes_different_delivery() {
     let mut results = fixture::syncs();
     let told = |results: &Results| {
         let comparison = compare(&[source("a", results.clone())], &CompareOptions::default());
@@ -258,7 +258,7 @@ fn unlike_ways_of_one_plan_are_told() {
 }
 
 #[test]
-fn what_there_is_nothing_to_compare_with() {
+fn nothing_to_compare() {
     let error = compare(&[source("a", alone(1.0))], &CompareOptions::default());
     let text = error.expect_err("one target").to_string();
     assert!(text.contains("one target, assay; name a second result"), "{text}");
@@ -278,7 +278,7 @@ fn what_there_is_nothing_to_compare_with() {
 }
 
 #[test]
-fn floors_are_kept_and_read() {
+fn floors_round_trip() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("floor.json");
     let floor = of_one(turns(1.0)).floor.expect("a floor");
@@ -313,7 +313,7 @@ fn over_machines(dir: &Path) -> Result<Comparison, MachinesError> {
 }
 
 #[test]
-fn pairs_of_one_machine_are_the_pairs_of_one_execution() {
+fn pairs_of_one_machine_equal_one_execution() {
     let results = turns(1.08);
     let dir = on_machines(&results, &[("a", &[0, 1, 2, 3, 4, 5])]);
     let (one, many) = (of_one(results), over_machines(dir.path()).expect("comparable"));
@@ -348,7 +348,7 @@ fn machines_share_the_pairs_of_a_plan() {
 }
 
 #[test]
-fn what_are_no_pairs_of_one_plan_is_rejected() {
+fn rejects_pairs_of_different_plans() {
     let results = turns(1.0);
     let rejected =
         |dir: &tempfile::TempDir| over_machines(dir.path()).expect_err("rejected").to_string();

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_status_of_a_defect_is_one() {
+    fn only_the_defect_status_counts() {
         for (status, expected) in [("70", true), ("0", false), ("1", false)] {
             let mut child = Command::new("sh")
                 .args(["-c", &format!("exit {status}")])

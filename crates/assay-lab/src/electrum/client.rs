@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_apart() {
+    fn distinguishes_failures() {
         let mut client = served(
             1,
             vec!["{\"id\":1,\"error\":{\"code\":-32601,\"message\":\"unknown method\"}}\n"],

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_to_write() {
+    fn errors_name_the_syntax() {
         let errors = [
             "127.0.0.1:1",
             "peer@127.0.0.1:1",

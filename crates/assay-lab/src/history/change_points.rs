@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_found_where_they_are() {
+    fn locates_steps() {
         for seed in 0..200 {
             let values = noisy(seed, &[(20, 1.0), (15, 1.05), (25, 0.97)], 0.008);
             let found: Vec<usize> =
@@ -156,7 +156,7 @@ mod tests {
 
     /// The incremental sums equal those of the definition.
     #[test]
-    fn energy_is_that_of_the_definition() {
+    fn energy_equals_definition() {
         let values = noisy(3, &[(6, 0.0), (5, 2.0)], 1.0);
         let mean = |pairs: Vec<(f64, f64)>| {
             pairs.iter().map(|(a, b)| (a - b).abs()).sum::<f64>() / pairs.len().max(1) as f64

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told() {
+    fn empty_and_missing_folders() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let options = HistoryOptions::default();
         let nothing = history(folder.path(), options).expect_err("empty");

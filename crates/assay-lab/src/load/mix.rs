@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_need_nothing_that_is_not_there() {
+    fn draws_without_data() {
         let dataset = Dataset::new(None, None, &[], 1).expect("nothing is read");
         let mut rng = SplitMix64::new(5);
         for _ in 0..500 {

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_an_end() {
+    fn distinct_errors_are_bounded() {
         let mut recorder = Recorder::new();
         for number in 0..1000 {
             recorder.error(Phase::Idle, format!("error {number}"));

@@ -210,7 +210,7 @@ mod tests {
         }
 
         #[test]
-        fn so_they_are_on_any_bytes(text in prop::collection::vec(any::<u8>(), 0..20), at in 0..20usize) {
+        fn on_any_bytes(text in prop::collection::vec(any::<u8>(), 0..20), at in 0..20usize) {
             let mut text = text;
             // Half of the bytes become digits.
             for byte in text.iter_mut().skip(at).step_by(2) {

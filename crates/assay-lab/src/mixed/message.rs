@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_says_nothing() {
+    fn ignores_malformed_messages() {
         for command in ["inv", "headers", "block", "cmpctblock", "getblocktxn", "getdata"] {
             for payload in [&[][..], &[5], &[0xff; 9], &[1; 30]] {
                 assert_eq!(Content::of(command, payload), Content::Other, "{command}");

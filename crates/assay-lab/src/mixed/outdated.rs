@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_the_chain_goes_with_its_descendants() {
+    fn conflicts_include_descendants() {
         let chain = Chain { txids: [name(1)].into(), spent: [(name(9), 0), (name(9), 1)].into() };
         // Confirmed; a double spend, its child and grandchild; another output; a child of a confirmed one.
         let txs = [(1, 9, 0), (2, 9, 1), (3, 2, 0), (4, 3, 7), (5, 9, 2), (6, 1, 0)]

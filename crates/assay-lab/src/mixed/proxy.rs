@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_a_connection_is_known() {
+    fn reports_who_disconnected() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let record = Arc::new(Record::new(2));
         let far = server.local_addr().unwrap();

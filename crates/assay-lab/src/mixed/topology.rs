@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_are_whole_and_of_even_degree() {
+    fn graphs_are_connected_and_balanced() {
         for seed in 0..200 {
             let random = &mut SplitMix64::new(seed);
             for nodes in 2..9 {

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_whole_and_not_before_their_time() {
+    fn delivers_all_bytes_at_the_rate() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let properties = Properties { bytes_per_s: 1e6, delay: Duration::from_millis(30) };
         let link = Link::to(server.local_addr().unwrap(), 200, properties).unwrap();

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_hundredth_of_what_was_carried_does_not_count() {
+    fn ignores_the_last_hundredth() {
         let samples = vec![(0.0, 0), (1.0, 50), (2.0, 99), (9.0, 100)];
         assert_eq!(Carried { started: Instant::now(), samples }.most(), (2.0, 99));
         assert_eq!(Carried { started: Instant::now(), samples: Vec::new() }.most(), (0.0, 0));

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_key_and_place() {
+    fn errors_name_key_and_position() {
         let unknown_key = refuse(|text| text.replace("scale =", "scael ="));
         let wrong_type = refuse(|text| text.replace("seed = ", "seed = -"));
         let not_toml = refuse(|text| text.replace("[feed]", "[feed"));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_values_are_refused() {
+    fn rejects_impossible_values() {
         let cases = [
             ("scale = 0.02", "scale = 0"),
             ("scale = 0.02", "scale = nan"),

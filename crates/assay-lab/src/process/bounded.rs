@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_is_kept_and_patience_ends() {
+    fn captures_output_and_times_out() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let run = |program: &str, script: &str, at_most| {
             output_within(Command::new(program).args(["-c", script]), at_most, folder.path())

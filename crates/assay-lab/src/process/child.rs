@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_that_are_not_there() {
+    fn rejects_missing_cores() {
         let spawned = Supervised::spawn(&mut Command::new("true"), &[100_000]);
         assert!(spawned.is_err());
         let spawned = Supervised::spawn(&mut Command::new("/nonexistent/program"), &[]);

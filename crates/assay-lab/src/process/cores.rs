@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_are_those_wanted_and_come_back() {
+    fn binds_and_restores_cores() {
         let before = allowed().expect("the system tells");
         let one = &before[..1];
         let within = on(one, || allowed().expect("the system tells"));

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_in_mid_run_is_found() {
+    fn detects_load_during_a_run() {
         let watch = Watch::start();
         thread::sleep(Duration::from_millis(300));
         let neighbours: Vec<Neighbour> = watch.allowed.iter().map(|_| Neighbour::start()).collect();

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn early_end_is_told_with_last_words() {
+    fn early_exit_reports_log_tail() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let launch = Launch {
             program: "sh".into(),

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_at_itself() {
+    fn samples_itself() {
         let own = look(std::process::id());
         if own == Look::default() {
             eprintln!("skipped: no /proc");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn gone_process_is_an_empty_look() {
+    fn ended_process_is_empty() {
         assert_eq!(look(u32::MAX), Look::default());
     }
 }

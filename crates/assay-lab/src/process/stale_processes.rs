@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_is_ended_and_nothing_else() {
+    fn stops_only_orphans() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (mut left, mut other) = (sleeper(), sleeper());
         let log = |name: &str| folder.path().join(name);

@@ -672,7 +672,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_adds_up() {
+    fn savings_add_up() {
         let results = fixture::syncs();
         let tables = differences(&results);
         let value = |text: &str| text.replace(['−', ','], "").parse::<f64>().expect("a number");
@@ -719,7 +719,7 @@ mod tests {
     }
 
     #[test]
-    fn first_screen_says_who_was_first_and_what_to_doubt() {
+    fn summary_has_ranking_and_caveats() {
         let mut results = fixture::syncs();
         assert_eq!(standing(&results), None, "one fetches, one reads files: not ranked");
         let standing_of = |results: &Results| {
@@ -749,7 +749,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_of_delivery_are_told() {
+    fn shows_delivery_methods() {
         let mut results = fixture::syncs();
         assert!(prose(&results).iter().any(|line| line.starts_with("Not all targets")));
         results.targets[1].delivery = None;

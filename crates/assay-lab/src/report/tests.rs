@@ -25,7 +25,7 @@ fn report_can_be_rebuilt() {
 }
 
 #[test]
-fn bad_results_are_refused() {
+fn rejects_bad_results() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("results.json");
     assert!(matches!(load(folder.path()), Err(LoadError::Read { .. })));
@@ -76,7 +76,7 @@ fn whole_page() {
 }
 
 #[test]
-fn page_needs_nothing_but_itself() {
+fn page_is_self_contained() {
     let results = fixture::results();
     let page = page(&results).html();
     for outside in ["http://", "https://", "<script", "<link", "@import", "url(", "src="] {
@@ -99,7 +99,7 @@ fn elements_are_closed() {
 }
 
 #[test]
-fn hostile_words_stay_words() {
+fn escapes_html() {
     let mut results = fixture::results();
     results.targets[0].version = "<script>alert(1)</script>".to_owned();
     results.targets[0].runs[0].void_reason = Some("`<b>` & \"x\"".to_owned());

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_zero() {
+    fn empty_sums_are_zero() {
         let nothing = summarise("nothing", &[]);
         assert!(nothing.tx_per_s.abs() < 1e-12 && nothing.seen_measured.abs() < 1e-12);
         assert_eq!(nothing.cpu_s, Some(0.0));

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_have_colours_and_what_is_gone_is_seen() {
+    fn shows_changes_and_removed_frames() {
         let folded = |stacks: [(&str, u64); 3]| -> Folded {
             stacks.into_iter().map(|(stack, samples)| (stack.to_owned(), samples)).collect()
         };

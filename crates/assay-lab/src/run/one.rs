@@ -334,7 +334,7 @@ mod tests {
     use crate::process::rpc::RpcError;
 
     #[test]
-    fn stories_hold_every_cause() {
+    fn errors_include_all_causes() {
         let source = RpcError::Status { method: "submitblock".to_owned(), status: 413 };
         let error = RunFault::Feed(FeedError::Rpc { height: 7, source });
         assert_eq!(whole_story(&error), "block 7: submitblock: HTTP status 413");

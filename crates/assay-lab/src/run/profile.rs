@@ -249,7 +249,7 @@ http loop 7
     }
 
     #[test]
-    fn what_is_not_there_has_a_reason() {
+    fn missing_profile_has_a_reason() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let none = folder.path().join("none");
         let (profile, stacks) = evaluate("assay", "title", &none, folder.path());

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn every_side_says_cores_and_threads() {
+    fn every_side_sets_cores_and_threads() {
         let options = SyncOptions { cores: vec![4, 2, 3], threads: 3, ..options() };
         let targets: Vec<String> = subjects(&options)
             .iter()
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_wishes_are_rejected() {
+    fn rejects_impossible_options() {
         let with = RunOptions::default;
         let none = SyncOptions { pairs: 0, ..options() };
         assert!(matches!(run(&none, with(), &Silent), Err(SyncError::Nothing)));

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_assumed_by_those_that_can() {
+    fn assumes_scripts_where_supported() {
         let sync = || SyncPlan { assumevalid: true, ..SyncPlan::default() };
         let core = example(Family::BitcoinCore, "Bitcoin Core v30.0", "  -assumevalid=<hex>\n");
         let line = line_of(Delivery::Reindex, &core, sync(), "regtest", false);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_of_ones_own() {
+    fn external_chains() {
         let two = || SyncPlan { threads: Some(2), ..SyncPlan::default() };
         let new = "Options:\n\n  -minimumchainwork=<hex>\n  -signet\n  -testnet4\n  -v2transport\n";
         let core = example(Family::BitcoinCore, "Bitcoin Core daemon version v31.99.0", new);

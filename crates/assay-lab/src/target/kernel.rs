@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_peer_is_told_with_the_way_to_build_it() {
+    fn missing_peer_error_names_the_build() {
         let error = find(Some(Path::new("/nonexistent/peer"))).expect_err("there is none");
         let text = error.to_string();
         assert!(text.contains("/nonexistent/peer"), "{text}");

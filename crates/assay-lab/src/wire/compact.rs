@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn transactions_are_named_or_whole() {
+    fn short_ids_or_prefilled() {
         let (block, txs) = block_of(4);
         let payload = compact_block(&block, &txs, |tx| tx.wtxid, 5, &[0, 3]);
         assert_eq!(payload[..HEADER_BYTES], block[..HEADER_BYTES]);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_given() {
+    fn serves_requested_transactions() {
         let (block, txs) = block_of(4);
         let asked = [&[7; 32][..], &[2, 1, 2]].concat();
         let (hash, places) = read_get_block_txn(&asked, txs.len()).unwrap();

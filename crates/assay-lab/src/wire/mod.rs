@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn heights_are_numbers_of_scripts() {
+    fn heights_are_script_numbers() {
         for (height, expected) in
             [(17, vec![17]), (127, vec![127]), (128, vec![128, 0]), (400, vec![0x90, 1])]
         {
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_read_back() {
+    fn head_round_trip() {
         let mut out = Vec::new();
         put_head(&mut out, "getdata", 37, &[]);
         let head = out.first_chunk().unwrap();

@@ -99,7 +99,7 @@ fn every_format() {
 }
 
 #[test]
-fn lines_about_something_else_are_none() {
+fn ignores_other_lines() {
     let text = "2016-04-03 11:09:23 UpdateTip: 7 of last 100 blocks have unexpected version\n\
         2025-01-01T00:00:00Z Loaded best chain: hashBestChain=00ff height=12 date=2024-01-01T00:00:00Z progress=0.5\n\
         2025-01-01T00:00:00Z InvalidChainFound:  current best=00ff  height=12  log2_work=1\n\
@@ -112,7 +112,7 @@ fn lines_about_something_else_are_none() {
 }
 
 #[test]
-fn faults_are_told_by_line() {
+fn reports_faults_by_line() {
     let good = LINES.lines().nth(10).expect("a line of today");
     let mut text = format!("{good}\n");
     let bad = [

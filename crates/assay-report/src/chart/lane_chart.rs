@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_alike_are_one_bar_and_empty_ones_none() {
+    fn merges_equal_slices() {
         let chart = chart(vec![]);
         let bars = |shares: &[f64]| chart.lane(10.0, shares, (0.0, 8.0)).len() - 1;
         assert_eq!(bars(&[1.0, 1.0, 0.99, 1.0]), 1);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_out() {
+    fn empty_charts_are_none() {
         assert!(chart(vec![]).draw().is_none());
         assert!(chart(vec![group("none", vec![])]).draw().is_none());
         let mut empty = chart(vec![group("one", vec![vec![1.0]])]);

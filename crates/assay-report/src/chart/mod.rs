@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_out() {
+    fn empty_charts_are_none() {
         assert!(LineChart::default().draw().is_none());
         assert!(BarChart::default().draw().is_none());
         let look = Look { colour: Some(0), dashed: false };

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn one_machine_gives_what_pairs_give() {
+    fn one_machine_equals_pairs() {
         let (first, second) = (vec![1.03, 1.01, 1.05, 0.99, 1.02, 1.04], vec![1.0; 6]);
         let (ratio, found) =
             PairedRatio::of_machines(&[(first.clone(), second.clone())]).expect("pairs");
@@ -165,7 +165,7 @@ mod tests {
 
     /// Pairs must not be pooled: here four machines with six pairs each differ by 2 % among themselves.
     #[test]
-    fn what_differs_between_machines_is_no_difference_of_the_software() {
+    fn ignores_differences_between_machines() {
         const COMPARISONS: u64 = 400;
         for count in [2, 3, 4, 8] {
             let (mut pooled, mut over_machines, mut held) = (0, 0, 0);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_that_all_machines_have_is_found() {
+    fn detects_common_difference() {
         let is_found = |seed: &u64| {
             let mut machines =
                 Machines { random: SplitMix64::new(*seed), between: 0.002, within: 0.01 };

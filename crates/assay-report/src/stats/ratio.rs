@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_that_nothing_pairs() {
+    fn unpaired_medians() {
         assert_eq!(Ratio::of_medians(&[], &[1.0], 0.95), None);
         assert_eq!(Ratio::of_medians(&[1.0], &[0.0], 0.95), None);
         let values =
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_the_median_as_often_as_they_say() {
+    fn intervals_have_their_coverage() {
         const EXPERIMENTS: usize = 4000;
         let mut random = SplitMix64::new(5);
         let mut unit = || (random.next() >> 11) as f64 / (1u64 << 53) as f64;

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_shows_a_difference() {
+    fn significance_criteria() {
         let ratio = |low, median, high| Ratio { median, low, high, coverage: 0.99, pairs: 15 };
         for (ratio, verdict) in [
             (ratio(1.02, 1.03, 1.04), Verdict::Faster),

@@ -143,7 +143,7 @@ mod tests {
     use crate::wire::HEADER_BYTES;
 
     #[test]
-    fn headers_follow_what_the_node_has() {
+    fn headers_follow_the_locator() {
         let headers: Vec<RawHeader> = (0..5).map(|byte| [byte; HEADER_BYTES]).collect();
         let mut talk = Talk::default();
         for header in &headers {

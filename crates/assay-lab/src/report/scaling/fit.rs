@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_is_said() {
+    fn too_few_measurements() {
         let few = measured(0.0, |n| n)[..3].to_vec();
         assert_eq!(Growth::of(&few), None);
         assert_eq!(Growth::of(&[]), None);

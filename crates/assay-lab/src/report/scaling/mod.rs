@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn void_runs_count_for_nothing() {
+    fn ignores_invalid_runs() {
         let mut results = fixture::scaling_results();
         for run in results.targets.iter_mut().flat_map(|target| &mut target.runs) {
             run.status = crate::results::Status::Void;

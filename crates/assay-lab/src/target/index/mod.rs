@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn each_program_is_told_about_the_node() {
+    fn configures_each_program() {
         insta::assert_snapshot!(configured(IndexKind::Fulcrum, "Fulcrum 2.1.1", "bch-regtest"), @"
         datadir = DIR
         bitcoind = 127.0.0.1:1
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_are_something_else_are_refused() {
+    fn rejects_other_programs() {
         let spec = IndexSpec::Program(IndexKind::Fulcrum, "/bin/echo".into());
         let error = IndexTarget::detect(&spec).expect_err("echo is no Fulcrum");
         assert!(matches!(error, TargetError::UnknownFamily { .. }), "{error}");

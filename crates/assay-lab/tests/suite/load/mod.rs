@@ -95,7 +95,7 @@ fn wrong_answers_are_found() {
 }
 
 #[test]
-fn blocks_come_and_clients_are_told() {
+fn clients_are_notified_of_blocks() {
     let (dir, server) = (chain_dir(), Server::start(3, Flaw::None));
     let mut options = options(&server, dir.path(), Mix::Subscribe);
     (options.feed, options.rate) = (Some(feed(&server)), Some(400.0));
@@ -115,7 +115,7 @@ fn blocks_come_and_clients_are_told() {
 }
 
 #[test]
-fn a_subscription_without_news_is_found() {
+fn detects_missing_notifications() {
     let (dir, server) = (chain_dir(), Server::start(3, Flaw::Silent));
     let mut options = options(&server, dir.path(), Mix::Subscribe);
     (options.feed, options.rate) = (Some(feed(&server)), Some(100.0));
@@ -143,7 +143,7 @@ fn a_stall_shows_at_a_fixed_rate() {
 }
 
 #[test]
-fn hostile_clients_are_told_apart() {
+fn distinguishes_attacks() {
     let (dir, server) = (chain_dir(), Server::start(BLOCKS, Flaw::None));
     let mut options = options(&server, dir.path(), Mix::Heavy);
     (options.clients, options.hostile, options.rate) = (18, 0.56, Some(200.0));
@@ -178,7 +178,7 @@ fn each_kind_shows(pass: &PassReport) -> bool {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn rejects_impossible_options() {
     let (dir, server) = (chain_dir(), Server::start(BLOCKS, Flaw::None));
     let stop = AtomicBool::new(false);
     let good = options(&server, dir.path(), Mix::Wallet);
