@@ -7,7 +7,7 @@ use assay_fuzz::Input;
 use assay_pairing::bls::{PublicKey, SecretKey, Signature, verify};
 use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve};
 use assay_pairing::evm::{self, ModexpRules, PrecompileError};
-use assay_pairing::kzg::{CellOf, CellVerifier, CELL_ELEMENTS, Settings};
+use assay_pairing::kzg::{CELL_ELEMENTS, CellOf, CellVerifier, Settings};
 use blst::{BLST_ERROR, min_pk, min_sig};
 use libfuzzer_sys::fuzz_target;
 
@@ -47,8 +47,10 @@ fn first_group(input: &mut Input<'_>) {
     let point = point::<BlsG1>(input);
     if input.byte() & 1 == 0 {
         let bytes = edited(point.to_compressed(), input);
-        let (ours, theirs) =
-            (Affine::<BlsG1>::from_compressed(&bytes), min_sig::Signature::sig_validate(&bytes, false));
+        let (ours, theirs) = (
+            Affine::<BlsG1>::from_compressed(&bytes),
+            min_sig::Signature::sig_validate(&bytes, false),
+        );
         assert_eq!(ours.is_ok(), theirs.is_ok(), "{bytes:02x?} {ours:?} {theirs:?}");
         if let (Ok(point), Ok(other)) = (ours, theirs) {
             assert_eq!(point.to_compressed(), bytes);
@@ -72,8 +74,10 @@ fn second_group(input: &mut Input<'_>) {
     let point = point::<BlsG2>(input);
     if input.byte() & 1 == 0 {
         let bytes = edited(point.to_compressed(), input);
-        let (ours, theirs) =
-            (Affine::<BlsG2>::from_compressed(&bytes), min_pk::Signature::sig_validate(&bytes, false));
+        let (ours, theirs) = (
+            Affine::<BlsG2>::from_compressed(&bytes),
+            min_pk::Signature::sig_validate(&bytes, false),
+        );
         assert_eq!(ours.is_ok(), theirs.is_ok(), "{bytes:02x?} {ours:?} {theirs:?}");
         if let (Ok(point), Ok(other)) = (ours, theirs) {
             assert_eq!(point.to_compressed(), bytes);
@@ -114,19 +118,20 @@ fn signed(input: &mut Input<'_>) {
         (Ok(key), Ok(signature)) => verify(&key, &other, &signature),
         _ => false,
     };
-    let by_blst = match (min_pk::PublicKey::from_bytes(&key), min_pk::Signature::from_bytes(&signature)) {
-        (Ok(key), Ok(signature)) => {
-            signature.verify(true, &other, DST, &[], &key, true) == BLST_ERROR::BLST_SUCCESS
-        }
-        _ => false,
-    };
+    let by_blst =
+        match (min_pk::PublicKey::from_bytes(&key), min_pk::Signature::from_bytes(&signature)) {
+            (Ok(key), Ok(signature)) => {
+                signature.verify(true, &other, DST, &[], &key, true) == BLST_ERROR::BLST_SUCCESS
+            }
+            _ => false,
+        };
     assert_eq!(is_valid, by_blst, "{key:02x?} {signature:02x?}");
 }
 
 /// The order of the scalar field, big-endian.
 const ORDER: [u8; 32] = [
-    0x73, 0xed, 0xa7, 0x53, 0x29, 0x9d, 0x7d, 0x48, 0x33, 0x39, 0xd8, 0x08, 0x09, 0xa1, 0xd8, 0x05, 0x53, 0xbd, 0xa4, 0x02, 0xff,
-    0xfe, 0x5b, 0xfe, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x01,
+    0x73, 0xed, 0xa7, 0x53, 0x29, 0x9d, 0x7d, 0x48, 0x33, 0x39, 0xd8, 0x08, 0x09, 0xa1, 0xd8, 0x05,
+    0x53, 0xbd, 0xa4, 0x02, 0xff, 0xfe, 0x5b, 0xfe, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x01,
 ];
 
 /// A proof of EIP-4844 or of a cell of EIP-7594 for a polynomial that is a constant, with bytes of any part changed: decoded where
@@ -159,7 +164,11 @@ fn commitments(input: &mut Input<'_>) {
         let cell = CellOf { commitment: &given, index, cell: &cell, proof: &proven };
         (CellVerifier::ethereum().verify(&[cell]), are_points && y < ORDER)
     };
-    assert_eq!(verdict.is_ok(), is_decoded, "{given:02x?} {z:02x?} {y:02x?} {proven:02x?} {verdict:?}");
+    assert_eq!(
+        verdict.is_ok(),
+        is_decoded,
+        "{given:02x?} {z:02x?} {y:02x?} {proven:02x?} {verdict:?}"
+    );
     if let Ok(is_valid) = verdict {
         assert_eq!(is_valid, !is_changed, "{given:02x?} {z:02x?} {y:02x?} {proven:02x?}");
     }
@@ -179,15 +188,25 @@ fn precompiles(input: &mut Input<'_>) {
     bytes.extend(input.rest());
     let bytes = bytes.as_slice();
     match which % 9 {
-        0 => written::<BnG1, 64>(evm::ec_add(bytes), |point| Affine::<BnG1>::from_evm(point).is_ok()),
-        1 => written::<BnG1, 64>(evm::ec_mul(bytes), |point| Affine::<BnG1>::from_evm(point).is_ok()),
+        0 => {
+            written::<BnG1, 64>(evm::ec_add(bytes), |point| Affine::<BnG1>::from_evm(point).is_ok())
+        }
+        1 => {
+            written::<BnG1, 64>(evm::ec_mul(bytes), |point| Affine::<BnG1>::from_evm(point).is_ok())
+        }
         2 if evm::ec_pairing_gas(bytes.len()) < GAS_MAX => {
             let _ = evm::ec_pairing(bytes);
         }
-        3 => written::<BlsG1, 128>(evm::bls_g1_add(bytes), |point| Affine::<BlsG1>::from_evm(point).is_ok()),
-        4 => written::<BlsG2, 256>(evm::bls_g2_add(bytes), |point| Affine::<BlsG2>::from_evm(point).is_ok()),
+        3 => written::<BlsG1, 128>(evm::bls_g1_add(bytes), |point| {
+            Affine::<BlsG1>::from_evm(point).is_ok()
+        }),
+        4 => written::<BlsG2, 256>(evm::bls_g2_add(bytes), |point| {
+            Affine::<BlsG2>::from_evm(point).is_ok()
+        }),
         5 if evm::bls_g1_msm_gas(bytes.len()) < GAS_MAX => {
-            written::<BlsG1, 128>(evm::bls_g1_msm(bytes), |point| Affine::<BlsG1>::from_evm(point).is_ok());
+            written::<BlsG1, 128>(evm::bls_g1_msm(bytes), |point| {
+                Affine::<BlsG1>::from_evm(point).is_ok()
+            });
         }
         6 if evm::bls_pairing_gas(bytes.len()) < GAS_MAX => {
             let _ = evm::bls_pairing(bytes);

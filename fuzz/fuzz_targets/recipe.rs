@@ -10,9 +10,15 @@ fuzz_target!(|data: &[u8]| {
     match Recipe::from_toml(text) {
         Ok(recipe) => {
             // One that extends a built-in history hashes that as well, so only that the text is hashed can be asked.
-            assert_eq!(Recipe::from_toml(text).map(|again| again.sha256()).ok(), Some(recipe.sha256()));
+            assert_eq!(
+                Recipe::from_toml(text).map(|again| again.sha256()).ok(),
+                Some(recipe.sha256())
+            );
             let longer = format!("{text}\n#");
-            assert_ne!(Recipe::from_toml(&longer).map(|longer| longer.sha256()).ok(), Some(recipe.sha256()));
+            assert_ne!(
+                Recipe::from_toml(&longer).map(|longer| longer.sha256()).ok(),
+                Some(recipe.sha256())
+            );
             let _ = (recipe.name(), recipe.network());
         }
         Err(error) => assert!(!error.to_string().is_empty()),

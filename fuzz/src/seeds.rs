@@ -56,7 +56,16 @@ fn main() {
                 (state >> 56) as u8
             })
             .collect();
-        for target in ["hashes", "muhash", "signature", "numbers", "compact", "transport", "slh_dsa", "curves"] {
+        for target in [
+            "hashes",
+            "muhash",
+            "signature",
+            "numbers",
+            "compact",
+            "transport",
+            "slh_dsa",
+            "curves",
+        ] {
             seeds.add(target, &bytes);
         }
     }
@@ -96,7 +105,9 @@ fn forged(seeds: &mut Seeds, name: &str) {
     for _ in 0..2 {
         match forged {
             Err(ForgeError::Options(OptionsError::Scale { min, .. })) => options.scale = min,
-            Err(ForgeError::Options(OptionsError::ByteScale { max, .. })) => options.byte_scale = max,
+            Err(ForgeError::Options(OptionsError::ByteScale { max, .. })) => {
+                options.byte_scale = max
+            }
             _ => break,
         }
         forged = forge(&recipe, &options, folder.path(), &mut ());

@@ -26,7 +26,10 @@ pub(super) fn add(seeds: &mut Seeds) {
         format!("{head}totals 2 2 0 2 300\n{muhash}{coinbases}"),
         format!("{head}rejected 1 {hex} bad-cb-height|where and why\n"),
         format!("{head}totals 0 0 0 0 0\n{sum}coins 1 5000 1 75 {}\n", "33".repeat(768)),
-        format!("{head}totals 2 2 0 2 300\n{sum}coins 1 5000 1 75 {}\n{coinbases}", "33".repeat(768)),
+        format!(
+            "{head}totals 2 2 0 2 300\n{sum}coins 1 5000 1 75 {}\n{coinbases}",
+            "33".repeat(768)
+        ),
     ];
     for unspent in ["coins 130 /s/utxo.dat".to_owned(), format!("muhash {hex}")] {
         for parts in [two, "part blocks 1 1 0 150\npart blocks 2 2 0 150\n"] {

@@ -43,7 +43,10 @@ const LEFT_OUT: [(&str, &str); 6] = [
     ("deferred::fault_injection_tests::a_failing_self_test_stops_the_engine", STARTS_ITSELF),
     ("deferred::fault_injection_tests::a_planted_wrong_lane_stops_the_engine", STARTS_ITSELF),
     ("deferred::fault_injection_tests::near_the_tip_the_library_decides", STARTS_ITSELF),
-    ("deferred::fault_injection_tests::without_spot_checks_wrong_blocks_are_accepted", STARTS_ITSELF),
+    (
+        "deferred::fault_injection_tests::without_spot_checks_wrong_blocks_are_accepted",
+        STARTS_ITSELF,
+    ),
     ("defect::a_panic_below_the_engine_ends_the_process", STARTS_ITSELF),
     (
         "a_set_of_coins_larger_than_the_cache_stays_within_the_limit",

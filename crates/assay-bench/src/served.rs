@@ -66,7 +66,7 @@ impl Served {
 impl Suite for ServedSuite {
     fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
         let served = self.served(extent)?;
-        let benchmark = |listed| {
+        let all = served.benchmarks.iter().map(|listed| {
             let Listed { name, series, size, unit, bytes_per_op, baseline } = listed;
             Benchmark {
                 name: name.clone(),
@@ -77,8 +77,8 @@ impl Suite for ServedSuite {
                 baseline: baseline.clone(),
                 make: Box::new(move || served.prepare(name)),
             }
-        };
-        Ok(served.benchmarks.iter().map(benchmark).collect())
+        });
+        Ok(all.collect())
     }
 
     fn studies(

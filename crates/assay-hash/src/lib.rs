@@ -9,6 +9,7 @@
 //! peer addresses need, the environment except for [`cpu`] (to force a backend, pass or select a [`Backend`]), threads (callers
 //! split the work and [`MuHash3072::combine`] it), and kernels for CPUs other than x86-64 and aarch64.
 //!
+#![warn(missing_docs)]
 #![doc = include_str!("../README.md")]
 
 mod backend;

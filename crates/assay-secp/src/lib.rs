@@ -4,6 +4,7 @@
 //! per call (each thread creates one on first use). Deliberately absent: secret keys, signing, and any knowledge of scripts or
 //! transactions.
 //!
+#![warn(missing_docs)]
 #![doc = include_str!("../README.md")]
 
 mod backend;

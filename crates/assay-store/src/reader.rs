@@ -19,6 +19,10 @@ pub struct BlockFileReader {
 }
 
 impl BlockFileReader {
+    /// Reads from the first record.
+    ///
+    /// # Errors
+    /// An I/O error.
     pub fn open(path: &Path, magic: [u8; 4]) -> Result<Self, BlockFileError> {
         let failed = |source| BlockFileError::Io { path: path.to_path_buf(), source };
         let file = File::open(path).map_err(failed)?;

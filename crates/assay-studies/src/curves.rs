@@ -13,11 +13,8 @@ use assay_bench::served::ServedSuite;
 use assay_lab::companion::{Companion, listed};
 use serde::Serialize;
 
-const PROGRAM: Companion<'static> = Companion {
-    variable: "ASSAY_CURVES",
-    folder: "curves",
-    file: "target/release/assay-curves",
-};
+const PROGRAM: Companion<'static> =
+    Companion { variable: "ASSAY_CURVES", folder: "curves", file: "target/release/assay-curves" };
 
 /// Why there is no program.
 #[derive(Debug, thiserror::Error)]

@@ -19,6 +19,8 @@
 //!
 //! Deliberately absent: consensus rules (amounts in a view may be invalid), and any I/O.
 
+#![warn(missing_docs)]
+
 mod block;
 mod coin;
 pub mod encode;

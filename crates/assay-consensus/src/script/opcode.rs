@@ -1,7 +1,6 @@
 //! Opcodes, and reading a script one instruction at a time.
 
 /// Opcode values by their names in Bitcoin Core `script/script.h`.
-#[expect(missing_docs, reason = "the names are the documentation")]
 pub mod op {
     pub const PUSHDATA1: u8 = 0x4c;
     pub const PUSHDATA2: u8 = 0x4d;

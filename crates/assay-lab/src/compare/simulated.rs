@@ -128,9 +128,11 @@ fn false_positives_are_rare() {
     ] {
         for noise in [0.003, 0.01, 0.03] {
             let (totals, any, rows) = false_shares(noise_model, noise, 400);
-            eprintln!("{mood:?} {noise}: totals {totals:.4}, any row {any:.4}, rows {rows:.5}");
-            assert!(totals <= 0.03, "{mood:?}, noise {noise}: {totals} with a false total");
-            assert!(rows <= 0.01, "{mood:?}, noise {noise}: {rows} of rows");
+            eprintln!(
+                "{noise_model:?} {noise}: totals {totals:.4}, any row {any:.4}, rows {rows:.5}"
+            );
+            assert!(totals <= 0.03, "{noise_model:?}, noise {noise}: {totals} with a false total");
+            assert!(rows <= 0.01, "{noise_model:?}, noise {noise}: {rows} of rows");
             all += any;
             worst = worst.max(any);
         }
@@ -154,8 +156,8 @@ fn detects_five_percent_in_six_pairs() {
                 })
                 .count() as f64
                 / 1000.0;
-            eprintln!("{mood:?} {noise} {slowness:.3}: found {found:.3}");
-            assert!(found >= wanted, "{mood:?}, noise {noise}: {found} found");
+            eprintln!("{noise_model:?} {noise} {slowness:.3}: found {found:.3}");
+            assert!(found >= wanted, "{noise_model:?}, noise {noise}: {found} found");
         }
     }
 }

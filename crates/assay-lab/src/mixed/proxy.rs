@@ -36,7 +36,7 @@ pub(super) struct Disconnect {
 }
 
 struct State {
-    link_state: LinkState,
+    link: LinkState,
     /// Incremented per connection; threads of earlier ones exit.
     generation: u64,
     /// Both ends of the connection, if open.
@@ -72,12 +72,8 @@ impl Proxy {
     ) -> io::Result<Self> {
         let listener = listen(index)?;
         let address = listener.local_addr()?;
-        let state = State {
-            link_state: LinkState::Open,
-            generation: 0,
-            ends: None,
-            disconnects: Vec::new(),
-        };
+        let state =
+            State { link: LinkState::Open, generation: 0, ends: None, disconnects: Vec::new() };
         let shared = Arc::new(Shared {
             nodes,
             properties,
@@ -109,13 +105,13 @@ impl Proxy {
     }
 
     pub(super) fn link_state(&self) -> LinkState {
-        self.shared.lock().link_state
+        self.shared.lock().link
     }
 
     /// Cuts or restores it.
     pub(super) fn set(&self, link_state: LinkState) {
         let mut state = self.shared.lock();
-        state.link_state = link_state;
+        state.link = link_state;
         if link_state == LinkState::Broken {
             state.leave();
         }
@@ -152,7 +148,7 @@ impl Shared {
 
     fn join(this: &Arc<Self>, near: TcpStream, far: SocketAddr) -> io::Result<()> {
         let mut state = this.lock();
-        if state.link_state == LinkState::Broken || state.ends.is_some() {
+        if state.link == LinkState::Broken || state.ends.is_some() {
             return Ok(());
         }
         let far = TcpStream::connect(far)?;
@@ -231,7 +227,7 @@ impl Shared {
         for due in receiver {
             thread::sleep(due.at.saturating_duration_since(Instant::now()));
             let mut state = self.lock();
-            while state.link_state == LinkState::Held && state.generation == generation {
+            while state.link == LinkState::Held && state.generation == generation {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             drop(state);

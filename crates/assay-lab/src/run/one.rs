@@ -18,6 +18,7 @@ use crate::feed::p2p_feeder::P2pFeeder;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::{Clock, iso8601};
+use crate::process::interference::Watch;
 use crate::process::rpc::Client;
 use crate::process::sample::{self, Sampler, Samples};
 use crate::process::{Launch, Ports, Process};

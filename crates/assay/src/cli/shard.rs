@@ -16,8 +16,8 @@ use clap::{Args, Subcommand};
 ///   assay shard merge PLAN RESULTS
 ///
 /// The first command is not needed for a folder of Bitcoin Core with undo files (plan --core-undo).
-/// Blocks without undo data are validated in order, by `assay validate`. explain prints a plan and where
-/// the time of a run went.
+/// `assay validate` validates blocks without undo data, in order. explain prints a plan and the time
+/// breakdown of a run.
 ///
 /// Why that is right, what it costs and how to use many machines: docs/guide/many-machines.md.
 #[derive(Debug, Args)]

@@ -253,10 +253,7 @@ mod tests {
         assert!(suite.benchmarks(Extent::Smoke).expect("none is needed").is_empty());
         let benchmarks = suite.benchmarks(Extent::Quick).expect("listing is possible");
         let error = (benchmarks[0].make)().expect_err("no subject").to_string();
-        assert!(
-            error.contains("/nonexistent/peer") && error.contains("cd curves"),
-            "{error}"
-        );
+        assert!(error.contains("/nonexistent/peer") && error.contains("cd curves"), "{error}");
     }
 
     /// A pool in shell that can be traced: says `traced` to an order for a trace, and `digest` to every other one.

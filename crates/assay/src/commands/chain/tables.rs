@@ -20,8 +20,11 @@ const BLOCK_COLUMNS: &str = "height,hash,time,version,bits";
 const TX_COLUMNS: &str = "height,tx_index,txid,version,locktime,coinbase,segwit,inputs,segwit_inputs,outputs,bytes,stripped_bytes,weight,\
      output_value";
 
+/// A column's name and value.
+type Column = (&'static str, fn(&Counts) -> i128);
+
 /// Columns of a block or a range; two for each kind of output follow.
-const COUNTS: [(&str, fn(&Counts) -> i128); 13] = [
+const COUNTS: [Column; 13] = [
     ("bytes", |counts| counts.bytes.into()),
     ("stripped_bytes", |counts| counts.stripped_bytes.into()),
     ("weight", |counts| counts.weight.into()),
