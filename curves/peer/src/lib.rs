@@ -11,7 +11,6 @@ pub mod kzg;
 pub mod pools;
 pub mod secp;
 pub mod session;
-pub mod signatures;
 pub mod supranational;
 pub mod table;
 pub mod trace;

@@ -5,13 +5,14 @@
 // The lint is silent where tests are compiled, so it cannot be expected.
 #![allow(clippy::wildcard_imports, reason = "fifty functions, whose names begin with the crate's")]
 
+pub(crate) mod signatures;
+
 use std::hint::black_box;
 use std::ptr;
 
 use anyhow::{Result, ensure};
 use blst::*;
 
-use crate::signatures;
 use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
 
 /// Version of the crate.

@@ -13,7 +13,7 @@ use super::library::Library;
 use crate::assay::{PRECOMPILES, precompile_input as input};
 use crate::derive::expand;
 use crate::kzg::{self, Made, Opening};
-use crate::signatures::Signers;
+use crate::supranational::signatures::Signers;
 use crate::table::{Prepared, Table, Work};
 
 /// What every function answers, zero for success.

@@ -6,8 +6,8 @@ use anyhow::{Result, anyhow};
 use blst::min_pk::{AggregateSignature, PublicKey, SecretKey, Signature};
 use blst::{BLST_ERROR, Pairing, blst_p1_affine, blst_p2_affine, blst_scalar};
 
+use super::{g1, g2, scalar};
 use crate::derive::expand;
-use crate::supranational::{g1, g2, scalar};
 use crate::table::{Prepared, Table, Work};
 
 const GROUP: &str = "bls-signatures";
@@ -83,7 +83,7 @@ fn verify(sig: &Signature, message: &[u8], key: &PublicKey) -> bool {
 }
 
 /// Adds them.
-pub fn operations(table: &mut Table) {
+pub(super) fn operations(table: &mut Table) {
     table.add(GROUP, "sign", "SecretKey::sign, constant time", |work| {
         let keys = Signers::new(work, 1, |index| work.message(index))?;
         let mut message = work.message(0);
