@@ -17,7 +17,7 @@ use crate::{BenchError, Progress};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub(crate) enum Order {
-    /// List the benchmarks, and the published figures that belong beside theirs.
+    /// List the benchmarks and the published figures for them.
     List,
     /// Prepare a benchmark; the one before is dropped.
     Prepare {
@@ -51,7 +51,7 @@ pub(crate) struct Answer {
     /// All benchmarks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) benchmarks: Vec<Listed>,
-    /// Figures that belong beside theirs.
+    /// Published figures for the benchmarks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) published: Vec<Published>,
     /// Answers in words and tables.
@@ -100,7 +100,7 @@ struct Reported<'w, W>(&'w RefCell<W>);
 
 impl<W: Write> Reported<'_, W> {
     fn report(&self, step: Step) {
-        // Where nobody reads it, writing the answer fails next.
+        // An error is ignored: if the reader has gone, writing the answer fails as well.
         let _ = write(self.0, &Answer { progress: Some(step), ..Answer::default() });
     }
 }
@@ -299,7 +299,7 @@ mod tests {
         }
     }
 
-    fn told(suite: Fake, orders: &str) -> Vec<Answer> {
+    fn answers_to(suite: Fake, orders: &str) -> Vec<Answer> {
         let mut answers = Vec::new();
         let sections = [Section { name: "fake", suite: Box::new(suite) }];
         serve(&sections, Extent::Full, lines(orders), &mut answers).expect("a text");
@@ -310,13 +310,13 @@ mod tests {
     #[test]
     fn lists_and_studies_with_their_progress() {
         let orders = "{\"do\":\"list\"}\n{\"do\":\"studies\",\"rows\":[]}\n";
-        let answers = told(Fake(true), orders);
+        let answers = answers_to(Fake(true), orders);
         let [list, begin, step, studies] = &answers[..] else { panic!("{answers:?}") };
         assert_eq!(list.benchmarks[0].name, "fake/8");
         assert!(matches!(&begin.progress, Some(Step::Begin { part, steps: 1 }) if part == "part"));
         assert!(matches!(step.progress, Some(Step::Done)));
         assert_eq!(studies.studies[0].id, "0 rows");
-        let answers = told(Fake(false), orders);
+        let answers = answers_to(Fake(false), orders);
         assert_eq!(answers.len(), 2);
         for answer in answers {
             assert_eq!(answer.error.as_deref(), Some("there is no setting"));

@@ -16,7 +16,7 @@ use crate::BenchError;
 pub struct Talk {
     program: PathBuf,
     child: Child,
-    /// `None` once it was told to end.
+    /// `None` after the order to end.
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }

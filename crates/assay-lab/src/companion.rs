@@ -29,7 +29,7 @@ impl Companion<'_> {
         places
     }
 
-    /// Where its build puts it in each of [`Companion::workspaces`].
+    /// Path of the built program below each of [`Companion::workspaces`].
     pub fn in_checkouts(&self) -> Vec<PathBuf> {
         let file = Path::new(self.file);
         let built = |workspace: PathBuf| match file.strip_prefix("target") {

@@ -26,7 +26,7 @@ pub struct ReadOptions {
     pub threads: usize,
     /// A transaction with more inputs than this has many.
     pub many_inputs: u32,
-    /// Whether each transaction gets a row of its own.
+    /// True if there is one row per transaction.
     pub txs: bool,
 }
 

@@ -20,7 +20,7 @@ pub struct PairingSettings {
     pub pairs: Vec<usize>,
     /// Seed of all inputs.
     pub seed: u64,
-    /// The program `assay-peer-pairing`; without it `ASSAY_PEER_PAIRING`, or beside `assay-curves`, or where Cargo puts it in this checkout.
+    /// Path of `assay-peer-pairing`. Default: `ASSAY_PEER_PAIRING`, the folder of `assay-curves`, then the checkout's build folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<PathBuf>,
     /// The program of `peers/gnark`; by default `ASSAY_PEER_GNARK`, or its place in this checkout.

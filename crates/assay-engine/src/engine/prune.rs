@@ -23,7 +23,7 @@ impl Engine {
         Ok(state.tree.prune_height())
     }
 
-    /// Registers a prune lock: blocks that `keeper` needs are not removed.
+    /// Registers a prune lock: pruning stops below the blocks that `keeper` still reads.
     pub fn keep_blocks_for(&self, keeper: Arc<dyn BlockKeeper>) {
         self.chain.prune_locks.add(keeper);
     }

@@ -215,7 +215,7 @@ impl Engine {
     pub(super) fn snapshot(&self) -> Result<(CoinSnapshot, Tip), EngineError> {
         let mut state = self.lock();
         self.check_coins()?;
-        // A snapshot copies the changes, so many changes are flushed first, as Core does with all.
+        // A snapshot copies the changes. A large number is flushed first; Core always flushes.
         if state.flushes.is_due_for_snapshot(&state.coins) {
             self.chain.flush(&mut state)?;
         }

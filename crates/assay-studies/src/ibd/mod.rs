@@ -106,7 +106,7 @@ impl Suite for IbdSuite {
     }
 }
 
-/// Whether the engine does as well as the last steps, by the same rule as for every other comparison of the bench.
+/// Verdict on the engine against the last steps, by the rule of all comparisons of the bench.
 fn lead(rows: &[Row]) -> String {
     let ratio = |row: &Row| row.ratio_covered(LAST_STEP, ASSAY, COVERAGE);
     let verdicts: Vec<Verdict> =
@@ -119,7 +119,7 @@ fn lead(rows: &[Row]) -> String {
     )
 }
 
-/// What the rows are and are not.
+/// Description of the rows and their limits.
 const NOTES: [&str; 5] = [
     "The steps of the report are timed on Bitcoin Core itself: `assay run ibd-tracking-core` has its commits, their benchmarks and the published figures before and after each. \"report's last step\" is a few lines of Rust with the same effect, with Core's calls to the system; it is not Core. Published figures are those after the last step.",
     "Obfuscation: only other programs' files have it. It is taken off by vectors of the widest kind the machine has; a copy reads and writes as much, so its speed is the limit while the bytes are cached.",

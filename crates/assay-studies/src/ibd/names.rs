@@ -4,7 +4,7 @@
 pub(super) const ASSAY: &str = "assay";
 /// Ours, on our own files: not obfuscated, but with a checksum.
 pub(super) const ASSAY_STORE: &str = "assay, own files with checksum";
-/// What the last step of the report does, in Rust.
+/// The algorithm of the report's last step, in Rust.
 pub(super) const LAST_STEP: &str = "report's last step";
 
 pub(super) const COPY: &str = "copy";

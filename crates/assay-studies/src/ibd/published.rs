@@ -1,4 +1,4 @@
-//! What the report (pull request 32043 of Bitcoin Core) has for the same operations after its last step.
+//! Figures of the report (pull request 32043 of Bitcoin Core) for the same operations after its last step.
 
 use assay_bench::published::PublishedFile;
 use assay_bench::suite::Published;

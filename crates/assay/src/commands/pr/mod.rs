@@ -52,7 +52,7 @@ struct PrResults {
     machine: assay_lab::machine::Machine,
 }
 
-/// What the syncs say.
+/// Results of the syncs.
 #[derive(Serialize)]
 struct Syncs {
     /// Runs whose end state is not that of the chain.

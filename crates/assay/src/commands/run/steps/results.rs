@@ -97,7 +97,7 @@ pub(super) struct Sum {
     pub(super) syncs: Option<ComparedRow>,
 }
 
-/// What the syncs say.
+/// Results of the syncs.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Syncs {
     /// Runs whose end state is not that of the chain.
