@@ -76,8 +76,8 @@ impl StackSuite {
                  PQSIG draft (formerly part of BIP 360) now says it of all eight opcodes that copy: `OP_DUP`, `OP_2DUP`, `OP_3DUP`, `OP_IFDUP`, `OP_TUCK`, \
                  `OP_OVER`, `OP_2OVER` and `OP_PICK`."
                     .to_owned(),
-                "Stack is what the thread's memory shows: the pages of its stack that are touched while every script above runs (the kernel's \
-                 `Referenced`, after clearing it), so in steps of 4 KiB and never too little. A script cannot make the interpreter recurse; what is \
+                "Stack is what the thread has touched of its stack once it has run every script above (the mapping's `Rss` and `Swap`), start of the \
+                 thread included, so in steps of 4 KiB and never too little. A script cannot make the interpreter recurse; what is \
                  used does not depend on its data."
                     .to_owned(),
             ],
@@ -188,63 +188,48 @@ fn stacks(subjects: &[Subject], progress: &dyn Progress) -> Result<StudyTable, B
     })
 }
 
-/// KiB of its stack that a thread touches while it runs all scripts; none where the system does not report it. The most of
-/// three runs: a kernel that samples accesses (DAMON) clears marks of pages meanwhile.
+/// KiB of its stack that a thread has touched once it has run all scripts; none where the system does not report it.
 fn in_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, BenchError> {
-    let mut most = None;
-    for _ in 0..3 {
-        most = most.max(in_one_thread(subjects, stack_kib)?);
-    }
-    Ok(most)
-}
-
-fn in_one_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, BenchError> {
     thread::scope(|scope| {
-        let (tell, told) = mpsc::channel::<usize>();
-        let (go, ready) = mpsc::channel::<()>();
-        let (over, leave) = mpsc::channel::<()>();
+        let (done, finished) = mpsc::channel::<usize>();
+        let (end, may_end) = mpsc::channel::<()>();
         let worker = move || {
             let here = 0u8;
-            let _ = tell.send(std::ptr::from_ref(&here).addr());
-            let _ = ready.recv();
             let outcome = subjects.iter().try_for_each(|subject| {
                 subject.verify(&mut Interpreter::with_rules(subject.rules))
             });
-            let _ = tell.send(0);
-            // The stack has to be there while it is looked at.
-            let _ = leave.recv();
+            let _ = done.send(std::ptr::from_ref(&here).addr());
+            // The stack must exist while its mapping is read.
+            let _ = may_end.recv();
             outcome
         };
         let thread = thread::Builder::new()
             .stack_size(stack_kib << 10)
             .spawn_scoped(scope, worker)
             .map_err(|source| BenchError::File { path: "a thread".into(), source })?;
-        let address = told.recv().unwrap_or_default();
-        let clears = fs::write("/proc/self/clear_refs", "1").is_ok();
-        let _ = go.send(());
-        let _ = told.recv();
-        let touched = if clears { referenced_kib(address) } else { None };
-        let _ = over.send(());
+        let touched = finished.recv().ok().and_then(|address| {
+            touched_kib(&fs::read_to_string("/proc/self/smaps").ok()?, address)
+        });
+        let _ = end.send(());
         thread.join().unwrap_or(Ok(())).map(|()| touched)
     })
 }
 
-/// What Linux says of the mapping that holds an address.
-fn referenced_kib(address: usize) -> Option<u64> {
-    let maps = fs::read_to_string("/proc/self/smaps").ok()?;
-    let mut inside = false;
-    for line in maps.lines() {
-        let (first, rest) = line.split_once(' ')?;
-        if let Some((start, end)) = first.split_once('-')
-            && let (Ok(start), Ok(end)) =
-                (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16))
-        {
-            inside = (start..end).contains(&address);
-        } else if inside && first == "Referenced:" {
-            return rest.trim().trim_end_matches(" kB").parse().ok();
-        }
-    }
-    None
+/// KiB of the mapping with this address that are in memory or swapped out, of the text of Linux's `smaps`. None with huge
+/// pages, which come into memory whole.
+fn touched_kib(smaps: &str, address: usize) -> Option<u64> {
+    let holds = |line: &str| {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16));
+        Some((start.ok()?..end.ok()?).contains(&address))
+    };
+    let mapping = smaps.lines().skip_while(|line| holds(line) != Some(true)).skip(1);
+    let mapping: Vec<&str> = mapping.take_while(|line| holds(line).is_none()).collect();
+    let kib = |field: &str| {
+        let value = mapping.iter().find_map(|line| line.strip_prefix(field))?;
+        value.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    (kib("AnonHugePages:")? == 0).then_some(kib("Rss:")? + kib("Swap:")?)
 }
 
 #[cfg(test)]
@@ -257,11 +242,22 @@ mod tests {
             .subjects(Extent::Smoke)
             .expect("scripts");
         let Some(few) = in_thread(&[], 512).expect("a thread") else {
-            println!("skipped: this system does not tell what is touched");
+            println!("skipped: this system does not report touched memory");
             return;
         };
         let all = in_thread(&subjects, 512).expect("a thread").expect("as before");
-        assert!(few <= all && all < 512, "{few} KiB without scripts, {all} KiB with");
+        assert!(few < all && all < 512, "{few} KiB without scripts, {all} KiB with");
+    }
+
+    #[test]
+    fn touched_memory_is_that_of_the_mapping_with_the_address() {
+        let smaps = "1000-3000 rw-p 0 00:00 0\nRss: 4 kB\nAnonHugePages: 0 kB\nSwap: 0 kB\n\
+                     3000-9000 rw-p 0 00:00 0 [stack]\nRss: 12 kB\nAnonHugePages: 0 kB\nSwap: 8 kB\n\
+                     9000-a000 rw-p 0 00:00 0\nRss: 4 kB\nAnonHugePages: 2048 kB\nSwap: 0 kB\n";
+        assert_eq!(touched_kib(smaps, 0x2fff), Some(4));
+        assert_eq!(touched_kib(smaps, 0x3000), Some(20));
+        assert_eq!(touched_kib(smaps, 0x9000), None, "huge pages");
+        assert_eq!(touched_kib(smaps, 0xa000), None, "no mapping");
     }
 
     #[test]
