@@ -5,6 +5,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Attempts to remove a path, with pauses between them: 200 ms in all.
+const ATTEMPTS_MAX: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// All registered paths.
 static ALL: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -29,10 +35,15 @@ impl Temporary {
         Ok((Self(path), file))
     }
 
-    /// Registers an existing folder.
-    pub fn folder(path: PathBuf) -> Self {
-        all().insert(path.clone());
-        Self(path)
+    /// Creates a folder with `create`, which returns its path.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn folder(create: impl FnOnce() -> io::Result<PathBuf>) -> io::Result<Self> {
+        let mut all = all();
+        let path = create()?;
+        all.insert(path.clone());
+        Ok(Self(path))
     }
 
     pub fn path(&self) -> &Path {
@@ -58,8 +69,43 @@ fn all() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Best effort.
+/// Best effort. A folder into which another thread writes meanwhile is not empty at its turn, so it is tried again.
 fn remove(path: &Path) {
-    let is_folder = path.is_dir();
-    let _ = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    for _ in 0..ATTEMPTS_MAX {
+        let result = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        match result {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => thread::sleep(PAUSE),
+            _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_removed_while_another_thread_writes_into_it() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let path = parent.path().join("scratch");
+        let scratch = Temporary::folder(|| fs::create_dir(&path).map(|()| path.clone()));
+        let stops = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0u64.. {
+                    // Fails once the folder is gone.
+                    let _ = fs::write(path.join(number.to_string()), "");
+                    if stops.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            });
+            while fs::read_dir(&path).expect("a folder").count() < 100 {}
+            drop(scratch.expect("writable"));
+            stops.store(true, Ordering::Relaxed);
+        });
+        assert!(!path.exists());
+    }
 }

@@ -7,7 +7,6 @@
 //!
 //! `assay node` and `assay bitcoind` are not watched: there a signal is the usual way to stop, and they end with 0 as Bitcoin Core does.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::thread;
@@ -79,9 +78,9 @@ pub(crate) fn status() -> Option<u8> {
 /// A folder of this process among the system's temporary files, for all that it puts there. Where it cannot be made, such as on a
 /// system without a writable disk, a command that needs it says so.
 fn scratch() -> Option<Temporary> {
-    let folder = tempfile::Builder::new().prefix("assay-").tempdir().ok()?;
-    let path: PathBuf = folder.keep();
-    let scratch = Temporary::folder(path);
+    let create =
+        || tempfile::Builder::new().prefix("assay-").tempdir().map(tempfile::TempDir::keep);
+    let scratch = Temporary::folder(create).ok()?;
     tempfile::env::override_temp_dir(scratch.path()).ok()?;
     Some(scratch)
 }
