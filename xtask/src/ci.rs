@@ -9,22 +9,28 @@ use crate::command::finish;
 use crate::test_programs::{CURVES, WORKSPACES};
 use crate::test_times;
 
+/// Makes the stage `tests` fail if a test was skipped because data or a program is absent.
+const REQUIRE_ALL: &str = "--require-all";
+
 /// Runs the named stages, or all that are not optional; stops at the first failure.
-pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let requires_all = arguments.iter().any(|argument| argument == REQUIRE_ALL);
+    let names: Vec<&String> = arguments.iter().filter(|name| *name != REQUIRE_ALL).collect();
     let all = || STAGES.iter().chain(&OPTIONAL);
-    if let Some(unknown) = names.iter().find(|name| all().all(|(known, _)| known != name)) {
+    if let Some(unknown) = names.iter().find(|name| all().all(|(known, _)| known != *name)) {
         let known: Vec<&str> = all().map(|(name, _)| *name).collect();
         bail!("there is no stage `{unknown}`; there are {}", known.join(", "));
     }
     for (name, work) in all() {
-        let is_wanted = names.iter().any(|wanted| wanted == name);
+        let is_wanted = names.iter().any(|wanted| *wanted == name);
         let is_optional = OPTIONAL.iter().any(|(optional, _)| optional == name);
         if !is_wanted && (is_optional || !names.is_empty()) {
             continue;
         }
         println!("== {name}");
         let start = Instant::now();
-        work().with_context(|| format!("stage `{name}` failed"))?;
+        let result = if *name == "tests" { tests(requires_all) } else { work() };
+        result.with_context(|| format!("stage `{name}` failed"))?;
         println!("== {name}: ok in {:.1} s", start.elapsed().as_secs_f64());
     }
     Ok(())
@@ -37,7 +43,7 @@ const STAGES: [Stage; 6] = [
     ("tidy", crate::tidy::run),
     ("lints", || each(&["clippy"], &["--all-targets", "--locked", "--", "-D", "warnings"])),
     ("policy", deny),
-    ("tests", tests),
+    ("tests", || tests(false)),
     ("documentation", documentation),
 ];
 
@@ -60,7 +66,7 @@ fn interleavings() -> anyhow::Result<()> {
 }
 
 /// Without building examples, which the lints compile; then the seconds of the tests.
-fn tests() -> anyhow::Result<()> {
+fn tests(requires_all: bool) -> anyhow::Result<()> {
     let times = std::env::temp_dir().join(format!("assay-test-times-{}", std::process::id()));
     let runner = test_times::runner()?;
     for packages in WORKSPACES {
@@ -68,7 +74,7 @@ fn tests() -> anyhow::Result<()> {
         command.arg("test").args(packages).args(["--locked", "--lib", "--bins", "--tests"]);
         finish(command.args(&runner).env(test_times::FILE, &times))?;
     }
-    test_times::summary(&times, &crate::tidy::budgets::test_seconds()?)?;
+    test_times::summary(&times, &crate::tidy::budgets::test_seconds()?, requires_all)?;
     std::fs::remove_file(times)?;
     each(&["test"], &["--locked", "--doc"])
 }

@@ -19,7 +19,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  ci     [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass;
+  ci     [--require-all] [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass;
+         with --require-all `tests` fails if a test was skipped because data or a program is absent;
          only by name: size (of the release program, against its budget), package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation), \
          backends (tests of what chooses a backend, with processor features hidden), \
          interleavings (the engine's threads under shuttle), models (the thread pool under loom), cluster (python/assay-cluster on Ray)

@@ -1,7 +1,8 @@
-//! Seconds of each test and each test program, and the tests that were ignored.
+//! Seconds of each test and each test program, and the tests that were ignored or skipped.
 //!
-//! Cargo starts the programs of `cargo test` by [`run_program`], which has libtest report times and appends them to a file;
-//! [`summary`] prints the slowest and compares each program with `test_seconds` of `xtask/budgets.toml`.
+//! Cargo starts the programs of `cargo test` by [`run_program`], which has libtest report times and the output of passed tests, and
+//! appends times and lines `skipped: REASON` to a file; [`summary`] prints the slowest tests and all skipped ones, and compares each
+//! program with `test_seconds` of `xtask/budgets.toml`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -34,6 +35,7 @@ pub(crate) fn run_program(arguments: &[String]) -> anyhow::Result<ExitCode> {
     if !has_own_harness(&name)? {
         // The flag is unstable, its output is only printed.
         command.env("RUSTC_BOOTSTRAP", "1").args(["-Z", "unstable-options", "--report-time"]);
+        command.arg("--show-output");
     }
     let start = Instant::now();
     let mut child = command
@@ -41,8 +43,15 @@ pub(crate) fn run_program(arguments: &[String]) -> anyhow::Result<ExitCode> {
         .spawn()
         .with_context(|| format!("cannot start {program}"))?;
     let mut times = String::new();
+    let mut passed = PassedOutput::default();
     for line in BufReader::new(child.stdout.take().context("it is piped")?).lines() {
         let line = line?;
+        if passed.contains(&line) {
+            if let Some(reason) = line.strip_prefix("skipped: ") {
+                writeln!(times, "skipped {name} {}: {reason}", passed.test)?;
+            }
+            continue;
+        }
         println!("{line}");
         match result_of(&line) {
             Some(Outcome::Ran(test, seconds)) => writeln!(times, "{seconds} {name} {test}")?,
@@ -79,6 +88,31 @@ fn has_own_harness(name: &str) -> anyhow::Result<bool> {
     Ok(test.and_then(|test| test.get("harness")).and_then(toml::Value::as_bool) == Some(false))
 }
 
+/// The section of libtest's output that `--show-output` adds, from `successes:` to the failures or the result.
+#[derive(Default)]
+struct PassedOutput {
+    is_inside: bool,
+    /// Test that printed the lines read last.
+    test: String,
+}
+
+impl PassedOutput {
+    /// Reads the next line; true if the section contains it.
+    fn contains(&mut self, line: &str) -> bool {
+        match line {
+            "successes:" => self.is_inside = true,
+            "failures:" => self.is_inside = false,
+            _ if line.starts_with("test result: ") => self.is_inside = false,
+            _ => {}
+        }
+        let test = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"));
+        if let Some(test) = test {
+            test.clone_into(&mut self.test);
+        }
+        self.is_inside
+    }
+}
+
 #[derive(Debug, PartialEq)]
 enum Outcome<'a> {
     Ran(&'a str, f64),
@@ -95,16 +129,21 @@ fn result_of(line: &str) -> Option<Outcome<'_>> {
     Some(Outcome::Ran(test, seconds.strip_suffix("s>")?.parse().ok()?))
 }
 
-/// The slowest tests, the seconds of each program, and what was ignored; fails where a program took more than its budget.
-pub(crate) fn summary(file: &Path, budgets: &BTreeMap<String, f64>) -> anyhow::Result<()> {
+/// Prints the slowest tests, the seconds of each program, and the tests ignored or skipped. Fails if a program took more than its
+/// budget, and with `requires_all` if a test was skipped for another reason than the processor's features.
+pub(crate) fn summary(
+    file: &Path,
+    budgets: &BTreeMap<String, f64>,
+    requires_all: bool,
+) -> anyhow::Result<()> {
     let text = fs::read_to_string(file).context("no test program noted its times")?;
-    let (mut tests, mut programs, mut ignored) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut tests, mut programs, mut absent) = (Vec::new(), Vec::new(), Vec::new());
     for line in text.lines() {
         let (seconds, name) = line.split_once(' ').context("seconds and a name")?;
         match (seconds.parse::<f64>(), name.contains(' ')) {
             (Ok(seconds), true) => tests.push((seconds, name)),
             (Ok(seconds), false) => programs.push((seconds, name)),
-            (Err(_), _) => ignored.push(name),
+            (Err(_), _) => absent.push(line),
         }
     }
     for list in [&mut tests, &mut programs] {
@@ -118,10 +157,15 @@ pub(crate) fn summary(file: &Path, budgets: &BTreeMap<String, f64>) -> anyhow::R
     for (seconds, name) in programs.iter().filter(|(seconds, _)| *seconds >= 1.0) {
         println!("{seconds:8.1} s  {name}");
     }
-    println!("{} ignored tests", ignored.len());
-    for name in ignored {
-        println!("            {name}");
+    println!("tests and parts of tests that did not run: {}", absent.len());
+    for line in &absent {
+        println!("            {line}");
     }
+    let missing = absent.iter().filter(|line| !is_of_processor(line)).count();
+    anyhow::ensure!(
+        !requires_all || missing == 0,
+        "{missing} tests or parts of tests need what is absent on this machine; they are listed above"
+    );
     let is_over =
         |(seconds, name): &&(f64, &str)| budgets.get(*name).is_some_and(|max| seconds > max);
     let over: Vec<String> = programs
@@ -137,9 +181,28 @@ pub(crate) fn summary(file: &Path, budgets: &BTreeMap<String, f64>) -> anyhow::R
     Ok(())
 }
 
+/// True for a skipped part that this processor cannot run.
+fn is_of_processor(line: &str) -> bool {
+    ["this CPU ", "this processor ", "which only processors "].iter().any(|text| line.contains(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reasons_of_skipped_tests_belong_to_the_test_that_printed_them() {
+        let output = "test a::b ... ok <0.1s>\n\nsuccesses:\n\n---- a::b stdout ----\nskipped: no data\n\n\nsuccesses:\n    a::b\n\n\
+                      failures:\n\n---- c stdout ----\nskipped: not this\n\ntest result: FAILED.";
+        let mut passed = PassedOutput::default();
+        let inside: Vec<&str> = output.lines().filter(|line| passed.contains(line)).collect();
+        assert!(inside.contains(&"skipped: no data") && !inside.contains(&"skipped: not this"));
+        let mut passed = PassedOutput::default();
+        output.lines().take_while(|line| *line != "skipped: no data").for_each(|line| {
+            passed.contains(line);
+        });
+        assert_eq!(passed.test, "a::b");
+    }
 
     #[test]
     fn lines_of_libtest() {
