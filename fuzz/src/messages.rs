@@ -91,7 +91,7 @@ fn addresses(message: &Message<'_>) {
     }
 }
 
-/// What a node reads of a payload only later is written and read again unchanged, too.
+/// Parts of a payload that a node parses only later are written and read again unchanged, too.
 fn read_later(message: &Message<'_>) {
     let mut written = Vec::new();
     match message {

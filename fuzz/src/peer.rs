@@ -1,4 +1,4 @@
-//! A node on a chain of its own, and a peer that says to it whatever an input holds: over a socket, on either version of the
+//! A node on a chain of its own, and a peer that sends it the messages of an input: over a socket, on either version of the
 //! transport, and on a connection that either side makes.
 
 use std::io::{self, Read, Write};
@@ -72,7 +72,7 @@ pub fn node() -> &'static Node {
     &NODE
 }
 
-/// How the peer talks to the node.
+/// Options of a connection, as bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner(pub u8);
 
@@ -91,11 +91,11 @@ impl Manner {
         ["outbound-full-relay", "block-relay-only", "addr-fetch", "feeler"]
             [usize::from(self.0 >> 3 & 3)]
     }
-    /// Whether it says hello before anything else.
+    /// True if the peer begins with the version handshake.
     pub fn opens(self) -> bool {
         self.0 & 0x20 == 0
     }
-    /// Whether it agrees on keys as BIP324 has it.
+    /// True if the peer agrees on keys by BIP324.
     pub fn is_correct(self) -> bool {
         self.0 & 0x40 == 0
     }

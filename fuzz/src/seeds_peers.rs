@@ -108,7 +108,7 @@ fn messages() -> Vec<Vec<u8>> {
 /// Bits of the first byte: see `assay_fuzz::peer::Manner`.
 const MANNERS: [u8; 10] = [0, 1, 2, 3, 4, 6, 0x0b, 0x20, 0x42, 0x43];
 
-/// What peers say to a node: every kind of message, and true blocks that the node does not know in every form.
+/// Messages of peers to a node: every kind, and valid blocks that the node does not know in every form.
 fn conversations(seeds: &mut Seeds, all: &[(u8, Vec<u8>)]) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let chain = peer::blocks(folder.path());
