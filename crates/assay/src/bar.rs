@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// What takes less time shows no bar.
+/// Shorter operations show no bar.
 const SILENT: Duration = Duration::from_secs(2);
 
-/// A bar that appears when something takes long, on a terminal.
+/// Progress bar of a long operation, shown on a terminal after a delay.
 pub(crate) struct Bar {
     shown: ProgressBar,
     start: Instant,

@@ -54,7 +54,7 @@ pub(crate) use stats::StatsArguments;
 pub(crate) use top::TopArguments;
 use values::{delivery, duration, scale};
 
-/// The version, and what a user of an unusual build must know.
+/// The version, with a warning for builds with test features.
 pub(crate) const VERSION: &str = if cfg!(feature = "slowed") {
     concat!(env!("CARGO_PKG_VERSION"), " (slowed by 5 % on purpose)")
 } else if cfg!(feature = "planted") {
@@ -76,7 +76,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-// The texts of `--help` are those of the arguments: a doc comment on a variant would replace them.
+// Subcommands take their `--help` texts from the argument types: a doc comment on a variant would replace them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArguments),
@@ -177,8 +177,8 @@ pub(crate) struct RunArguments {
     /// its reason, and the others go on.
     #[arg(long, value_name = "FILE", requires = "blocks")]
     pub(crate) from_snapshot: Option<PathBuf>,
-    /// What to measure instead of the plan's targets: `assay`, `assay=PATH` for another build of
-    /// it, `bitcoind=PATH` for any program of the Bitcoin Core family (Core, Knots, BCHN), or
+    /// Targets instead of the plan's: `assay`, `assay=PATH` for another build of it,
+    /// `bitcoind=PATH` for any program of the Bitcoin Core family (Core, Knots, BCHN), or
     /// `core@REV` for one that `assay builds make` built, `core@REV+clang` where there are several;
     /// optionally with an index: `assay+index`, `bitcoind=PATH+fulcrum=PATH`, `+electrs=PATH`,
     /// `+electrumx=PATH`; in syncs `btcd=PATH` and `kernel[=PATH]` as well. A name may precede it
@@ -200,10 +200,10 @@ pub(crate) struct RunArguments {
     /// pairs each, and `assay compare --machines` puts them together, as `assay-cluster run` does.
     #[arg(long, value_name = "I", value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with_all = ["series", "profile"])]
     pub(crate) pair: Option<u32>,
-    /// How nodes get their blocks, instead of the plan's `by`. Block by block: `rpc`, or from a
-    /// peer: `p2p`, `compact`. Syncs: `peer`, from our node over the peer-to-peer protocol, or from
-    /// block files: `load-block`, `reindex`, `reindex-chainstate` (the Bitcoin Core family). Our
-    /// engine and the kernel read block files in any case.
+    /// Block delivery, instead of the plan's `by`. Block by block: `rpc`, or from a peer: `p2p`,
+    /// `compact`. Syncs: `peer`, from our node over the peer-to-peer protocol, or from block files:
+    /// `load-block`, `reindex`, `reindex-chainstate` (the Bitcoin Core family). Our engine and the
+    /// kernel read block files in any case.
     #[arg(long, value_name = "WAY", value_parser = delivery)]
     pub(crate) by: Option<Delivery>,
     /// Share of the pre-relayed transactions that are sent before a parent in the same block.
@@ -289,7 +289,7 @@ pub(crate) struct CrashArguments {
     /// Seed of the chains, the schedules and the kill times.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// What to kill: `assay`, or `bitcoind=PATH` for a program of the Bitcoin Core family.
+    /// Target to kill: `assay`, or `bitcoind=PATH` for a program of the Bitcoin Core family.
     #[arg(long, value_name = "NAME", default_value = "assay")]
     pub(crate) target: TargetSpec,
     /// Run the node with its index too, and compare the index's results, byte for byte, with those
@@ -365,9 +365,9 @@ pub(crate) enum ChainCommand {
 /// Which generator to copy where the report and the published program differ.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum VariantArgument {
-    /// What the report says the chain contains.
+    /// The chain as the report describes it.
     Intended,
-    /// What the published program made, its quirks included.
+    /// The chain as the published program generated it, with its quirks.
     Faithful,
 }
 
@@ -408,7 +408,7 @@ pub(crate) struct ForgeArguments {
     #[arg(long, value_name = "TIME")]
     pub(crate) end_time: Option<u32>,
     /// Also print the reference rate: libsecp256k1's signing rate on this machine.
-    // The old name still works.
+    // Former name of the flag.
     #[arg(long, alias = "yardstick")]
     pub(crate) reference_rate: bool,
     /// Print JSON.
@@ -505,7 +505,7 @@ pub(crate) struct NodeArguments {
     /// 1000].
     #[arg(long, value_name = "SAT")]
     pub(crate) min_relay_fee: Option<u64>,
-    /// Whether the mempool is kept in mempool.dat through a restart.
+    /// Keep the mempool in mempool.dat across restarts.
     #[arg(
         long,
         value_name = "BOOL",

@@ -1,4 +1,4 @@
-//! The command line: parses, wires, prints.
+//! The command line: parsing, setup and output.
 
 mod bar;
 mod bitcoind;
@@ -13,14 +13,14 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command};
 
-/// What a command came to, apart from failing.
+/// Result of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// All is well.
+    /// Success, status 0.
     Good,
-    /// The command did its work and the answer is no.
+    /// The command finished with a negative result, status 1.
     Negative,
-    /// The command was told to stop before it had an answer.
+    /// A signal stopped the command before it had a result.
     Interrupted,
 }
 

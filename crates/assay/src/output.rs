@@ -1,27 +1,27 @@
-//! Data goes to standard output, everything else to standard error.
+//! Output of data to standard output, and of everything else to standard error.
 
 use std::io::{self, ErrorKind, Write};
 
 use anyhow::Context;
 
-/// Prints data as it is.
+/// Prints text to standard output unchanged.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     io::stdout().lock().write_all(text.as_bytes()).context("cannot write to standard output")
 }
 
-/// Prints data as one JSON document.
+/// Prints a JSON document to standard output.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
     text.push('\n');
     print(&text)
 }
 
-/// Tells people something; a closed standard error is no reason to fail.
+/// Prints a message for the user; a closed standard error is ignored.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// An error with its causes. Many an error says its cause itself; then it is not said again.
+/// An error with its causes. A cause that the error's own text already has is not repeated.
 pub(crate) fn explain(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
@@ -36,7 +36,7 @@ pub(crate) fn explain(error: &anyhow::Error) -> String {
     text
 }
 
-/// Whether the reader of our output went away: for a command in a pipe that is success.
+/// True if the reader of our output has closed it, which is success for a command in a pipe.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
@@ -44,7 +44,7 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == ErrorKind::BrokenPipe)
 }
 
-/// For credentials over HTTP.
+/// Base64 encoding, for HTTP credentials.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

@@ -1,11 +1,13 @@
-//! SIGINT and SIGTERM: one rule for all commands.
+//! Handling of SIGINT and SIGTERM, the same for all commands.
 //!
-//! A command that can stop in order asks for [`stop_flag`] and returns soon after the flag is set. A command that has not returned
-//! within [`GRACE`], one that never asks, and any at the second signal, is ended from here: its child processes are killed and
-//! its temporary files removed. What is finished is on disk by then, as journals are written line by line and other files whole or
-//! not at all. The exit status is 128 and the number of the signal in every case.
+//! A command with an orderly shutdown asks for [`stop_flag`] and returns soon after the flag is
+//! set. This module ends commands that have not returned within [`GRACE`], commands that never ask,
+//! and any command at the second signal: it kills the child processes and removes the temporary
+//! files. Finished results are on disk by then, since journals are written line by line and other
+//! files atomically. The exit status is always 128 plus the number of the signal.
 //!
-//! `assay node` and `assay bitcoind` are not watched: there a signal is the usual way to stop, and they end with 0 as Bitcoin Core does.
+//! `assay node` and `assay bitcoind` are exempt: they stop on a signal in their usual way and exit
+//! with 0, as Bitcoin Core does.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -19,21 +21,22 @@ use signal_hook::iterator::Signals;
 
 use crate::output;
 
-/// Time that a command has to stop in order.
+/// Time for an orderly shutdown.
 const GRACE: Duration = Duration::from_millis(1500);
-/// How often is looked for a second signal.
+/// Polling interval for a second signal.
 const PAUSE: Duration = Duration::from_millis(20);
 
 static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// Whether the command looks at the flag.
+/// True if the command polls the flag.
 static IS_ASKED: AtomicBool = AtomicBool::new(false);
-/// Whether the command writes coins that would have to be made again, however long that takes.
+/// True if the command is writing out coins, which may take long and would be lost otherwise.
 static IS_SAVING: AtomicBool = AtomicBool::new(false);
-/// Exit status by the first signal; 0 before it.
+/// Exit status from the first signal; 0 before it.
 static STATUS: AtomicU8 = AtomicU8::new(0);
 
-/// Watches for signals from now on. With `has_scratch` all temporary files go to a folder that is removed when this is dropped, or
-/// by a signal; a command that makes none has no folder, which it would leave when it is killed.
+/// Starts handling signals. With `has_scratch`, temporary files go to a folder that is removed when
+/// the returned value is dropped, or by a signal. Commands without temporary files have no such
+/// folder, so that a kill leaves none.
 pub(crate) fn watch(has_scratch: bool) -> anyhow::Result<Option<Temporary>> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot watch for signals")?;
     let scratch = has_scratch.then(scratch).flatten();
@@ -59,24 +62,24 @@ pub(crate) fn watch(has_scratch: bool) -> anyhow::Result<Option<Temporary>> {
     Ok(scratch)
 }
 
-/// A flag that the first signal sets.
+/// A flag that is set by the first signal.
 pub(crate) fn stop_flag() -> Arc<AtomicBool> {
     IS_ASKED.store(true, Ordering::SeqCst);
     Arc::clone(&STOP)
 }
 
-/// Lets the command take longer than [`GRACE`]: it writes what it has verified first.
+/// Extends [`GRACE`] until verified data is written out.
 pub(crate) fn save_first() {
     IS_SAVING.store(true, Ordering::SeqCst);
 }
 
-/// Exit status after a signal; `None` where there was none.
+/// Exit status after a signal; `None` without one.
 pub(crate) fn status() -> Option<u8> {
     Some(STATUS.load(Ordering::SeqCst)).filter(|status| *status > 0)
 }
 
-/// A folder of this process among the system's temporary files, for all that it puts there. Where it cannot be made, such as on a
-/// system without a writable disk, a command that needs it says so.
+/// A folder of this process among the system's temporary files. If it cannot be created, as without
+/// a writable disk, only commands that need it fail.
 fn scratch() -> Option<Temporary> {
     let create =
         || tempfile::Builder::new().prefix("assay-").tempdir().map(tempfile::TempDir::keep);

@@ -1,4 +1,4 @@
-//! Which chain, and with which rules (Core `common/args.cpp`, `GetChainArg`; `chainparams.cpp`).
+//! Options that select a chain and its rules (Core `common/args.cpp`, `GetChainArg`; `chainparams.cpp`).
 
 use anyhow::{anyhow, bail};
 use assay_engine::{BlockHash, ChainParams, U256};
@@ -9,15 +9,15 @@ use super::settings::{MAIN, Settings};
 /// Core's names of its chains.
 pub(crate) const NAMES: [&str; 5] = ["regtest", "signet", "test", "testnet4", MAIN];
 
-/// Core's switches that choose a chain.
+/// Core's flags that select a chain.
 pub(crate) const SWITCHES: [&str; 4] = ["regtest", "signet", "testnet", "testnet4"];
 
-/// The name of the chain that is asked for.
+/// Name of the selected chain.
 ///
 /// # Errors
-/// More than one is.
+/// If more than one chain is selected.
 pub(crate) fn name(settings: &Settings) -> anyhow::Result<String> {
-    // Before the chain is known no section is.
+    // No section applies until the chain is known.
     let on: Vec<&str> = SWITCHES.into_iter().filter(|name| settings.chain_flag(name)).collect();
     let named = settings.text("chain");
     match (named, on.as_slice()) {
@@ -31,24 +31,24 @@ pub(crate) fn name(settings: &Settings) -> anyhow::Result<String> {
     }
 }
 
-/// Whether Core has this chain, too.
+/// True if Core supports this chain too.
 pub(crate) fn is_known_to_core(params: &ChainParams) -> bool {
     NAMES.contains(&params.name)
 }
 
-/// The rules of one of Core's chains, by Core's name.
+/// Parameters of one of Core's chains, by Core's name.
 ///
 /// # Errors
-/// In Core's words.
+/// With Core's error text.
 pub(crate) fn known(name: &str) -> anyhow::Result<ChainParams> {
     let params = NAMES.contains(&name).then(|| ChainParams::by_name(name)).flatten();
     params.ok_or_else(|| anyhow!("Unknown chain {name}."))
 }
 
-/// Chooses the chain, so that its section counts, and gives its rules.
+/// Selects the chain and its section, and returns its parameters.
 ///
 /// # Errors
-/// In Core's words.
+/// With Core's error text.
 pub(crate) fn params(settings: &mut Settings) -> anyhow::Result<ChainParams> {
     let name = name(settings)?;
     let mut params = known(&name)?;
@@ -93,10 +93,10 @@ fn signet(settings: &Settings) -> anyhow::Result<Option<ChainParams>> {
     Ok(Some(ChainParams::custom_signet(bytes)))
 }
 
-/// Moves soft forks to the heights given as `name@height` to an option of that name.
+/// Sets the activation heights of soft forks, given as `name@height`.
 ///
 /// # Errors
-/// In Core's words.
+/// With Core's error text.
 pub(crate) fn with_activation_heights(
     params: ChainParams,
     option: &str,

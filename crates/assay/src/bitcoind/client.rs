@@ -1,4 +1,4 @@
-//! What a client of a running node reads of its configuration, as bitcoin-cli does (Core `rpc/request.cpp`, `bitcoin-cli.cpp`).
+//! Configuration of an RPC client, read as `bitcoin-cli` does (Core `rpc/request.cpp`, `bitcoin-cli.cpp`).
 
 use std::path::{Path, PathBuf};
 
@@ -8,32 +8,32 @@ use super::grammar::CommandLine;
 use super::notes::Notes;
 use super::{chain, config};
 
-/// Where a node is asked, and with what credentials.
+/// Address and credentials of a node.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ClientSettings {
     /// Name of the chain, as [`ChainParams::name`].
     pub(crate) chain: &'static str,
     /// Port of JSON-RPC on this machine.
     pub(crate) rpc_port: u16,
-    /// User and password, where the configuration has them.
+    /// User and password, if configured.
     pub(crate) password: Option<(String, String)>,
-    /// The file with the cookie.
+    /// Path of the cookie file.
     pub(crate) cookie: PathBuf,
 }
 
 impl ClientSettings {
-    /// Reads bitcoin.conf in a data directory, where there is one; nothing is made or changed. Without `chain` it is the chain
-    /// that the file names, as for the node; with it, that one, whatever the file names.
+    /// Reads `bitcoin.conf` in a data directory, if there is one, without writing anything. `chain`
+    /// overrides the chain of the file; without it the file selects the chain, as for the node.
     ///
     /// # Errors
-    /// In Core's words.
+    /// With Core's error text.
     pub(crate) fn read(chain: Option<&str>, datadir: Option<&Path>) -> anyhow::Result<Self> {
         let mut notes = Notes::default();
         let mut arguments = Vec::new();
         if let Some(name) = chain {
             let params = ChainParams::by_name(name)
                 .ok_or_else(|| anyhow::Error::msg(unknown_chain(name)))?;
-            // The command line goes before the file.
+            // The command line has precedence over the file.
             arguments.extend(chain::SWITCHES.map(|switch| format!("-{switch}=0")));
             arguments.push(format!("-chain={}", params.name));
         }
@@ -103,7 +103,7 @@ mod tests {
                 let settings = read(given, Some(&text)).0.unwrap();
                 assert_eq!((settings.chain, settings.rpc_port), (chain, port), "{named} {given:?}");
             }
-            // Core does not know it, and has no file for it.
+            // A chain that Core does not know has no configuration file.
             let settings = read(Some("bch-regtest"), Some(&text)).0.unwrap();
             assert_eq!(settings.chain, "bch-regtest");
         }

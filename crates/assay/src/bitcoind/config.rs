@@ -1,5 +1,5 @@
-//! Finds and reads all that configures a node, in Core's order (`common/init.cpp`, `common/config.cpp`): the command line, the
-//! configuration file and what it includes, the file of settings.
+//! Reads the configuration of a node in Core's order (`common/init.cpp`, `common/config.cpp`): the
+//! command line, the configuration file with its includes, and `settings.json`.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -19,7 +19,7 @@ use super::options;
 use super::settings::Settings;
 use super::stored::StoredSettings;
 
-/// What a node is started with.
+/// Configuration of a node from all sources.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) settings: Settings,
@@ -27,14 +27,14 @@ pub(crate) struct Loaded {
     pub(crate) datadir: PathBuf,
 }
 
-/// Sections of files, and where they stand.
+/// Section name, file and line number of each section.
 type Sections = Vec<(String, String, usize)>;
 
 impl Loaded {
-    /// Reads all that `line` leads to. Makes the chain's folder.
+    /// Reads all files that the command line leads to, and creates the folder of the chain.
     ///
     /// # Errors
-    /// In Core's words.
+    /// With Core's error text.
     pub(crate) fn new(line: CommandLine, notes: &mut Notes) -> anyhow::Result<Self> {
         let mut settings = Settings::new(line.values);
         let first_dir = datadir(&settings)?;
@@ -54,7 +54,7 @@ impl Loaded {
         let chain_dir = datadir.join(params.datadir_subfolder);
         make_chain_dir(&chain_dir)
             .map_err(|error| anyhow!("cannot make the folder {}: {error}", chain_dir.display()))?;
-        refuse_ignored_file(&settings, &datadir, &first_dir, conf_path.as_deref(), notes)?;
+        reject_ignored_file(&settings, &datadir, &first_dir, conf_path.as_deref(), notes)?;
         let stored = read_stored(&mut settings, &chain_dir, notes)?;
         if let Some(stray) = line.stray {
             bail!(
@@ -67,11 +67,11 @@ impl Loaded {
     }
 }
 
-/// Settings, chain and data directory as a client of a running node reads them. The chains of BCH, which Core does not know, have
-/// no configuration file; only the command line can name them.
+/// Settings, chain and data directory for a client of a running node. The chains of BCH, which Core
+/// does not know, have no configuration file; only the command line can select them.
 ///
 /// # Errors
-/// In Core's words.
+/// With Core's error text.
 pub(super) fn read_for_client(
     line: CommandLine,
     notes: &mut Notes,
@@ -90,17 +90,17 @@ pub(super) fn read_for_client(
     Ok((settings, params, datadir))
 }
 
-/// The name of the data directory that an option gives.
+/// The value of `-datadir`.
 fn given_datadir(settings: &Settings) -> Option<String> {
     settings.text("datadir").filter(|dir| !dir.is_empty())
 }
 
-/// That name where there is no such folder.
+/// The value of `-datadir` if that folder does not exist.
 fn missing_datadir(settings: &Settings, dir: &Path) -> Option<String> {
     given_datadir(settings).filter(|_| !dir.is_dir())
 }
 
-/// The data directory as far as it is known.
+/// The data directory from the settings read so far.
 fn datadir(settings: &Settings) -> anyhow::Result<PathBuf> {
     let path = given_datadir(settings).map_or_else(default_datadir, PathBuf::from);
     absolute(&path).map_err(|error| anyhow!("cannot find the folder {}: {error}", path.display()))
@@ -111,7 +111,8 @@ fn default_datadir() -> PathBuf {
     Path::new(home.as_deref().unwrap_or("/".as_ref())).join(".bitcoin")
 }
 
-/// Makes the chain's folder, and with it that of wallets, as Core does with or without wallets: scripts expect it.
+/// Creates the folder of the chain and its `wallets` folder. Core creates both even without
+/// wallets, and scripts rely on it.
 fn make_chain_dir(dir: &Path) -> io::Result<()> {
     if dir.exists() {
         return Ok(());
@@ -119,7 +120,7 @@ fn make_chain_dir(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir.join("wallets"))
 }
 
-/// The configuration file; `None` where there shall be none.
+/// Path of the configuration file; `None` with `-noconf`.
 fn conf_path(settings: &Settings, datadir: &Path) -> Option<PathBuf> {
     if settings.is_negated("conf") {
         return None;
@@ -163,7 +164,7 @@ fn read_files(
     warn_of_nested(settings, names, before, notes)
 }
 
-/// Files that an included file would include: that goes one level deep.
+/// Warns of includes in an included file, which are ignored: includes do not nest.
 fn warn_of_nested(
     settings: &Settings,
     names: [&str; 2],
@@ -222,8 +223,8 @@ fn read_file(
     file.add_to(&mut settings.file, notes)
 }
 
-/// A configuration file in the data directory that is not the one used is most likely a mistake.
-fn refuse_ignored_file(
+/// Rejects an unused configuration file in the data directory, which is most likely a mistake.
+fn reject_ignored_file(
     settings: &Settings,
     datadir: &Path,
     first_dir: &Path,
@@ -285,7 +286,7 @@ fn read_stored(
     Ok(stored)
 }
 
-/// Lines about where the settings are from (Core `init/common.cpp`, `StartLogging`; `ArgsManager::LogArgs`).
+/// Log lines about the sources of the settings (Core `init/common.cpp`, `StartLogging`; `ArgsManager::LogArgs`).
 fn describe(
     settings: &Settings,
     conf_path: Option<&Path>,

@@ -1,4 +1,4 @@
-//! `bitcoin.conf` (Core `common/config.cpp`).
+//! Parser of `bitcoin.conf` (Core `common/config.cpp`).
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,19 @@ use super::grammar::{Key, Values};
 use super::notes::Notes;
 use super::options;
 
-/// A configuration file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ConfFile {
-    /// Names with their sections, and values.
+    /// Pairs of `section.name` and value.
     entries: Vec<(String, String)>,
-    /// Sections, with the line that names them.
+    /// Sections with their line numbers.
     pub(crate) sections: Vec<(String, usize)>,
 }
 
 impl ConfFile {
-    /// Reads the lines.
+    /// Parses the contents of a file.
     ///
     /// # Errors
-    /// In Core's words.
+    /// With Core's error text.
     pub(crate) fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
         let mut file = Self::default();
         let mut prefix = String::new();
@@ -66,10 +65,10 @@ impl ConfFile {
         Ok(file)
     }
 
-    /// Adds its values, by section. Names that no option has are left out: the file may be that of a newer version.
+    /// Adds the values by section. Unknown names are skipped: the file may be that of a newer version.
     ///
     /// # Errors
-    /// In Core's words.
+    /// With Core's error text.
     pub(crate) fn add_to(
         &self,
         sections: &mut BTreeMap<String, Values>,

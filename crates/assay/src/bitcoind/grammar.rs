@@ -7,19 +7,19 @@ use anyhow::bail;
 use super::notes::Notes;
 use super::options::{self, Opt};
 
-/// What an option was given, at one place.
+/// Value of an option at one occurrence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// Negated: `-nox`, `x=false` in the file of settings.
+    /// Negated: `-nox`, or `x=false` in `settings.json`.
     No,
     /// Negated twice: `-nox=0`.
     Yes,
-    /// The text after the equals sign; empty where there is none.
+    /// The text after the equals sign; empty without one.
     Text(String),
 }
 
 impl Value {
-    /// The text that Core takes it for.
+    /// Conversion to text (Core `SettingToString`).
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::No => "0",
@@ -28,7 +28,7 @@ impl Value {
         }
     }
 
-    /// An option without a value is on, and so is one with a number that is not 0.
+    /// Conversion to a flag: true without a value, or if the value is a number other than 0.
     pub(crate) fn flag(&self) -> bool {
         match self {
             Self::No => false,
@@ -37,7 +37,7 @@ impl Value {
         }
     }
 
-    /// The number that Core takes it for.
+    /// Conversion to an integer (Core `SettingToInt`).
     pub(crate) fn int(&self) -> i64 {
         match self {
             Self::No => 0,
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// As JSON, which is how the log shows it.
+    /// Conversion to JSON, for the log.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match self {
             Self::No => false.into(),
@@ -56,10 +56,10 @@ impl Value {
     }
 }
 
-/// Values by option, in the order in which they were given.
+/// Values by option, in order of occurrence.
 pub(crate) type Values = BTreeMap<String, Vec<Value>>;
 
-/// A key taken apart: `section.noname`.
+/// A parsed key: `section.noname`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) section: String,
@@ -77,7 +77,7 @@ impl Key {
         Self { section: section.to_owned(), name: name.to_owned(), is_negated }
     }
 
-    /// The value of this key, for what follows the equals sign.
+    /// Value of this key from the text after the equals sign.
     pub(crate) fn value(
         &self,
         text: Option<&str>,
@@ -106,20 +106,18 @@ impl Key {
     }
 }
 
-/// A command line.
 #[derive(Debug, Default)]
 pub(crate) struct CommandLine {
-    /// The options.
     pub(crate) values: Values,
-    /// The first argument that is no option, and where options end.
+    /// The first argument that is no option, which ends the options.
     pub(crate) stray: Option<String>,
 }
 
 impl CommandLine {
-    /// Reads the arguments after the program's name.
+    /// Parses the arguments after the program's name.
     ///
     /// # Errors
-    /// In Core's words.
+    /// With Core's error text.
     pub(crate) fn parse(arguments: &[String], notes: &mut Notes) -> anyhow::Result<Self> {
         let mut line = Self::default();
         for argument in arguments {
@@ -149,19 +147,19 @@ impl CommandLine {
     }
 }
 
-/// The values after the last negation, which takes back all before it.
+/// The values after the last negation, which cancels all before it.
 pub(crate) fn since_negation(values: &[Value]) -> &[Value] {
     let last = values.iter().rposition(|value| *value == Value::No);
     &values[last.map_or(0, |index| index + 1)..]
 }
 
-/// Whether a text switches an option on: an empty one, and any number but 0. Other texts are the number 0.
+/// True for an empty text and for any number but 0. Other texts count as 0.
 pub(crate) fn is_on(text: &str) -> bool {
     text.is_empty() || atoi(text) != 0
 }
 
-/// The number at the beginning of a text, after white space; 0 where there is none, the nearest one where it is too large
-/// (Core `util/strencodings.h`, `LocaleIndependentAtoi`).
+/// The number at the beginning of a text, after white space; 0 if there is none, and saturated on
+/// overflow (Core `util/strencodings.h`, `LocaleIndependentAtoi`).
 pub(crate) fn atoi(text: &str) -> i64 {
     let text = text.trim_matches(WHITE);
     let (text, had_plus) = match text.strip_prefix('+') {
@@ -183,7 +181,7 @@ pub(crate) fn atoi(text: &str) -> i64 {
     number
 }
 
-/// What Core trims from numbers (`util/string.h`, `TrimStringView`).
+/// Characters that Core trims from numbers (`util/string.h`, `TrimStringView`).
 pub(crate) const WHITE: [char; 6] = [' ', '\x0c', '\n', '\r', '\t', '\x0b'];
 
 #[cfg(test)]

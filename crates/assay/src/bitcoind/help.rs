@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use super::options::{Fate, OPTIONS};
 use crate::cli::VERSION;
 
-/// The first line of both.
+/// First line of `-help` and `-version`.
 pub(crate) fn version() -> String {
     format!("{} daemon version v{VERSION} bitcoind\n", super::CLIENT_NAME)
 }
 
-/// What `-help` prints: options that take effect, and by name those that do not.
+/// Text of `-help`: options with an effect, then the names of accepted options without one.
 pub(crate) fn text() -> String {
     let mut text = version();
     text.push_str(
@@ -38,7 +38,7 @@ fn names(text: &mut String, title: &str, is_wanted: impl Fn(Fate) -> bool) {
     wrap(&names.join(" "), "  ", text);
 }
 
-/// Writes words in lines of at most 79 columns.
+/// Wraps words into lines of at most 79 columns.
 fn wrap(words: &str, indent: &str, text: &mut String) {
     let mut column = 0;
     for word in words.split(' ') {

@@ -6,10 +6,10 @@ use assay_node::{LOG_ALL as ALL, LOG_CATEGORIES as CATEGORIES, LogConfig, LogLev
 use super::notes::Notes;
 use super::settings::Settings;
 
-/// How the log is written.
+/// Configuration of the log.
 ///
 /// # Errors
-/// In Core's words.
+/// With Core's error text.
 pub(crate) fn config(settings: &Settings, notes: &mut Notes) -> anyhow::Result<LogConfig> {
     let mut config = LogConfig {
         file: !settings.is_negated("debuglogfile"),
@@ -35,7 +35,7 @@ pub(crate) fn config(settings: &Settings, notes: &mut Notes) -> anyhow::Result<L
 
 fn categories(settings: &Settings, option: &str) -> anyhow::Result<Vec<String>> {
     let mut names = settings.list(option);
-    // What comes before 0 or none was taken back.
+    // `0` or `none` cancels everything before it.
     let last_off = names.iter().rposition(|name| name == "0" || name == "none");
     names.drain(..last_off.map_or(0, |index| index + 1));
     let is_known = |name: &str| CATEGORIES.contains(&name) || ALL.contains(&name);
@@ -45,7 +45,7 @@ fn categories(settings: &Settings, option: &str) -> anyhow::Result<Vec<String>> 
     }
 }
 
-/// How much is written of categories that are switched on.
+/// Log level of enabled categories.
 fn level(settings: &Settings, notes: &mut Notes) -> anyhow::Result<LogLevel> {
     let mut level = LogLevel::DEBUG;
     for text in settings.list("loglevel") {

@@ -6,10 +6,10 @@ use assay_engine::MiningConfig;
 use super::numbers::not_negative;
 use super::settings::Settings;
 
-/// How templates are made; `is_on_demand` where blocks are made for tests.
+/// Configuration of block templates; `is_on_demand` for chains that mine blocks on demand.
 ///
 /// # Errors
-/// In Core's words.
+/// With Core's error text.
 pub(crate) fn config(
     settings: &Settings,
     defaults: MiningConfig,

@@ -1,9 +1,10 @@
-//! Bitcoin Core's command line in front of our node: `assay bitcoind …`, or the program under the name `bitcoind`.
+//! Bitcoin Core's command line for our node: `assay bitcoind …`, or a link named `bitcoind` to the program.
 //!
-//! Scripts, configuration files and Core's own functional tests then start it without a change. The grammar is Core's
-//! ([`grammar`], [`mod@file`], [`settings`], [`config`]), and so is what is known ([`options`]); [`node`] turns it into the
-//! configuration that `assay node` has too. Errors go to standard error as `Error: …`, and nothing else does but warnings that
-//! Core prints there; the exit status is 0 or 1.
+//! Scripts, configuration files and Core's own functional tests start it unchanged. The grammar is
+//! Core's ([`grammar`], [`mod@file`], [`settings`], [`config`]), and so is the list of known
+//! options ([`options`]); [`node`] converts it to the configuration of `assay node`. Errors are
+//! printed on standard error as `Error: …`, as are the warnings that Core prints there, and nothing
+//! else. The exit status is 0 or 1.
 
 mod chain;
 mod client;
@@ -37,10 +38,10 @@ use self::grammar::{CommandLine, Value};
 use self::notes::Notes;
 use crate::output;
 
-/// What texts in Core's words call the program.
+/// Name of the program in Core's texts.
 const CLIENT_NAME: &str = "Assay";
 
-/// Why a chain cannot be opened that building it again helps (Core `init.cpp`).
+/// A failure to open the chain that a rebuild repairs (Core `init.cpp`).
 #[derive(Debug)]
 struct Question(String);
 
@@ -52,21 +53,21 @@ impl fmt::Display for Question {
     }
 }
 
-/// An option of Core's tests.
+/// Option of Core's tests that confirms a rebuild.
 const REINDEX_AFTER_FAILURE: &str = "reindex_after_failure_noninteractive_yes";
 
-/// Whether the program was started under the name of Core's.
+/// True if the program runs under the name `bitcoind`.
 pub(crate) fn is_called(program: &OsStr) -> bool {
     Path::new(program).file_name() == Some("bitcoind".as_ref())
 }
 
-/// Runs a node with the arguments after the program's name.
+/// Runs a node with the arguments after the program name.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match start(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // What Core asks the user about is printed as it is.
+            // Core prints this question without the prefix.
             let prefix = if error.is::<Question>() { "" } else { "Error: " };
             output::complain(&format!("{prefix}{}", output::explain(&error)));
             ExitCode::FAILURE
@@ -93,10 +94,10 @@ fn start(arguments: impl IntoIterator<Item = OsString>) -> anyhow::Result<()> {
     }
     let retries = loaded.settings.list("test").iter().any(|option| option == REINDEX_AFTER_FAILURE);
     match assay_node::run(&config) {
-        // Core asks the user there; its tests answer in advance.
+        // Core asks the user; its tests confirm in advance by an option.
         Err(NodeError::Open { source: OpenError::UnknownCoinTip { .. }, .. }) if retries => {
             config.reindex = true;
-            // The log is open already.
+            // The log is already open.
             config.log = None;
             assay_node::run(&config)
         }
@@ -112,14 +113,14 @@ fn texts(arguments: impl IntoIterator<Item = OsString>) -> anyhow::Result<Vec<St
     arguments.into_iter().map(text).collect()
 }
 
-/// Errors that scripts look for.
+/// Converts errors that scripts match to Core's text.
 fn in_words_of_core(error: NodeError) -> anyhow::Error {
     match error {
         NodeError::AlreadyRunning { path } => anyhow!(
             "Cannot obtain a lock on directory {}. {CLIENT_NAME} is probably already running.",
             path.display()
         ),
-        // The log has the cause already.
+        // The cause is already in the log.
         NodeError::Auth(_) | NodeError::Bind(_) => {
             anyhow!("Unable to start HTTP server. See debug log for details.")
         }

@@ -1,4 +1,5 @@
-//! From settings to the configuration of a node (Core `init.cpp`, `AppInitParameterInteraction` and what it calls).
+//! Conversion of settings to the configuration of a node (Core `init.cpp`,
+//! `AppInitParameterInteraction` and its callees).
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -18,12 +19,12 @@ use super::options::{self, Fate};
 use super::p2p;
 use super::settings::{MAIN, Settings};
 
-/// The configuration of a node.
+/// Configuration of a node.
 ///
 /// # Errors
-/// In Core's words where Core has the same error.
+/// With Core's error text if Core has the same error.
 pub(crate) fn config(loaded: &mut Loaded, notes: &mut Notes) -> anyhow::Result<NodeConfig> {
-    refuse_misplaced(&loaded.settings)?;
+    reject_misplaced(&loaded.settings)?;
     look_up_fates(&loaded.settings, notes)?;
     imply(&mut loaded.settings, notes)?;
     let settings = &loaded.settings;
@@ -49,7 +50,7 @@ pub(crate) fn config(loaded: &mut Loaded, notes: &mut Notes) -> anyhow::Result<N
     Ok(config)
 }
 
-/// Adds the lines for the log to a finished configuration.
+/// Adds the log lines to a finished configuration; returns the lines for standard error.
 pub(crate) fn log_first(config: &mut NodeConfig, notes: Notes) -> Vec<String> {
     let (lines, printed) = notes.into_parts();
     config.log.get_or_insert_with(LogConfig::default).first_lines = lines;
@@ -69,7 +70,7 @@ fn metrics(settings: &Settings) -> anyhow::Result<Option<SocketAddr>> {
     address.map(Some).ok_or_else(failed)
 }
 
-fn refuse_misplaced(settings: &Settings) -> anyhow::Result<()> {
+fn reject_misplaced(settings: &Settings) -> anyhow::Result<()> {
     let chain = &settings.section;
     let lines: Vec<String> = settings
         .misplaced()
@@ -83,7 +84,7 @@ fn refuse_misplaced(settings: &Settings) -> anyhow::Result<()> {
     if lines.is_empty() { Ok(()) } else { bail!(lines.join("\n")) }
 }
 
-/// Options without effect: some stop the start, and those that Core removed deserve a warning.
+/// Checks options without effect: some are errors, and those that Core removed get a warning.
 fn look_up_fates(settings: &Settings, notes: &mut Notes) -> anyhow::Result<()> {
     for name in settings.names() {
         let Some(option) = options::find(name) else { continue };
@@ -103,7 +104,7 @@ fn look_up_fates(settings: &Settings, notes: &mut Notes) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What follows from some options for others (Core `InitParameterInteraction`).
+/// Sets options that follow from others (Core `InitParameterInteraction`).
 fn imply(settings: &mut Settings, notes: &mut Notes) -> anyhow::Result<()> {
     let mut set = |settings: &mut Settings, cause: &str, name: &str, value: bool| {
         if settings.imply(name, value) {
@@ -193,7 +194,7 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     block_files(settings, config)
 }
 
-/// Where block files are, whether they are obfuscated, and how many are checked at the start.
+/// Folder and obfuscation of block files, and the number of blocks checked at the start.
 fn block_files(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     if let Some(given) = settings.text("blocksdir") {
         let missing = || anyhow!("Specified blocks directory \"{given}\" does not exist.");
@@ -223,8 +224,8 @@ fn block_files(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<(
     Ok(())
 }
 
-/// Whether block filters are kept (Core `init.cpp`, `-blockfilterindex`): all of them when the value is empty or 1, none when
-/// it is 0, or those of the kinds that are named.
+/// True if block filters are indexed (Core `init.cpp`, `-blockfilterindex`): for an empty value or
+/// 1 all types, for 0 none, otherwise the named types.
 fn filter_index(settings: &Settings) -> anyhow::Result<bool> {
     let first = settings.text("blockfilterindex").unwrap_or_else(|| "0".to_owned());
     if first.is_empty() || first == "1" {
@@ -240,7 +241,7 @@ fn filter_index(settings: &Settings) -> anyhow::Result<bool> {
     }
 }
 
-/// Whether old blocks are removed, and what does not go with that (Core `init.cpp`, `node/blockmanager_args.cpp`).
+/// Configuration of pruning, and checks of conflicting options (Core `init.cpp`, `node/blockmanager_args.cpp`).
 fn prune(settings: &Settings, config: &NodeConfig) -> anyhow::Result<Option<Pruning>> {
     let mib = settings.int("prune").unwrap_or(0);
     if mib != 0 && config.tx_index {
@@ -262,7 +263,7 @@ fn prune(settings: &Settings, config: &NodeConfig) -> anyhow::Result<Option<Prun
     })
 }
 
-/// Commands on events.
+/// Shell commands for events.
 fn notify(settings: &Settings) -> Notify {
     let command = |name| settings.text(name).filter(|text| !text.is_empty());
     Notify {
@@ -273,7 +274,7 @@ fn notify(settings: &Settings) -> Notify {
     }
 }
 
-/// Threads that verify scripts; `None` for one per core.
+/// Number of script verification threads; `None` for one per core.
 fn threads(par: i64) -> Option<usize> {
     match usize::try_from(par) {
         Ok(0) => None,
@@ -305,7 +306,7 @@ fn mempool(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     policy(settings, config)
 }
 
-/// The mempool must hold some of the largest clusters (Core `txmempool.cpp`, `Flatten`).
+/// Rejects a mempool too small for some of the largest clusters (Core `txmempool.cpp`, `Flatten`).
 fn check_mempool_size(config: &NodeConfig) -> anyhow::Result<()> {
     let engine = config.engine_config();
     let least = engine.cluster_vsize_max.map_or(0, |vsize| vsize.saturating_mul(40));
@@ -329,7 +330,7 @@ fn policy(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     }
     if let Some(rate) = settings.fee_rate("incrementalrelayfee")? {
         policy.incremental_fee_sat_per_kvb = rate;
-        // One setting raises both (Core `node/mempool_args.cpp`).
+        // One option raises both rates (Core `node/mempool_args.cpp`).
         let least = config.engine_config().min_relay_fee_sat_per_kvb;
         if config.min_relay_fee_sat_per_kvb.is_none() && rate > least {
             config.min_relay_fee_sat_per_kvb = Some(rate);
@@ -379,7 +380,7 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
     limits.threads = count("rpcthreads").unwrap_or(limits.threads);
     limits.body_bytes_max = BODY_BYTES_MAX;
     limits.queue_max = count("rpcworkqueue").unwrap_or(limits.queue_max);
-    // In Core a call that waits keeps a thread busy, so no more of them can be open than calls at all.
+    // A waiting call in Core blocks a thread, so their number is limited by that of calls.
     limits.waiters_max = limits.waiters_max.min(limits.threads.saturating_add(limits.queue_max));
     if let Some(seconds) = settings.int("rpcservertimeout") {
         limits.idle = seconds_of(seconds);
@@ -387,7 +388,7 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
     Ok(())
 }
 
-/// What is published over ZeroMQ, and where.
+/// ZeroMQ publications with their addresses.
 fn zmq(settings: &Settings) -> Vec<Publication> {
     let mut publications = Vec::new();
     for topic in Topic::ALL {
@@ -405,7 +406,7 @@ fn zmq(settings: &Settings) -> Vec<Publication> {
     publications
 }
 
-/// Permissions of the cookie (Core `util/fs_helpers.cpp`, `InterpretPermString`).
+/// File mode of the cookie (Core `util/fs_helpers.cpp`, `InterpretPermString`).
 fn cookie_mode(readers: &str) -> anyhow::Result<u32> {
     Ok(match readers {
         "owner" => 0o600,
@@ -415,7 +416,7 @@ fn cookie_mode(readers: &str) -> anyhow::Result<u32> {
     })
 }
 
-/// Addresses for RPC: both options are needed for other than loopback, so that none is opened by mistake.
+/// Listening addresses of RPC. Other addresses than loopback need both options, so that none is exposed by mistake.
 fn rpc_addresses(
     settings: &Settings,
     default: u16,
@@ -442,20 +443,20 @@ fn rpc_addresses(
         );
     }
     let mut addresses = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, default))];
-    // Machines without IPv6 have no such address.
+    // Skipped on machines without IPv6.
     if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
         addresses.push(SocketAddr::from((Ipv6Addr::LOCALHOST, default)));
     }
     Ok(addresses)
 }
 
-/// A path that an option gives; `None` where it gives none.
+/// Path of an option; `None` if unset.
 fn path(settings: &Settings, name: &str) -> Option<PathBuf> {
     let text = settings.text(name).filter(|text| !text.is_empty());
     text.filter(|_| !settings.is_negated(name)).map(PathBuf::from)
 }
 
-/// Core once had them (`init.cpp`).
+/// Options that Core has removed (`init.cpp`).
 const REMOVED: [&str; 3] = ["checkpoints", "limitancestorsize", "limitdescendantsize"];
 /// Core's `kernel/caches.h`, `DEFAULT_KERNEL_CACHE`.
 const CACHE_MIB: i64 = 450;
@@ -464,7 +465,7 @@ const CACHE_MIB_MIN: i64 = 4;
 const CACHE_MIB_MAX: i64 = 1 << 20;
 /// Core's `-fastprune` (`node/blockstorage.cpp`).
 const FAST_PRUNE_BYTES: u64 = 64 << 10;
-/// Core's `nPruneAfterHeight` then (`kernel/chainparams.cpp`).
+/// Core's `nPruneAfterHeight` with `-fastprune` (`kernel/chainparams.cpp`).
 const FAST_PRUNE_HEIGHT: u32 = 100;
 /// Core's `MIN_DISK_SPACE_FOR_BLOCK_FILES` (`validation.h`).
 const PRUNE_MIB_MIN: u64 = 550;
@@ -504,7 +505,7 @@ mod tests {
                 let error = fate(&arguments, &file).unwrap_err();
                 assert!(error.starts_with(&format!("-{option} is not available: ")), "{error}");
             }
-            // The command line goes before the file.
+            // The command line has precedence over the file.
             let line = format!("-{option}={default}");
             assert_eq!(fate(&[&line], &format!("{option}={other}\n")), Ok(()), "{option}");
         }

@@ -1,8 +1,7 @@
-//! What is to be logged once the log is open: options decide where it is.
+//! Messages from before the log is open, since options decide its location.
 
 use assay_node::LogLine;
 
-/// Lines for the log.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     lines: Vec<LogLine>,
@@ -23,18 +22,18 @@ impl Notes {
         self.lines.push(LogLine::Warning(text));
     }
 
-    /// A warning that must be seen at once: it is also printed.
+    /// Adds a warning to the log and to standard error.
     pub(crate) fn warn_aloud(&mut self, text: String) {
         self.print(format!("Warning: {text}"));
         self.warn(text);
     }
 
-    /// A line for standard error alone.
+    /// Adds a line for standard error only.
     pub(crate) fn print(&mut self, line: String) {
         self.printed.push(line);
     }
 
-    /// The lines for the log, and what to print.
+    /// The lines for the log and those for standard error.
     pub(crate) fn into_parts(self) -> (Vec<LogLine>, Vec<String>) {
         (self.lines, self.printed)
     }

@@ -1,4 +1,4 @@
-//! Amounts, hashes, addresses with ports.
+//! Parsers of amounts, hashes, and addresses with ports.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use anyhow::anyhow;
 
 use super::grammar::WHITE;
 
-/// Satoshi of an amount in bitcoins (Core `util/moneystr.cpp`, `ParseMoney`).
+/// Converts an amount in BTC to satoshi (Core `util/moneystr.cpp`, `ParseMoney`).
 pub(crate) fn amount(text: &str) -> Option<u64> {
     const COIN: u64 = 100_000_000;
     let text = text.trim_matches(WHITE);
@@ -27,8 +27,9 @@ pub(crate) fn amount(text: &str) -> Option<u64> {
     (sum <= 21_000_000 * COIN).then_some(sum)
 }
 
-/// Bytes of a number with a unit behind it, `m` without one: k, m, g and t for powers of 1000, K, M, G and T for powers of 1024
-/// (Core `util/strencodings.cpp`, `ParseByteUnits`).
+/// Parses a size with a unit suffix: k, m, g and t for powers of 1000, K, M, G and T for powers of
+/// 1024 (Core `util/strencodings.cpp`, `ParseByteUnits`). Without a suffix the unit is
+/// `default_unit`.
 pub(crate) fn bytes(text: &str, default_unit: char) -> Option<u64> {
     let unit = text.chars().next_back().filter(|last| !last.is_ascii_digit());
     let digits = &text[..text.len() - unit.map_or(0, char::len_utf8)];
@@ -47,8 +48,8 @@ pub(crate) fn bytes(text: &str, default_unit: char) -> Option<u64> {
     digits.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(factor)
 }
 
-/// A number of 256 bits in hexadecimal, of up to 64 digits, with or without `0x`; the bytes begin with the least significant
-/// one, as those of hashes do (Core `uint256.h`, `FromUserHex`).
+/// Parses a 256-bit number of up to 64 hexadecimal digits, with or without `0x`, in little-endian
+/// byte order like hashes (Core `uint256.h`, `FromUserHex`).
 pub(crate) fn hash(text: &str) -> Option<[u8; 32]> {
     let text = text.trim_matches(WHITE);
     let digits = text.strip_prefix("0x").unwrap_or(text);
@@ -61,22 +62,22 @@ pub(crate) fn hash(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// A port as an option gives it.
+/// Parses a port number.
 pub(crate) fn port(text: &str) -> Option<u16> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|port| is_number && *port > 0)
 }
 
-/// Why a text is no address.
+/// Reason why a text is not an address.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AddressError {
-    /// What follows the colon is no port.
+    /// The text after the colon is not a port.
     Port,
-    /// What comes before it is no numeric address.
+    /// The text before the colon is not a numeric address.
     Host,
 }
 
-/// An address with a port, or one that gets `default`: `1.2.3.4`, `1.2.3.4:5`, `::1`, `[::1]`, `[::1]:5`.
+/// Parses an address with an optional port: `1.2.3.4`, `1.2.3.4:5`, `::1`, `[::1]`, `[::1]:5`.
 pub(crate) fn address(text: &str, default: u16) -> Result<SocketAddr, AddressError> {
     let colons = text.bytes().filter(|byte| *byte == b':').count();
     let (host, number) = match text.rsplit_once(':') {
@@ -92,7 +93,7 @@ pub(crate) fn address(text: &str, default: u16) -> Result<SocketAddr, AddressErr
     Ok(SocketAddr::new(ip, number))
 }
 
-/// A range of addresses as `address/bits`, from any form that Core takes: with a netmask, with brackets.
+/// Normalises a subnet to `address/bits` from any form that Core accepts: with a netmask, with brackets.
 pub(crate) fn subnet(text: &str) -> Option<String> {
     let (address, mask) = match text.split_once('/') {
         Some((address, mask)) => (address, Some(mask)),
@@ -114,7 +115,7 @@ pub(crate) fn subnet(text: &str) -> Option<String> {
     (ones + zeros >= width).then(|| format!("{ip}/{ones}"))
 }
 
-/// Zero for what is below it.
+/// Clamps negative numbers to 0.
 pub(crate) fn not_negative(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
@@ -126,7 +127,7 @@ pub(crate) fn bind_address(name: &str, text: &str, default: u16) -> anyhow::Resu
     })
 }
 
-/// At least one second, and not so many that no clock reaches them.
+/// Clamps to at least one second, and below the range at which clocks overflow.
 pub(crate) fn seconds_of(seconds: i64) -> Duration {
     Duration::from_secs(not_negative(seconds).clamp(1, u32::MAX.into()))
 }

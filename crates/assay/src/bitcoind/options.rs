@@ -1,36 +1,35 @@
-//! The options that Bitcoin Core's `bitcoind` knows, and what becomes of each.
+//! All options of Bitcoin Core's `bitcoind`, and the effect of each here.
 //!
-//! All of them are here (Core `init.cpp`, `init/common.cpp`, `chainparamsbase.cpp`, `wallet/init.cpp`), so that an existing
-//! `bitcoin.conf` opens, and only misspelt names are rejected.
+//! The list is complete (Core `init.cpp`, `init/common.cpp`, `chainparamsbase.cpp`,
+//! `wallet/init.cpp`), so that an existing `bitcoin.conf` loads, and only misspelt names are
+//! rejected.
 
-/// An option.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "properties, each on its own")]
 pub(crate) struct Opt {
-    /// Its name without dash.
+    /// Name without the dash.
     pub(crate) name: &'static str,
-    /// What follows the name in the help: `=<n>`, or nothing.
+    /// Argument in the help after the name: `=<n>`, or empty.
     pub(crate) argument: &'static str,
-    /// What becomes of it.
     pub(crate) fate: Fate,
-    /// Whether, in the configuration file, it is for the main chain alone unless it stands in the section of another chain.
+    /// True if outside of sections the option applies to the main chain only.
     pub(crate) is_network_only: bool,
-    /// Whether `-no…` is an error.
+    /// True if `-no…` is an error.
     pub(crate) forbids_negation: bool,
-    /// Whether it must be given a value.
+    /// True if a value is required.
     pub(crate) needs_value: bool,
-    /// Whether the log must not show its value.
+    /// True if the log masks the value.
     pub(crate) is_secret: bool,
 }
 
-/// What becomes of an option that is set.
+/// Effect of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It takes effect, as its help says.
+    /// Has the effect that its help describes.
     Works(&'static str),
-    /// This node does the same with and without it.
+    /// Accepted and ignored: the node behaves the same without it.
     Dropped,
-    /// Any value but this default stops the start, for this reason: the node would not do what was asked for.
+    /// Any value but the default is an error with this reason: ignoring the option would violate the user's intent.
     Rejected { default: &'static str, reason: &'static str },
 }
 
@@ -84,13 +83,12 @@ const fn fixed(name: &'static str, default: &'static str, reason: &'static str) 
     Opt::new(name, "", Fate::Rejected { default, reason })
 }
 
-/// The option called `name`.
 pub(crate) fn find(name: &str) -> Option<&'static Opt> {
     let found = OPTIONS.binary_search_by(|option| option.name.cmp(name));
     found.ok().map(|index| &OPTIONS[index])
 }
 
-/// All options, by name.
+/// All options, sorted by name.
 pub(crate) const OPTIONS: &[Opt] = &[
     dropped("?"),
     works("acceptnonstdtxn", "", "Relay transactions of any form, on test chains (0)."),
@@ -359,7 +357,7 @@ mod tests {
             assert_eq!(find(option.name).map(|found| found.name), Some(option.name));
         }
         assert!(find("nosuch").is_none());
-        // A name with this beginning could only be given negated.
+        // Such a name would parse as a negation.
         assert!(!OPTIONS.iter().any(|option| option.name.starts_with("no")));
     }
 }

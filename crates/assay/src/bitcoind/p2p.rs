@@ -1,4 +1,4 @@
-//! Peers as the options have them (Core `init.cpp`, `AppInitMain`).
+//! Conversion of P2P options (Core `init.cpp`, `AppInitMain`).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,10 +11,10 @@ use super::notes::Notes;
 use super::numbers::{AddressError, address, bind_address, bytes, not_negative, seconds_of};
 use super::settings::Settings;
 
-/// The configuration of peers.
+/// P2P configuration.
 ///
 /// # Errors
-/// In Core's words where Core has the same error.
+/// With Core's error text if Core has the same error.
 pub(crate) fn config(
     settings: &Settings,
     config: &NodeConfig,
@@ -87,7 +87,7 @@ pub(crate) fn config(
     Ok(p2p)
 }
 
-/// Where peers are listened for.
+/// Listening addresses.
 fn binds(
     settings: &Settings,
     default: u16,
@@ -120,7 +120,7 @@ fn binds(
     Ok(())
 }
 
-/// How many peers there may be (Core `net.h`, `CConnman::Init`): some places are kept for those that the node connects to.
+/// Limits on connections (Core `net.h`, `CConnman::Init`): some slots are reserved for outbound peers.
 fn connection_limits(
     settings: &Settings,
     config: &NodeConfig,
@@ -139,13 +139,13 @@ fn connection_limits(
         p2p.inbound_relay_percent = not_negative(percent).min(100) as usize;
     }
     if config.params.name == "regtest" {
-        // All peers of a test are on one machine.
+        // All peers of a functional test share one address.
         p2p.peers_per_address_max = Some(p2p.peers_max);
     }
     Ok(())
 }
 
-/// Which networks can be reached, and through which proxies.
+/// Reachable networks and their proxies.
 fn networks(settings: &Settings, p2p: &mut P2pConfig) -> anyhow::Result<()> {
     if settings.flag("cjdnsreachable") == Some(true) {
         p2p.networks.push(NetworkKind::Cjdns);
@@ -193,7 +193,7 @@ fn networks(settings: &Settings, p2p: &mut P2pConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The proxies of connections to other networks: `address`, or `address=network`; the latest one counts.
+/// Proxies of other networks: `address`, or `address=network`; the last one applies.
 fn proxies(settings: &Settings, resolver: &dyn Resolve) -> anyhow::Result<Proxies> {
     let mut proxies = Proxies::default();
     for given in settings.list("proxy") {
@@ -237,7 +237,7 @@ fn proxy_address(resolver: &dyn Resolve, option: &str, text: &str) -> anyhow::Re
     }
 }
 
-/// Where the first addresses come from.
+/// Sources of bootstrap addresses.
 fn seeds(settings: &Settings, p2p: &mut P2pConfig) -> anyhow::Result<()> {
     let has_internet =
         [NetworkKind::Ipv4, NetworkKind::Ipv6].iter().any(|kind| p2p.networks.contains(kind));
@@ -254,7 +254,7 @@ fn seeds(settings: &Settings, p2p: &mut P2pConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// No names are looked up (`-dns=0`).
+/// Resolver for `-dns=0`, which looks up no names.
 #[derive(Debug)]
 struct NobodyIsAsked;
 
@@ -264,7 +264,7 @@ impl Resolve for NobodyIsAsked {
     }
 }
 
-/// The only peers, where some are named; `-connect=0` names none.
+/// The only outbound peers, if any are named; `-connect=0` names none.
 fn connect(settings: &Settings) -> Option<Vec<String>> {
     let peers = settings.list("connect");
     match peers.as_slice() {
@@ -275,7 +275,7 @@ fn connect(settings: &Settings) -> Option<Vec<String>> {
     }
 }
 
-/// Comments of the user agent: they must not contain what divides it (BIP14).
+/// Comments of the user agent; delimiters of BIP14 are rejected.
 fn comments(settings: &Settings) -> anyhow::Result<Vec<String>> {
     let comments = settings.list("uacomment");
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b" .,;-_?@".contains(&byte);
@@ -290,7 +290,7 @@ const PEERS_MAX: u64 = 1 << 16;
 const FULL_RELAY_MAX: usize = 8;
 const BLOCK_RELAY_MAX: usize = 2;
 const FEELERS: usize = 1;
-/// Core's default for -proxy, which is Tor's.
+/// Default port of `-proxy`, which is Tor's.
 const PROXY_PORT: u16 = 9050;
 /// Core `addrdb.cpp`.
 const CHECK_RATIO_MAX: u64 = 1_000_000;

@@ -1,8 +1,8 @@
-//! What holds of all that was said at several places (Core `common/settings.cpp`).
+//! Precedence of settings from several sources (Core `common/settings.cpp`).
 //!
-//! The command line goes before the file of settings, that before the chain's section of the configuration file, and that
-//! before what stands in no section. Of several values at one place the last one holds on the command line, the first one in
-//! the configuration file.
+//! From highest to lowest: the command line, `settings.json`, the section of the chain in the
+//! configuration file, and its lines outside of sections. Of several values in one source the last
+//! one applies on the command line, the first one in the configuration file.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use super::grammar::{Value, Values, since_negation};
 use super::numbers::{amount, port};
 use super::options;
 
-/// All that was said.
+/// Settings of all sources.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) command_line: Values,
-    /// Of `settings.json`.
+    /// Values of `settings.json`.
     pub(crate) stored: Values,
-    /// Of the configuration file, by section; what stands in none has the empty name.
+    /// Values of the configuration file by section; the empty name is for lines outside of sections.
     pub(crate) file: BTreeMap<String, Values>,
-    /// Consequences of other options; only for options that are not set.
+    /// Values implied by other options; ignored for options that are set.
     implied: BTreeMap<String, Value>,
-    /// The section that counts: Core's name of the chain; empty until it is known.
+    /// The active section: Core's name of the chain; empty until the chain is known.
     pub(crate) section: String,
 }
 
-/// Where a value stands.
+/// Source of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     CommandLine,
@@ -42,19 +42,19 @@ impl Place {
 }
 
 impl Settings {
-    /// What a command line says.
+    /// Settings of a command line alone.
     pub(crate) fn new(command_line: Values) -> Self {
         Self { command_line, ..Self::default() }
     }
 
-    /// The value that holds.
+    /// The effective value.
     pub(crate) fn get(&self, name: &str) -> Option<Value> {
         if let Some(value) = self.implied.get(name) {
             return Some(value.clone());
         }
         for (place, values) in self.places(name) {
             let is_negated = values.last() == Some(&Value::No);
-            // A negation outside of sections counts for every chain.
+            // A negation outside of sections applies to every chain.
             if place == Place::NoSection && self.is_only_for_sections(name) && !is_negated {
                 continue;
             }
@@ -77,14 +77,14 @@ impl Settings {
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         self.get(name).map(|value| value.flag())
     }
-    /// A port of an address.
+    /// An option that is a port.
     pub(crate) fn port(&self, name: &str) -> anyhow::Result<Option<u16>> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let number = port(&text);
         number.map(Some).ok_or_else(|| anyhow!("Invalid port specified in -{name}: '{text}'"))
     }
 
-    /// A fee rate in satoshi per 1,000 virtual bytes.
+    /// An option that is a fee rate, in satoshi per 1,000 virtual bytes.
     pub(crate) fn fee_rate(&self, name: &str) -> anyhow::Result<Option<u64>> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let rate = amount(&text);
@@ -103,7 +103,7 @@ impl Settings {
         self.get(name) == Some(Value::No)
     }
 
-    /// All values of an option that may be given several times.
+    /// All values of an option that may be repeated.
     pub(crate) fn list(&self, name: &str) -> Vec<String> {
         if let Some(value) = self.implied.get(name) {
             return vec![value.text().to_owned()];
@@ -114,7 +114,7 @@ impl Settings {
             if place == Place::NoSection && self.is_only_for_sections(name) {
                 continue;
             }
-            // After a negation that something followed, Core brings the file's values back.
+            // Core restores the values of the file if other values follow a negation.
             if !is_done || (place.is_file() && !is_taken_back) {
                 list.extend(since_negation(values).iter().map(|value| value.text().to_owned()));
             }
@@ -124,8 +124,8 @@ impl Settings {
         list
     }
 
-    /// Whether a switch of the chain is on. They are read as if no chain were chosen, the last value counts everywhere, and
-    /// negations on the command line do not.
+    /// True if a chain flag is on. Chain flags are read without a section, the last value applies
+    /// in every source, and negations on the command line are ignored.
     pub(crate) fn chain_flag(&self, name: &str) -> bool {
         let places = self.places_of("", name);
         let values = places.into_iter().map(|(_, values)| since_negation(values));
@@ -133,7 +133,7 @@ impl Settings {
         last.next().is_some_and(Value::flag)
     }
 
-    /// Sets an option that nobody has set; `true` when it did.
+    /// Sets an option that has no value; returns true if it did.
     pub(crate) fn imply(&mut self, name: &str, value: bool) -> bool {
         let is_free = !self.is_set(name);
         if is_free {
@@ -143,8 +143,8 @@ impl Settings {
         is_free
     }
 
-    /// Options that count for the main chain alone where they stand, though another chain was chosen, and that are set
-    /// nowhere else.
+    /// Options outside of sections that apply to the main chain only and are set nowhere else, if
+    /// another chain is selected.
     pub(crate) fn misplaced(&self) -> Vec<&'static str> {
         if self.section.is_empty() || self.section == MAIN {
             return Vec::new();
@@ -158,7 +158,7 @@ impl Settings {
         misplaced.collect()
     }
 
-    /// Names of all options that are set somewhere that counts.
+    /// Names of all options with an effective value.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let all = options::OPTIONS.iter().map(|option| option.name);
         all.filter(|name| self.is_set(name)).collect()
@@ -168,7 +168,7 @@ impl Settings {
         self.section != MAIN && options::find(name).is_some_and(|option| option.is_network_only)
     }
 
-    /// The places that have something about an option, the weightiest first.
+    /// The sources that set an option, highest precedence first.
     fn places<'a>(&'a self, name: &str) -> Vec<(Place, &'a [Value])> {
         debug_assert!(options::find(name).is_some(), "-{name} is not in the table");
         self.places_of(&self.section, name)
@@ -197,7 +197,7 @@ pub(crate) mod tests {
     use super::super::notes::Notes;
     use super::*;
 
-    /// Settings of a command line and a file's text, on regtest.
+    /// Settings of a command line and of the text of a file, on regtest.
     pub(crate) fn settings(arguments: &[&str], file: &str) -> Settings {
         let mut notes = Notes::default();
         let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
@@ -221,7 +221,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn negations_take_back_what_was_before() {
+    fn negations_cancel_earlier_values() {
         assert_eq!(settings(&["-par=1", "-nopar"], "par=3").get("par"), Some(Value::No));
         assert_eq!(settings(&["-nopar", "-par=1"], "").int("par"), Some(1));
         assert_eq!(settings(&[], "par=3\n[regtest]\nnopar=1").int("par"), Some(0));
@@ -264,7 +264,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn consequences_yield_to_what_is_set() {
+    fn implied_values_do_not_override_set_ones() {
         let mut given = settings(&["-listen=1"], "");
         assert!(!given.imply("listen", false) && given.flag("listen") == Some(true));
         assert!(given.imply("dnsseed", false) && given.flag("dnsseed") == Some(false));

@@ -27,10 +27,10 @@ pub(crate) struct BenchArguments {
 pub(crate) enum BenchCommand {
     List(BenchListArguments),
     Compare(BenchCompareArguments),
-    /// Do one alternative so often, untimed: what valgrind counts.
+    /// Run one alternative N times, untimed, for valgrind to count.
     #[command(hide = true)]
     One(BenchOneArguments),
-    /// Time benchmarks on order: what a comparison of builds talks to.
+    /// Benchmark server for a comparison of builds.
     #[command(hide = true)]
     Serve(BenchServeArguments),
     Signatures(BenchSignaturesArguments),
@@ -40,8 +40,7 @@ pub(crate) enum BenchCommand {
     Network(BenchNetworkArguments),
     Mempool(BenchMempoolArguments),
     Agreement(BenchAgreementArguments),
-    /// Rates of libsecp256k1 on one thread: what the forge's and the node's rates are compared
-    /// with.
+    /// Rates of libsecp256k1 on one thread, the reference for the forge and the node.
     Libsecp {
         /// Print JSON.
         #[arg(long)]
@@ -97,7 +96,7 @@ pub(crate) struct BenchMempoolArguments {
     /// Threads that verify scripts; 0 takes one for each core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) threads: usize,
-    /// How long the hostile threads run before each block under attack.
+    /// Lead time of the hostile threads before each block under attack.
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = super::duration)]
     pub(crate) lead: Duration,
     /// Seed of fees and dependencies.
@@ -164,7 +163,7 @@ pub(crate) struct BenchNetworkArguments {
     /// times assay].
     #[arg(long = "target", value_name = "NAME")]
     pub(crate) targets: Vec<TargetSpec>,
-    /// How long the load lasts.
+    /// Duration of the load.
     #[arg(long = "for", value_name = "DURATION", default_value = "2m", value_parser = super::duration)]
     pub(crate) time: Duration,
     /// Transactions a second, in all.
@@ -173,7 +172,7 @@ pub(crate) struct BenchNetworkArguments {
     /// Mean time between blocks.
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = super::duration)]
     pub(crate) block_every: Duration,
-    /// How links are cut.
+    /// Type of the partitions.
     #[arg(long, value_enum, value_name = "HOW", default_value = "both")]
     pub(crate) cut: CutArgument,
     /// Mean time from one partition to the next.
@@ -202,7 +201,7 @@ pub(crate) struct BenchNetworkArguments {
     pub(crate) json: bool,
 }
 
-/// How partitions are made.
+/// Types of partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CutArgument {
     /// Messages wait until the links are mended.
@@ -236,14 +235,14 @@ pub(crate) struct MeasureArguments {
     /// all.
     #[arg(value_name = "FILTER")]
     pub(crate) filter: Vec<String>,
-    /// How much.
+    /// Extent of the measurement.
     #[arg(long, value_enum, value_name = "EXTENT", default_value = "full")]
     pub(crate) extent: ExtentArgument,
     /// Measured rounds; every alternative runs once in each [default: 21, quick 15, smoke 1].
     #[arg(long, value_name = "N", value_parser = rounds)]
     pub(crate) rounds: Option<usize>,
-    /// Where the processor's counters are unavailable, count instructions with valgrind in child
-    /// processes: on the paths that valgrind's processor has, which lacks AVX-512 and SHA
+    /// If the processor's counters are unavailable, count instructions with valgrind in child
+    /// processes: on the code paths for valgrind's processor, which lacks AVX-512 and SHA
     /// instructions.
     #[arg(long)]
     pub(crate) instructions: bool,
@@ -267,7 +266,7 @@ pub(crate) struct BenchListArguments {
     /// As for `assay bench`.
     #[arg(value_name = "FILTER")]
     pub(crate) filter: Vec<String>,
-    /// Those of this extent only.
+    /// Only benchmarks of this extent.
     #[arg(long, value_enum, value_name = "EXTENT", default_value = "full")]
     pub(crate) extent: ExtentArgument,
     /// Print JSON.
@@ -296,7 +295,7 @@ pub(crate) struct BenchCompareArguments {
     pub(crate) json: bool,
 }
 
-/// Do one alternative so often.
+/// Run one alternative N times, untimed.
 #[derive(Debug, Args)]
 pub(crate) struct BenchOneArguments {
     #[command(flatten)]
@@ -312,13 +311,13 @@ pub(crate) struct BenchOneArguments {
     pub(crate) operations: u64,
 }
 
-/// Which benchmarks another process orders.
+/// Benchmark server on standard input and output.
 #[derive(Debug, Args)]
 pub(crate) struct BenchServeArguments {
-    /// Those of this plan of benchmarks, a name or a path; without it all with default settings.
+    /// Only benchmarks of this plan, a name or a path [default: all, with default settings].
     #[arg(long, value_name = "PLAN")]
     pub(crate) plan: Option<String>,
-    /// Those of this extent only.
+    /// Only benchmarks of this extent.
     #[arg(long, value_enum, value_name = "EXTENT", default_value = "full")]
     pub(crate) extent: ExtentArgument,
 }
@@ -331,7 +330,7 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// How much is measured.
+/// Extents of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExtentArgument {
     /// Just enough to check every result; the times mean nothing.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// What to compare ours with.
+/// Reference to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Against {
     /// Bitcoin Core's validation library, in a process of its own (peers/kernel).
@@ -46,7 +46,7 @@ pub(crate) struct BenchSignaturesArguments {
 /// other's time over ours.
 #[derive(Debug, Args)]
 pub(crate) struct BenchBlocksArguments {
-    /// What to compare ours with.
+    /// Reference to compare with.
     #[arg(long, value_enum, value_name = "PEER")]
     pub(crate) against: Option<Against>,
     /// The program assay-peer-kernel [default: where Cargo puts it in this checkout].
@@ -92,7 +92,7 @@ pub(crate) struct BenchBlocksArguments {
 #[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 #[derive(Debug, Args)]
 pub(crate) struct BenchSyncArguments {
-    /// What to compare ours with.
+    /// Reference to compare with.
     #[arg(long, value_enum, value_name = "PEER")]
     pub(crate) against: Against,
     /// The program assay-peer-kernel [default: where Cargo puts it in this checkout].

@@ -90,7 +90,7 @@ pub(crate) struct BuildsCleanArguments {
     /// Keys as `assay builds list` prints them, or the beginning of commits.
     #[arg(value_name = "KEY", group = "which")]
     pub(crate) keys: Vec<String>,
-    /// Those that failed or were interrupted.
+    /// Builds that failed or were interrupted.
     #[arg(long, group = "which")]
     pub(crate) unfinished: bool,
     /// All.
@@ -126,7 +126,7 @@ pub(crate) struct PrArguments {
     /// Preset of the builds, as of `assay builds make`.
     #[arg(long, value_name = "PRESET", default_value = "bitcoin-core-bench")]
     pub(crate) preset: String,
-    /// What to measure [default: both].
+    /// Part to measure [default: both].
     #[arg(long, value_enum, value_name = "PART")]
     pub(crate) part: Option<PartArgument>,
     /// Benchmarks of `bench_bitcoin` to make, by parts of names or patterns. May be given several

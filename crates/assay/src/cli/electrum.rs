@@ -35,7 +35,7 @@ pub(crate) struct ElectrumCheckArguments {
     /// Seed of the sample.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How long to wait for the server to be at the chain's tip, seconds.
+    /// Longest wait for the server to reach the chain's tip, seconds.
     #[arg(long, value_name = "S", default_value_t = 60)]
     pub(crate) wait: u64,
     /// Print JSON.
@@ -67,11 +67,11 @@ pub(crate) struct ServeArguments {
     /// Allow addresses that other machines can reach: anyone may then query, within the limits.
     #[arg(long)]
     pub(crate) electrum_expose: bool,
-    /// What server.banner answers.
+    /// Response to server.banner.
     #[arg(long, value_name = "TEXT")]
     pub(crate) electrum_banner: Option<String>,
-    /// What an address may use in the long run, over all its connections: units per second, a
-    /// request and 100 µs of work being a unit each; 0 for no limit.
+    /// Long-term rate limit of an address over all its connections, in units per second; a request
+    /// and 100 µs of work are a unit each; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub(crate) electrum_rate: u32,
     /// Entries that a history or unspent list may have at most.

@@ -15,7 +15,7 @@ pub(crate) enum SeenModeArgument {
     Random,
 }
 
-/// How compact blocks are sent.
+/// Mode of compact blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CompactArgument {
     /// Unasked once the node wants that (high-bandwidth mode), by a header until then.
@@ -24,7 +24,7 @@ pub(crate) enum CompactArgument {
     Low,
 }
 
-/// What compact blocks hold whole.
+/// Transactions that compact blocks prefill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PrefillArgument {
     /// The coinbase.
@@ -71,8 +71,8 @@ pub(crate) struct EmitArguments {
     /// When blocks are due: asap, 600s, or poisson(600s) for random intervals of that mean.
     #[arg(long, default_value_t = Pace::Asap)]
     pub(crate) pace: Pace,
-    /// How fast transactions are sent: asap, 500tx/s, 2MiB/s, or interval to spread them over the
-    /// time until the block.
+    /// Rate of transactions: asap, 500tx/s, 2MiB/s, or interval to spread them over the time until
+    /// the block.
     #[arg(long, default_value_t = Rate::Asap)]
     pub(crate) rate: Rate,
     /// Transactions sent at once where there is a rate.
@@ -81,10 +81,10 @@ pub(crate) struct EmitArguments {
     /// Connections to each peer, over which transactions are spread.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) connections: usize,
-    /// How compact blocks are sent.
+    /// Mode of compact blocks.
     #[arg(long, value_enum, default_value_t = CompactArgument::High)]
     pub(crate) compact: CompactArgument,
-    /// What compact blocks hold whole.
+    /// Transactions that compact blocks prefill.
     #[arg(long, value_enum, default_value_t = PrefillArgument::Coinbase)]
     pub(crate) prefill: PrefillArgument,
     /// Set the node's clock to each block's time before its transactions (setmocktime, which

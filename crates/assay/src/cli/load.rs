@@ -19,10 +19,10 @@ pub(crate) enum LoadCommand {
     P2p(LoadP2pArguments),
 }
 
-/// What the clients do.
+/// Request mixes of the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MixArgument {
-    /// What a wallet requests at start-up and on each block.
+    /// Requests of a wallet at start-up and on each block.
     Wallet,
     /// The scripts with the longest histories.
     Heavy,
@@ -30,7 +30,7 @@ pub(crate) enum MixArgument {
     Subscribe,
 }
 
-/// How hostile clients misbehave.
+/// Attacks of hostile clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AttackArgument {
     /// Lines without an end.
@@ -64,12 +64,12 @@ pub(crate) enum AttackArgument {
 /// was wrong, or older than what the server had announced.
 #[derive(Debug, Args)]
 pub(crate) struct LoadElectrumArguments {
-    /// Where the server is, as HOST:PORT.
+    /// Address of the server, as HOST:PORT.
     pub(crate) address: String,
     /// Clients, the hostile ones included.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) clients: usize,
-    /// What they do.
+    /// Requests of the clients.
     #[arg(long, value_enum, default_value_t = MixArgument::Wallet)]
     pub(crate) mix: MixArgument,
     /// Length of each phase, such as 30s, 2m or 500ms: first idle, then, with --feed, while blocks
@@ -90,8 +90,7 @@ pub(crate) struct LoadElectrumArguments {
     /// them.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub(crate) hostile: f64,
-    /// How the hostile clients misbehave, such as outpoints,reconnect [default: all ways in equal
-    /// parts].
+    /// Attacks of the hostile clients, such as outpoints,reconnect [default: all, in equal parts].
     #[arg(long, value_enum, value_name = "ATTACK", value_delimiter = ',', requires = "hostile")]
     pub(crate) attacks: Vec<AttackArgument>,
     /// Let all clients connect from the same address. Otherwise, if the server is at an address
@@ -132,7 +131,7 @@ pub(crate) struct LoadElectrumArguments {
     /// The server's process, to watch its memory and its CPU time.
     #[arg(long, value_name = "PID")]
     pub(crate) server_pid: Option<u32>,
-    /// Where the server shows metrics for Prometheus, as HOST:PORT, to watch its memory.
+    /// Address of the server's Prometheus metrics, as HOST:PORT, to watch its memory.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) server_metrics: Option<String>,
     /// Seed of all random choices.

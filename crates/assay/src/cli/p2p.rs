@@ -31,7 +31,7 @@ pub(crate) struct P2pArguments {
     pub(crate) p2p_whitelist: Vec<String>,
 }
 
-/// How hostile peers misbehave.
+/// Attacks of hostile peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PeerAttackArgument {
     /// Two thousand pings a second.
@@ -58,7 +58,7 @@ pub(crate) enum PeerAttackArgument {
     Orphans,
     /// Ten thousand addresses a second.
     Addresses,
-    /// What may be the key of an encrypted connection, then garbage.
+    /// A plausible BIP 324 key, then garbage.
     V2Garbage,
     /// Announces a block on the tip and withholds it.
     Withhold,
@@ -86,7 +86,7 @@ pub(crate) struct LoadP2pArguments {
     /// Hostile peers.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) hostile: Option<u16>,
-    /// How the hostile peers misbehave, such as orphans,withhold [default: all ways in equal parts].
+    /// Attacks of the hostile peers, such as orphans,withhold [default: all, in equal parts].
     #[arg(long, value_enum, value_name = "ATTACK", value_delimiter = ',', requires = "hostile")]
     pub(crate) attacks: Vec<PeerAttackArgument>,
     /// With --hostile and no address: the node to attack, `assay` or `bitcoind=PATH`.
@@ -111,7 +111,7 @@ pub(crate) struct LoadP2pArguments {
     /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(crate) chain: String,
-    /// How long to request blocks, such as 30s, 2m or 500ms.
+    /// Duration of the measurement, such as 30s, 2m or 500ms.
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = super::duration)]
     pub(crate) time: std::time::Duration,
     /// Blocks in flight; Bitcoin Core has 16.

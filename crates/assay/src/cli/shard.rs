@@ -19,7 +19,7 @@ use clap::{Args, Subcommand};
 /// `assay validate` validates blocks without undo data, in order. explain prints a plan and the time
 /// breakdown of a run.
 ///
-/// Why that is right, what it costs and how to use many machines: docs/guide/many-machines.md.
+/// Correctness, cost and the use of many machines: docs/guide/many-machines.md.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ShardArguments {
@@ -110,7 +110,7 @@ pub(crate) struct ShardRunArguments {
     #[arg(long, value_name = "N", required_unless_present_any = ["all", "follow"], conflicts_with = "all")]
     pub(crate) part: Option<usize>,
     /// Read the numbers of parts from standard input too, after the salt, one a line, and print a
-    /// line of JSON for each; end when it closes. What --all starts.
+    /// line of JSON for each; end when it closes. --all starts these processes.
     #[arg(long, conflicts_with_all = ["all", "part"])]
     pub(crate) follow: bool,
     /// All parts that have no result yet.
@@ -135,7 +135,7 @@ pub(crate) struct ShardRunArguments {
     pub(crate) json: bool,
 }
 
-/// Where files are on this machine.
+/// Paths of files on this machine.
 #[derive(Debug, Args)]
 pub(crate) struct ShardInputs {
     /// Folder of the block files, if not where the plan says.

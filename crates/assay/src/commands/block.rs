@@ -40,17 +40,17 @@ fn verify(arguments: &BlockVerifyArguments) -> anyhow::Result<Outcome> {
         .with_rules(rules);
     let unusable = || format!("prevouts {path} do not belong to block {}", verifier.hash());
     let mut report = Report::new(params.name, arguments.height, &block, &verifier);
-    // A block whose transactions are not those of its header has no inputs to count.
+    // Inputs are counted only if the merkle root matches the header.
     let alone = verifier.check_alone();
     report.checks_s = start.elapsed().as_secs_f64();
     if let Err(error) = alone {
-        return report.refuse(&error, &block, None, arguments.json);
+        return report.reject(&error, &block, None, arguments.json);
     }
     let spent = parse_prevouts(&bytes, verifier.input_count()).with_context(unusable)?;
     let sums = match verifier.check_spends(&spent) {
         Ok(sums) => sums,
         Err(VerifyBlockError::Invalid(error)) => {
-            return report.refuse(&error, &block, Some((&verifier, &spent)), arguments.json);
+            return report.reject(&error, &block, Some((&verifier, &spent)), arguments.json);
         }
         Err(error @ VerifyBlockError::OtherPrevout { .. }) => {
             return Err(error).with_context(unusable);
@@ -66,11 +66,11 @@ fn verify(arguments: &BlockVerifyArguments) -> anyhow::Result<Outcome> {
             report.print(arguments.json)?;
             Ok(Outcome::Good)
         }
-        Err(error) => report.refuse(&error, &block, Some((&verifier, &spent)), arguments.json),
+        Err(error) => report.reject(&error, &block, Some((&verifier, &spent)), arguments.json),
     }
 }
 
-/// What `assay block verify` prints.
+/// Output of `assay block verify --json`.
 #[derive(Debug, Serialize)]
 struct Report {
     schema: u32,
@@ -107,7 +107,7 @@ struct TypeLine {
     signature_checks: u64,
 }
 
-/// Why the block is invalid, and the evidence.
+/// Reason of the rejection, with evidence.
 #[derive(Debug, Serialize)]
 struct Reject {
     reason: String,
@@ -119,7 +119,7 @@ struct Reject {
     evidence: Option<Evidence>,
 }
 
-/// An input that fails, with everything that its verdict depends on apart from the rest of its transaction.
+/// A failing input, with all data of its verdict except the rest of its transaction.
 #[derive(Debug, Serialize)]
 struct Evidence {
     wtxid: String,
@@ -171,7 +171,7 @@ impl Report {
             .collect();
     }
 
-    fn refuse(
+    fn reject(
         &mut self,
         error: &BlockError,
         block: &Block,

@@ -31,12 +31,12 @@ pub(crate) fn run(arguments: &BuildsArguments) -> anyhow::Result<Outcome> {
     }
 }
 
-/// The user's folder of builds.
+/// The user's build cache.
 pub(crate) fn cache() -> anyhow::Result<Cache> {
     Cache::of_user().context("no folder for builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")
 }
 
-/// What `builds make` and `builds list` print.
+/// JSON output of `builds make` and `builds list`.
 #[derive(Serialize)]
 struct Printed<'a, T> {
     schema: u32,
@@ -49,8 +49,8 @@ fn printed<T>(cache: &Cache, builds: T) -> Printed<'_, T> {
     Printed { schema: 1, kind: "builds", folder: cache.root(), builds }
 }
 
-/// Builds these revisions.
-pub(crate) fn made(
+/// Builds the given revisions.
+pub(crate) fn build(
     cache: &Cache,
     repository: Repository,
     revisions: Vec<String>,
@@ -75,7 +75,7 @@ fn make_all(arguments: &BuildsMakeArguments) -> anyhow::Result<Outcome> {
     let repository = Repository::open(&arguments.repo)?;
     let terminal = Terminal::stopped_by(stop_flag());
     let BuildsMakeArguments { revisions, preset, how, json, .. } = arguments;
-    let made = made(&cache, repository, revisions.clone(), preset, how, &terminal)?;
+    let made = build(&cache, repository, revisions.clone(), preset, how, &terminal)?;
     if *json {
         output::print_json(&printed(&cache, &made))?;
     } else {
@@ -92,7 +92,7 @@ fn make_all(arguments: &BuildsMakeArguments) -> anyhow::Result<Outcome> {
     })
 }
 
-/// What was built, as targets, and where it is.
+/// Lists the builds as target specifications with their paths.
 fn targets(made: &[Made]) -> String {
     let line = |made: &Made| match made.build() {
         Some(build) => {
@@ -151,7 +151,7 @@ fn row(entry: &Entry) -> [String; 7] {
 fn clean(arguments: &BuildsCleanArguments) -> anyhow::Result<Outcome> {
     let cache = cache()?;
     let entries = cache.entries()?;
-    // Shorter beginnings would match by chance.
+    // Shorter prefixes would match by chance.
     let is_named = |entry: &Entry, key: &String| {
         entry.key == *key || (key.len() >= 7 && entry.key.starts_with(key.as_str()))
     };

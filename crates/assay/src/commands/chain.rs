@@ -122,7 +122,7 @@ fn run_forge(arguments: &ForgeArguments) -> anyhow::Result<()> {
     };
     let before = arguments.reference_rate.then(LibsecpRates::measure);
     let summary = forge(&recipe, &options, &arguments.out, &mut Bar::new())?;
-    // The machine drifts: the rate is measured before and after, and the mean of both is taken.
+    // The clock rate drifts: the rate is the mean of a measurement before and one after.
     let rates = before.map(|before| {
         let after = LibsecpRates::measure();
         Rates {
@@ -134,7 +134,7 @@ fn run_forge(arguments: &ForgeArguments) -> anyhow::Result<()> {
     if arguments.json { output::print_json(&report) } else { output::print(&report.text()) }
 }
 
-/// What a forge came to, as `--json` prints it.
+/// Result of a forge, as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct Report {
     schema: u32,
@@ -152,11 +152,12 @@ struct Report {
     utxo_s: f64,
     wall_s: f64,
     signatures_per_s: f64,
-    /// ECDSA signatures per second of one thread of libsecp256k1; absent unless asked for.
+    /// ECDSA signatures per second of one thread of libsecp256k1; present only on request.
     libsecp_ecdsa_sign_per_s: Option<f64>,
-    /// The same for Schnorr signatures.
+    /// Schnorr signatures per second of one thread of libsecp256k1; present only on request.
     libsecp_schnorr_sign_per_s: Option<f64>,
-    /// Time that libsecp256k1 alone would take for these signatures on as many threads, over the time of making the blocks.
+    /// Time that libsecp256k1 alone would need for these signatures on as many threads, over the
+    /// time spent on making the blocks.
     signing_efficiency: Option<f64>,
 }
 
@@ -220,7 +221,7 @@ impl Report {
     }
 }
 
-/// Progress of a forge on standard error.
+/// Progress bar of a forge on standard error.
 struct Bar {
     bar: ProgressBar,
 }

@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Outcome> {
     Ok(if comparison.is_slower() { Outcome::Negative } else { Outcome::Good })
 }
 
-/// A floor that was kept, or that of results with the same software twice.
+/// Reads a stored noise floor, or derives one from results with the same software twice.
 fn read_floor(path: &Path) -> anyhow::Result<Floor> {
     if let Some(floor) = Floor::load(path)? {
         return Ok(floor);

@@ -1,4 +1,4 @@
-//! `assay completions` and `assay man`: both are generated from the definition of the flags, so they cannot disagree with it.
+//! `assay completions` and `assay man`, both generated from the definition of the flags.
 
 use anyhow::Context;
 use assay_report::atomic_file;
@@ -8,7 +8,7 @@ use crate::Outcome;
 use crate::cli::{Cli, CompletionsArguments, ManArguments};
 use crate::output;
 
-/// Prints the completion script of a shell.
+/// Prints the completion script for a shell.
 pub(crate) fn completions(arguments: &CompletionsArguments) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "assay", &mut script);
@@ -16,7 +16,7 @@ pub(crate) fn completions(arguments: &CompletionsArguments) -> anyhow::Result<Ou
     Ok(Outcome::Good)
 }
 
-/// Writes a page for the program and one for each command.
+/// Writes a man page for the program and one for each command.
 pub(crate) fn man(arguments: &ManArguments) -> anyhow::Result<Outcome> {
     atomic_file::create_folder(&arguments.out)?;
     clap_mangen::generate_to(Cli::command(), &arguments.out)

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &CrashArguments) -> anyhow::Result<Outcome> {
     Ok(if report.is_good() { Outcome::Good } else { Outcome::Negative })
 }
 
-/// Names of the points at which our node can be made to panic.
+/// Names of the panic points of our node.
 fn panic_points(arguments: &CrashArguments) -> anyhow::Result<Vec<String>> {
     ensure!(
         defect::HAS_POINTS,
@@ -58,7 +58,7 @@ fn panic_points(arguments: &CrashArguments) -> anyhow::Result<Vec<String>> {
     Ok(defect::Point::ALL.map(|point| format!("{point:?}")).to_vec())
 }
 
-/// What to kill, with its index where that is wanted.
+/// The target to kill, with its index if requested.
 fn target(arguments: &CrashArguments) -> anyhow::Result<TargetSpec> {
     let mut target = arguments.target.clone();
     if arguments.index {
@@ -74,7 +74,7 @@ fn target(arguments: &CrashArguments) -> anyhow::Result<TargetSpec> {
     Ok(target)
 }
 
-/// The command line that does it again; moments in real time differ from run to run all the same.
+/// Command line that repeats the test. Kill times are in real time and differ from run to run.
 fn rerun(arguments: &CrashArguments) -> String {
     let CrashArguments { plan, kills, scale, seed, target, db_cache, .. } = arguments;
     let index = if arguments.index {

@@ -18,9 +18,9 @@ use crate::Outcome;
 use crate::cli::{ElectrumArguments, ElectrumCheckArguments, ElectrumCommand};
 use crate::output;
 
-/// Longest wait for one answer.
+/// Timeout of one response.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
-/// Time between looks at a server that is behind.
+/// Polling interval for a server that is behind.
 const LOOK_PERIOD: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(arguments: &ElectrumArguments) -> anyhow::Result<Outcome> {
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &ElectrumArguments) -> anyhow::Result<Outcome> {
     }
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Report<'a> {
     schema: u32,
@@ -83,7 +83,7 @@ fn wait_for_tip(client: &mut Client, wanted: &HeaderTip, wait: Duration) -> anyh
     let start = Instant::now();
     loop {
         let tip = match client.subscribe_headers() {
-            // A server that has just been started may have no block yet.
+            // A freshly started server may have no block yet.
             Err(ElectrumError::Refused { .. }) if start.elapsed() < wait => {
                 std::thread::sleep(LOOK_PERIOD);
                 continue;
@@ -106,7 +106,7 @@ fn wait_for_tip(client: &mut Client, wanted: &HeaderTip, wait: Duration) -> anyh
     }
 }
 
-/// What the forge knows, in the words of the laboratory.
+/// The expected results that the forge's ledger records for a script.
 fn expectation(script: &ScriptRecord) -> ScriptExpectation {
     let reversed = |hash: &[u8; 32]| {
         let mut bytes = *hash;

@@ -66,7 +66,7 @@ fn feed(arguments: &EmitArguments) -> anyhow::Result<FeedPlan> {
     Ok(feed)
 }
 
-/// The command line that does it again.
+/// Command line that repeats the run.
 fn rerun() -> String {
     env::args().skip(1).fold("assay".to_owned(), |line, argument| line + " " + &argument)
 }

@@ -85,7 +85,7 @@ fn pairs(
     Ok(if report.is_good() { Outcome::Good } else { Outcome::Negative })
 }
 
-/// Whether nobody else's node can be there: loopback, and what RFC 1918 and RFC 4193 set aside.
+/// True for addresses that belong to no other user: loopback, RFC 1918 and RFC 4193.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_loopback() || address.is_private(),
@@ -93,7 +93,7 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// The command line that does it again.
+/// Command line that repeats the run.
 fn rerun(arguments: &LoadP2pArguments, peers: usize) -> String {
     use clap::ValueEnum as _;
 

@@ -19,7 +19,7 @@ use crate::cli::{
 };
 use crate::output;
 
-/// Questions per second of a client that only has subscriptions, unless told otherwise.
+/// Default requests per second of a client that only has subscriptions.
 const SUBSCRIBER_RATE: f64 = 1.0;
 
 pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Outcome> {
@@ -146,7 +146,7 @@ fn options(arguments: &LoadElectrumArguments) -> anyhow::Result<LoadOptions> {
     })
 }
 
-/// The protocol writes the hash in reverse.
+/// Electrum prints a script hash in reverse byte order.
 fn script_hash(line: &str) -> anyhow::Result<[u8; 32]> {
     let line = line.trim();
     if line.len() != 64 || !line.is_ascii() {
@@ -160,7 +160,7 @@ fn script_hash(line: &str) -> anyhow::Result<[u8; 32]> {
     Ok(hash)
 }
 
-/// The forge's script ledger, as the laboratory wants to know it.
+/// The forge's script ledger, adapted to the interface of the lab.
 struct Ledger(ScriptLedger);
 
 impl Ledger {

@@ -12,10 +12,10 @@ use crate::Outcome;
 use crate::cli::LogsArguments;
 use crate::output;
 
-/// What goes to standard output while logs are read.
+/// Format of standard output while logs are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Tables, at the end.
+    /// Tables after the last file.
     Tables,
     Csv,
     Json,
@@ -54,8 +54,8 @@ pub(crate) fn run(arguments: &LogsArguments) -> anyhow::Result<Outcome> {
     Ok(if rows > 0 { Outcome::Good } else { Outcome::Negative })
 }
 
-/// Standard output, row by row: logs may be longer than memory. Its head waits for the first row, so
-/// that files without one recognised line leave it empty.
+/// Standard output row by row, since logs may exceed memory. The CSV header is written with the
+/// first row, so files without a recognised line produce no output.
 struct Rows<W: Write> {
     out: W,
     form: Form,
@@ -126,7 +126,7 @@ impl<W: Write> Rows<W> {
     }
 }
 
-/// What is not understood, by reason, with the first line of each.
+/// Reports unparsed lines by reason, with the first line of each.
 fn complain(summary: &FileSummary) {
     if !summary.recognised {
         output::complain(&format!(
@@ -153,7 +153,7 @@ enum Picture {
     Html,
 }
 
-/// What a file is to become, by its name.
+/// Output kind by file extension.
 fn kind(path: &Path) -> anyhow::Result<Picture> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     match extension.map(str::to_ascii_lowercase).as_deref() {

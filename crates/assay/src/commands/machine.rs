@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &MachineArguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// What a signature takes with each backend; those that this machine does not run come last.
+/// Time of a signature with each backend; unsupported backends come last.
 fn backends() -> Vec<BackendSpeed> {
     let used = assay_engine::backend_name();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,4 +1,4 @@
-//! One file for each command.
+//! Implementations of the commands, one file per command.
 
 pub(crate) mod bench;
 pub(crate) mod block;
@@ -34,19 +34,19 @@ use assay_engine::ChainParams;
 
 use crate::signals::stop_flag;
 
-/// The chain of this name.
+/// Parameters of the named chain.
 fn chain(name: &str) -> anyhow::Result<Arc<ChainParams>> {
     let params = ChainParams::by_name(name).with_context(|| assay_engine::unknown_chain(name))?;
     Ok(Arc::new(params))
 }
 
-/// The command line that starts this program with these words.
+/// Command line that starts this program with the given arguments.
 fn own_command(words: &[&str]) -> anyhow::Result<Vec<OsString>> {
     let path = std::env::current_exe().context("cannot find the path of this program")?;
     Ok(std::iter::once(path.into_os_string()).chain(words.iter().map(OsString::from)).collect())
 }
 
-/// Bytes of so many MiB.
+/// Converts MiB to bytes.
 fn mebibytes(flag: &str, count: usize) -> anyhow::Result<usize> {
     const MAX: usize = 1 << 20;
     ensure!((1..=MAX).contains(&count), "{flag} {count}: give 1 to {MAX} MiB");

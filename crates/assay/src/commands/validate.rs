@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if arguments.par > 0 { arguments.par } else { cores() };
     let stop = stop_flag();
-    // Kept until the end, when it removes the folder.
+    // Dropped at the end of the function, which removes the folder.
     let mut temporary = None;
     let datadir = if let Some(datadir) = &arguments.datadir {
         datadir.clone()

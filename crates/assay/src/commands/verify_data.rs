@@ -15,7 +15,7 @@ use crate::bar::Bar;
 use crate::cli::VerifyDataArguments;
 use crate::output;
 
-/// Heights that the text lists.
+/// Number of heights listed in the text.
 const HEIGHTS_SHOWN: usize = 20;
 
 const REPAIR: &str = "run `assay bitcoind -reindex-chainstate` over this data directory";
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &VerifyDataArguments) -> anyhow::Result<Outcome> {
         "{} holds no blocks: name the --datadir and --chain of a node that has validated some",
         dir.display()
     );
-    // The engine would make the coins again from the blocks, and nothing would be wrong with them.
+    // The engine would rebuild the coins from the blocks, which hides damage to them.
     ensure!(
         fs::read_dir(dir.join("chainstate/keyspaces"))
             .is_ok_and(|mut entries| entries.next().is_some()),

@@ -1,4 +1,5 @@
-//! `assay run --blocks`, `assay chain ledger` and `assay chain serve`: block files as Bitcoin Core leaves them, from a forged chain.
+//! `assay run --blocks`, `assay chain ledger` and `assay chain serve` on block files as Bitcoin
+//! Core leaves them, from a forged chain.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 const KEY: [u8; 8] = [0x11, 0x92, 0, 0x4f, 0xe7, 0x3c, 0xaa, 0x01];
-/// Blocks of the branch that was left.
+/// Number of stale blocks.
 const STALE: usize = 5;
 
 fn assay(arguments: &[&str]) -> Output {
@@ -27,7 +28,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Blocks of a forged chain from height 1, and what the forge printed.
+/// Blocks of a forged chain from height 1, with the output of the forge.
 fn forged(folder: &Path, more: &[&str]) -> (Vec<Vec<u8>>, Value) {
     let chain = folder.join("forged").display().to_string();
     let _ = fs::remove_dir_all(&chain);
@@ -44,7 +45,8 @@ fn forged(folder: &Path, more: &[&str]) -> (Vec<Vec<u8>>, Value) {
     (blocks, report)
 }
 
-/// A data folder as Bitcoin Core leaves it: two files, obfuscated, blocks out of order, a branch that was left, room at the end.
+/// A data folder as Bitcoin Core leaves it: two obfuscated files, blocks out of order, a stale
+/// branch, and preallocated space at the end.
 struct Core {
     folder: TempDir,
     blocks: Vec<Vec<u8>>,
@@ -74,7 +76,6 @@ impl Core {
         self.folder.path().join(format!("datadir/regtest/blocks/blk{number:05}.dat"))
     }
 
-    /// Replaces all files.
     fn write(&self, order: &[&[u8]]) {
         let genesis = ChainParams::by_name("regtest").expect("known").genesis_block();
         let half = order.len() / 2;
@@ -91,7 +92,7 @@ impl Core {
             }
             let key = KEY.iter().cycle();
             bytes.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
-            // Core reserves room, which is not obfuscated.
+            // Core preallocates space, which is not obfuscated.
             bytes.extend([0; 5000]);
             fs::write(self.file(number), bytes).expect("written");
         }
@@ -123,7 +124,7 @@ impl Core {
         assay(&[&arguments[..], more].concat())
     }
 
-    /// Every file with its contents.
+    /// Contents of all files.
     fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let blocks = self.file(0);
         let entries = fs::read_dir(blocks.parent().expect("a folder")).expect("readable").flatten();
@@ -131,7 +132,7 @@ impl Core {
         entries.map(|entry| read(entry.path())).collect()
     }
 
-    /// Hash of the block at a height, as nodes print it.
+    /// Hash of the block at a height, as RPC prints it.
     fn hash(&self, height: usize) -> String {
         let mut hash = sha256d(&self.blocks[height - 1][..80]);
         hash.reverse();
@@ -143,7 +144,7 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("text")
 }
 
-/// What each target's only run compared, and what it found.
+/// Compared values of each target's only run.
 fn checks(results: &Value) -> Vec<(String, BTreeMap<String, String>)> {
     let of_run = |run: &Value| {
         assert_eq!(run["status"], "valid", "{}", run["void_reason"]);
@@ -190,7 +191,7 @@ fn a_plan_runs_on_the_files_of_another_program() {
     core.blocks.iter().for_each(|block| headers.extend(&block[..80]));
     let digest = faster_hex::hex_string(&sha256(&headers));
     assert_eq!(text(&files["headers_sha256"]), digest);
-    // The forge knows what the coins are; nobody else was given its ledger.
+    // Only the forge knows the coins; its ledger was not passed on.
     assert_eq!(chain["utxo_muhash"], core.forged["utxo_muhash"]);
     assert_eq!(chain["utxo_count"], core.forged["utxo_count"]);
     assert_eq!(chain["coins_reported_by"], "assay-0");
@@ -209,7 +210,7 @@ fn a_plan_runs_on_the_files_of_another_program() {
     }
     assert!(!report.contains("Recipe"), "nothing was forged");
 
-    // The same again up to a height, from files in the data folder of the node.
+    // Repeats up to a lower height, with the files in the node's data folder.
     let stop = height - 3;
     let at = [
         "--stop-height",
@@ -245,7 +246,7 @@ fn a_ledger_is_kept_while_the_files_are_the_same() {
     let up_to = [&arguments[..], &["--stop-height", "9"]].concat();
     let shorter = json(&assay(&up_to));
     assert_eq!((&shorter["kept"], &shorter["height"]), (&Value::from(false), &Value::from(9)));
-    // One file is a chain as well, as far as it reaches.
+    // A single file is a chain too, up to the first missing block.
     let file = core.file(0).display().to_string();
     let one = json(&assay(&[
         "chain",
@@ -263,7 +264,7 @@ fn a_ledger_is_kept_while_the_files_are_the_same() {
     assert_eq!(one["tip"], shorter["tip"]);
 }
 
-/// The error, without the folder's name.
+/// The error, without the path of the folder.
 fn error(core: &Core, output: &Output) -> String {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
     assert!(!core.folder.path().join("ledger/ledger.jsonl").exists());
@@ -273,7 +274,7 @@ fn error(core: &Core, output: &Output) -> String {
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_named_before_anything_runs() {
+fn missing_and_wrong_blocks_are_reported_before_the_first_run() {
     let core = Core::new();
     let height = core.blocks.len();
     let (missing, child) = (core.hash(8), core.hash(9));
@@ -291,10 +292,10 @@ fn what_is_missing_or_wrong_is_named_before_anything_runs() {
     ] {
         assert!(said.contains(&part), "{part}\n{said}");
     }
-    // A run fails as early, and in the same words.
+    // A run fails as early, with the same message.
     let run = core.run(&core.folder.path().join("out"), &["--target", "assay"]);
     assert!(error(&core, &run).contains(&missing) && !core.folder.path().join("out/runs").exists());
-    // What is missing above the height that is wanted is ignored.
+    // Missing blocks above the requested height are ignored.
     assert_eq!(json(&core.ledger(&["--stop-height", "7"]))["height"], 7);
 
     core.write(&all[3..]);
@@ -315,7 +316,7 @@ fn what_is_missing_or_wrong_is_named_before_anything_runs() {
     }
 
     let mut flipped = cut.clone();
-    // In the lock time of the last transaction: witnesses are not part of the merkle root.
+    // A byte in the lock time of the last transaction: witnesses are not part of the merkle root.
     let at = flipped.len() - 5001;
     flipped[at] ^= 1;
     fs::write(core.file(1), flipped).expect("written");
@@ -336,7 +337,7 @@ fn what_is_missing_or_wrong_is_named_before_anything_runs() {
 }
 
 #[test]
-fn folders_that_are_not_what_was_said_are_rejected() {
+fn folders_of_another_chain_are_rejected() {
     let core = Core::new();
     core.write(&core.blocks.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let (datadir, out) = (

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Builds a program that behaves as `bitcoind -?` does; a step of its build takes a while, and notes in a file that it ran.
+/// Builds a program that prints the output of `bitcoind -?`. One build step sleeps and logs to a file that it ran.
 const CMAKE: &str = r#"cmake_minimum_required(VERSION 3.10)
 project(tiny VERSION 1.0 LANGUAGES C)
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/made.c
@@ -29,7 +29,7 @@ struct World {
 }
 
 impl World {
-    /// A repository with these revisions, tag and program; nothing where programs are missing.
+    /// A repository with these revisions, tag and program; `None` if a tool is missing.
     fn new(test: &str, seconds: u32, revisions: &[(&str, &str)]) -> Option<Self> {
         for program in ["git", "cmake", "gcc", "g++", "sh"] {
             let found = Command::new(program).arg("--version").output();
@@ -90,7 +90,6 @@ impl World {
         self.assay(&arguments)
     }
 
-    /// The states of all builds.
     fn states(&self) -> Vec<String> {
         let list = json(&self.assay(&["builds", "list", "--json"]));
         let builds = list["builds"].as_array().expect("a list").clone();
@@ -125,7 +124,7 @@ fn a_build_is_a_target() {
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert_eq!(json(&again)["builds"][0]["status"], "found");
 
-    // It is found and recognised as what it calls itself; that it is no node shows only when it is started.
+    // The version output is recognised; that the program is no node shows only when it is started.
     let wrong = world.assay(&["bench", "agreement", "--target", "core@v1+gcc"]);
     assert_eq!(wrong.status.code(), Some(2));
     let said = stderr(&wrong);
@@ -139,7 +138,7 @@ fn a_build_is_a_target() {
     assert!(world.states().is_empty());
 }
 
-/// Killed as hard as can be, while a compiler of its works on: nothing is taken for finished, and nothing is done twice.
+/// SIGKILL during a compiler call: the build is not taken for finished, and finished steps are not repeated.
 #[test]
 fn a_killed_build_is_none_and_continues() {
     let revisions = [("v1", PROGRAM)];
@@ -164,7 +163,7 @@ fn a_killed_build_is_none_and_continues() {
     assert_eq!(note, "ran\n", "the step that went on is not done again");
 }
 
-/// A program with the command line of `bench_bitcoin`: one benchmark takes so many nanoseconds, another one always as many.
+/// A program with the command line of `bench_bitcoin`: one benchmark takes `ns` nanoseconds, another a constant time.
 fn bench_bitcoin(ns: u32) -> String {
     format!(
         "#include <stdio.h>\n#include <string.h>\nint main(int n, char **a) {{\n\
@@ -214,7 +213,7 @@ fn a_change_is_judged() {
             assert!(world.path(verdict).join(file).is_file(), "{file}");
         }
     }
-    // A part of the branch has no merge base of its own.
+    // A revision of the branch itself has no other merge base.
     let own = pr(&["slow"], "own");
     assert_eq!(own.status.code(), Some(2));
     assert!(
@@ -224,7 +223,7 @@ fn a_change_is_judged() {
     );
 }
 
-/// A base, a step that is twice as fast and one that is not built.
+/// A base, a step that is twice as fast, and a step without a build.
 const STEPS: &str = "format = 1\nkind = \"steps\"\nname = \"mine\"\ntitle = \"T\"\nsummary = \"S\"\nsource = \"nowhere\"\n\
     preset = \"./tiny.toml\"\ncompiler = \"gcc\"\nsync = \"ibd-tracking-macro\"\npairs = 6\nrounds = 9\nmin_time_ms = 1\n\
     [base]\nrevision = \"slow\"\nseconds = 30.0\n\
@@ -273,13 +272,13 @@ fn steps_are_judged_and_absent_ones_named() {
     }
     assert!(world.path("out/micro/first/report.html").is_file());
 
-    let refuses = |arguments: &[&str], said: &str| {
+    let rejects = |arguments: &[&str], said: &str| {
         let output = world.assay(&[&["run", "./steps.toml"][..], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
     };
-    refuses(&["--target", "assay"], "--target means nothing for ./steps.toml, a plan of steps");
-    refuses(&["--part", "nano"], "there are micro, macro, sum and related");
+    rejects(&["--target", "assay"], "--target means nothing for ./steps.toml, a plan of steps");
+    rejects(&["--part", "nano"], "there are micro, macro, sum and related");
 }
 
 fn wait_for(path: &Path) {
@@ -291,27 +290,27 @@ fn wait_for(path: &Path) {
 }
 
 #[test]
-fn what_cannot_be_built_says_why() {
+fn build_failures_are_reported() {
     let world = World { folder: tempfile::tempdir().expect("a folder") };
-    let refuses = |arguments: &[&str], said: &str| {
+    let rejects = |arguments: &[&str], said: &str| {
         let output = world.assay(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
     };
     let make = ["builds", "make", "--rev", "v1"];
-    refuses(&[&make[..], &["--repo", "none"]].concat(), "cannot open repository");
-    refuses(&["builds", "make", "--repo", "."], "--rev");
-    refuses(&["builds", "preset", "none"], "assay builds presets");
-    refuses(&["pr", "--repo", "none", "a", "b"], "cannot open repository");
+    rejects(&[&make[..], &["--repo", "none"]].concat(), "cannot open repository");
+    rejects(&["builds", "make", "--repo", "."], "--rev");
+    rejects(&["builds", "preset", "none"], "assay builds presets");
+    rejects(&["pr", "--repo", "none", "a", "b"], "cannot open repository");
     if Command::new("git").arg("--version").output().is_err() {
-        eprintln!("skipped: what_cannot_be_built_says_why: there is no git");
+        eprintln!("skipped: build_failures_are_reported: there is no git");
         return;
     }
     let status = Command::new("git").args(["init", "--quiet"]).arg(world.path("empty")).status();
     assert!(status.expect("git runs").success());
     let make = [&make[..], &["--repo", "empty"]].concat();
-    refuses(&[&make[..], &["--preset", "none"]].concat(), "bitcoin-core, bitcoin-core-bench, bchn");
-    refuses(&[&make[..], &["--preset", "./none.toml"]].concat(), "cannot read plan ./none.toml");
-    refuses(&[&make[..], &["--compiler", "tcl"]].concat(), "give gcc, clang");
-    refuses(&["pr", "--repo", "empty", "a"], "where a left master");
+    rejects(&[&make[..], &["--preset", "none"]].concat(), "bitcoin-core, bitcoin-core-bench, bchn");
+    rejects(&[&make[..], &["--preset", "./none.toml"]].concat(), "cannot read plan ./none.toml");
+    rejects(&[&make[..], &["--compiler", "tcl"]].concat(), "give gcc, clang");
+    rejects(&["pr", "--repo", "empty", "a"], "where a left master");
 }

@@ -1,10 +1,10 @@
-//! `assay chain stats` as a user meets it, on a forged chain.
+//! `assay chain stats` on a forged chain.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What is summed up everywhere.
+/// Fields with sums.
 const FIELDS: [&str; 4] = ["txs", "inputs", "outputs", "bytes"];
 
 fn assay(arguments: &[&str]) -> Output {
@@ -16,21 +16,21 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
 }
 
-/// What a command that does its work prints.
+/// Standard output of a successful command.
 fn prints(arguments: &[&str]) -> String {
     let output = assay(arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
-/// A refusal: exit status 2, nothing on standard output, and this message.
-fn refuses(arguments: &[&str], message: &str) {
+/// A usage error: exit status 2, nothing on standard output, and this message.
+fn rejects(arguments: &[&str], message: &str) {
     let output = assay(arguments);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
     assert_eq!(text(&output.stdout), "", "{arguments:?}");
     assert!(said.contains(message), "{arguments:?}: {said}");
-    // An error says its cause once.
+    // The cause of an error is printed once.
     assert!(said.matches("(os error").count() <= 1, "{said}");
 }
 
@@ -67,7 +67,7 @@ fn help_text() {
     insta::assert_snapshot!("chain stats", prints(&["chain", "stats", "--help"]));
 }
 
-/// The columns of a CSV file, by name.
+/// Columns of a CSV file, by name.
 fn columns(csv: &str) -> HashMap<&str, Vec<&str>> {
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().expect("a head");
@@ -101,7 +101,7 @@ fn a_chain_is_counted() {
     assert!(text.contains("equals the ledger in all"), "{text}");
     assert!(text.lines().any(|line| line.starts_with("speed  ")), "{text}");
 
-    // The folder inside, ranges of ten, and sums of CSV columns.
+    // The inner folder, ranges of ten blocks, and sums of the CSV columns.
     let inside = chain.path("chain/blocks");
     let csv = prints(&["chain", "stats", "--blocks", &inside, "--csv", "--range", "10"]);
     let ranges = columns(&csv);
@@ -136,7 +136,7 @@ fn another_ledger_is_a_negative_result() {
     let lines = std::fs::read_to_string(&ledger).expect("a ledger");
     let other = chain.path("other");
     std::fs::create_dir(&other).expect("a folder");
-    // One output more in the block at height 2.
+    // Raises the outputs of the block at height 2 by one.
     let changed: Vec<String> = lines
         .lines()
         .enumerate()
@@ -155,7 +155,7 @@ fn another_ledger_is_a_negative_result() {
 }
 
 #[test]
-fn damage_is_told_with_its_place() {
+fn damage_is_reported_with_its_offset() {
     let chain = Chain::forge();
     let file = chain.path("chain/blocks/blk00000.dat");
     let bytes = std::fs::read(&file).expect("a file");
@@ -165,23 +165,23 @@ fn damage_is_told_with_its_place() {
 }
 
 #[test]
-fn mistakes_are_explained() {
+fn invalid_arguments_are_rejected() {
     let chain = Chain::forge();
     let blocks = chain.path("chain");
     let nowhere = chain.path("nowhere");
-    refuses(&["chain", "stats", "--blocks", &nowhere], "nowhere: No such file or directory");
+    rejects(&["chain", "stats", "--blocks", &nowhere], "nowhere: No such file or directory");
     std::fs::create_dir(&nowhere).expect("a folder");
-    refuses(&["chain", "stats", "--blocks", &nowhere], "holds no blk*.dat");
+    rejects(&["chain", "stats", "--blocks", &nowhere], "holds no blk*.dat");
     std::fs::write(Path::new(&nowhere).join("blk00000.dat"), "hello there").expect("a file");
-    refuses(&["chain", "stats", "--blocks", &nowhere], "name the --chain");
-    refuses(
+    rejects(&["chain", "stats", "--blocks", &nowhere], "name the --chain");
+    rejects(
         &["chain", "stats", "--blocks", &nowhere, "--chain", "main"],
         "1 files of 11 bytes hold no block of main",
     );
-    refuses(&["chain", "stats", "--blocks", &blocks, "--chain", "dogecoin"], "bch-regtest");
-    refuses(&["chain", "stats", "--blocks", &blocks, "--check", &nowhere], "ledger.jsonl");
-    refuses(&["chain", "stats", "--blocks", &blocks, "--plot", "page.png"], ".html");
-    refuses(&["chain", "stats", "--blocks", &blocks, "--range", "0"], "--range");
+    rejects(&["chain", "stats", "--blocks", &blocks, "--chain", "dogecoin"], "bch-regtest");
+    rejects(&["chain", "stats", "--blocks", &blocks, "--check", &nowhere], "ledger.jsonl");
+    rejects(&["chain", "stats", "--blocks", &blocks, "--plot", "page.png"], ".html");
+    rejects(&["chain", "stats", "--blocks", &blocks, "--range", "0"], "--range");
     let tables = format!("{blocks}/ledger.jsonl");
-    refuses(&["chain", "stats", "--blocks", &blocks, "--tables", &tables], "cannot write");
+    rejects(&["chain", "stats", "--blocks", &blocks, "--tables", &tables], "cannot write");
 }

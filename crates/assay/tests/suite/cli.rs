@@ -1,4 +1,4 @@
-//! The command line as a user meets it: help, exit status, errors that say what, where and what to do.
+//! The command line: help, exit status, and errors with location and remedy.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -25,8 +25,8 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
 }
 
-/// A refusal: exit status 2, nothing on standard output, and this in the message.
-fn refuses(arguments: &[&str], message: &str) {
+/// A usage error: exit status 2, nothing on standard output, and this text in the message.
+fn rejects(arguments: &[&str], message: &str) {
     let output = assay(arguments);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
     assert_eq!(stdout(&output), "", "{arguments:?}");
@@ -81,57 +81,57 @@ fn help_texts() {
 }
 
 #[test]
-fn wrong_names_and_numbers_are_refused() {
-    refuses(&["run", "no-such-plan"], "bch-scaling");
-    refuses(&["run", "./no-such-plan.toml"], "cannot read plan ./no-such-plan.toml");
-    refuses(&["run", "bch-scaling", "--target", "geth"], "unknown target");
-    refuses(&["run", "bch-scaling", "--target", "bitcoind=/b+index"], "only our own node");
-    refuses(&["crash", "--index", "--target", "bitcoind=/b"], "--index: only our own node");
-    refuses(&["plan", "show", "none"], "assay plan list");
-    refuses(&["chain", "recipe", "none"], "assay chain recipes");
+fn wrong_names_and_numbers_are_rejected() {
+    rejects(&["run", "no-such-plan"], "bch-scaling");
+    rejects(&["run", "./no-such-plan.toml"], "cannot read plan ./no-such-plan.toml");
+    rejects(&["run", "bch-scaling", "--target", "geth"], "unknown target");
+    rejects(&["run", "bch-scaling", "--target", "bitcoind=/b+index"], "only our own node");
+    rejects(&["crash", "--index", "--target", "bitcoind=/b"], "--index: only our own node");
+    rejects(&["plan", "show", "none"], "assay plan list");
+    rejects(&["chain", "recipe", "none"], "assay chain recipes");
     let dir = tempfile::tempdir().expect("a folder");
     let out = dir.path().join("chain").display().to_string();
-    refuses(&["chain", "forge", "no-such-recipe", "--out", &out], "bch-scaling");
+    rejects(&["chain", "forge", "no-such-recipe", "--out", &out], "bch-scaling");
     for scale in ["0", "-1", "NaN", "1e9"] {
         let scale = format!("--scale={scale}");
-        refuses(&["chain", "forge", "bch-scaling", &scale, "--out", &out], "scale");
+        rejects(&["chain", "forge", "bch-scaling", &scale, "--out", &out], "scale");
     }
     assert!(!Path::new(&out).exists());
-    refuses(&["chain", "scripts", &out], "ledger.jsonl");
-    refuses(&["emit", &out, "--to", "p2p@127.0.0.1:1"], "ledger.jsonl");
-    refuses(&["emit", &out, "--to", "127.0.0.1:1"], "p2p@HOST:PORT");
-    refuses(&["emit", &out, "--to", "p2p@127.0.0.1:1", "--seen", "2"], "--seen 2");
-    refuses(&["emit", &out, "--to", "p2p@127.0.0.1:1", "--pace", "5"], "poisson(600s)");
-    refuses(&["electrum", "check", "127.0.0.1:1", "--chain-dir", &out], "ledger.jsonl");
-    refuses(&["node", "--chain", "dogecoin", "--datadir", &out], "bch-regtest");
-    refuses(&["node", "--chain", "regtest", "--datadir", &out, "--db-cache", "0"], "--db-cache 0");
-    refuses(&["node", "--chain", "regtest", "--datadir", &out, "--rpc", "0.0.0.0:0"], "0.0.0.0");
-    refuses(&["node", "--chain", "chipnet", "--datadir", &out], "from May 2023 on");
-    refuses(&["validate", "--chain", "bch-main", "--blocks", &out], "from May 2023 on");
-    refuses(&["bench", "agreement", "--target", "assay"], "not Bitcoin Cash Node");
-    refuses(&["report", &out], "results.json");
-    refuses(&["validate", "--chain", "dogecoin", "--blocks", &out], "bch-regtest");
-    refuses(&["validate", "--chain", "regtest", "--blocks", &out], &out);
-    // Bitcoin Core calls this chain `test`, and everybody else does not.
-    refuses(&["validate", "--chain", "testnet3", "--blocks", &out], &out);
-    refuses(&["validate", "--blocks", &out, "--db-cache", "0"], "--db-cache 0");
-    refuses(&["validate", "--blocks", &out, "--assume-valid", "12"], "--assume-valid");
+    rejects(&["chain", "scripts", &out], "ledger.jsonl");
+    rejects(&["emit", &out, "--to", "p2p@127.0.0.1:1"], "ledger.jsonl");
+    rejects(&["emit", &out, "--to", "127.0.0.1:1"], "p2p@HOST:PORT");
+    rejects(&["emit", &out, "--to", "p2p@127.0.0.1:1", "--seen", "2"], "--seen 2");
+    rejects(&["emit", &out, "--to", "p2p@127.0.0.1:1", "--pace", "5"], "poisson(600s)");
+    rejects(&["electrum", "check", "127.0.0.1:1", "--chain-dir", &out], "ledger.jsonl");
+    rejects(&["node", "--chain", "dogecoin", "--datadir", &out], "bch-regtest");
+    rejects(&["node", "--chain", "regtest", "--datadir", &out, "--db-cache", "0"], "--db-cache 0");
+    rejects(&["node", "--chain", "regtest", "--datadir", &out, "--rpc", "0.0.0.0:0"], "0.0.0.0");
+    rejects(&["node", "--chain", "chipnet", "--datadir", &out], "from May 2023 on");
+    rejects(&["validate", "--chain", "bch-main", "--blocks", &out], "from May 2023 on");
+    rejects(&["bench", "agreement", "--target", "assay"], "not Bitcoin Cash Node");
+    rejects(&["report", &out], "results.json");
+    rejects(&["validate", "--chain", "dogecoin", "--blocks", &out], "bch-regtest");
+    rejects(&["validate", "--chain", "regtest", "--blocks", &out], &out);
+    // Bitcoin Core names this chain `test`; other programs name it `testnet3`.
+    rejects(&["validate", "--chain", "testnet3", "--blocks", &out], &out);
+    rejects(&["validate", "--blocks", &out, "--db-cache", "0"], "--db-cache 0");
+    rejects(&["validate", "--blocks", &out, "--assume-valid", "12"], "--assume-valid");
 }
 
 #[test]
-fn benchmarks_refuse_what_they_cannot_do() {
-    refuses(&["bench", "signatures", "--backend", "gpu"], "unknown backend \"gpu\"");
-    refuses(&["bench", "signatures", "--rounds", "0"], "at least 1");
-    refuses(&["bench", "blocks", "--data", "/nonexistent"], "/nonexistent");
-    // Without the peer a comparison says how to build it.
+fn benchmarks_reject_unusable_arguments() {
+    rejects(&["bench", "signatures", "--backend", "gpu"], "unknown backend \"gpu\"");
+    rejects(&["bench", "signatures", "--rounds", "0"], "at least 1");
+    rejects(&["bench", "blocks", "--data", "/nonexistent"], "/nonexistent");
+    // Without the peer program a comparison prints the command that builds it.
     let build = "cd peers/kernel && cargo build --release";
-    refuses(&["bench", "blocks", "--against", "kernel", "--kernel", "/nonexistent/peer"], build);
-    refuses(&["bench", "sync", "--against", "kernel", "--kernel", "/nonexistent/peer"], build);
-    refuses(&["bench", "sync"], "--against");
-    refuses(&["bench", "mempool", "--blocks", "0"], "at least 1");
+    rejects(&["bench", "blocks", "--against", "kernel", "--kernel", "/nonexistent/peer"], build);
+    rejects(&["bench", "sync", "--against", "kernel", "--kernel", "/nonexistent/peer"], build);
+    rejects(&["bench", "sync"], "--against");
+    rejects(&["bench", "mempool", "--blocks", "0"], "at least 1");
 }
 
-/// Benchmarks on curves and compilers are those of another program.
+/// Benchmarks on curves and compilers run in another program.
 #[test]
 fn suites_of_assay_curves_are_measured_and_reported() {
     const SERVES: &str = r#"#!/bin/sh
@@ -168,7 +168,7 @@ done
     assert!(report.contains("Compilers of this machine"));
 }
 
-/// Whoever hides a feature must not believe something hidden that is not.
+/// A misspelt feature must be an error, since it would not be hidden.
 #[test]
 fn unknown_cpu_features_are_rejected() {
     let output = Command::new(env!("CARGO_BIN_EXE_assay"))
@@ -201,13 +201,13 @@ fn benchmarks_print_their_fields() {
     let report = bench(&[&["bench", "mempool"][..], &mempool].concat(), &["median_ratio"]);
     assert!(report["verdicts"]["replacement-failed"].as_u64() > Some(0), "{report}");
     let dir = tempfile::tempdir().expect("a folder");
-    // A folder with a block that is none makes the run fail, one with a real block would do.
+    // A folder with an invalid block makes the run fail; one real block would be enough.
     std::fs::write(dir.path().join("mainnet-1.blk"), [0; 10]).expect("a file");
     let data = dir.path().display().to_string();
-    refuses(&["bench", "blocks", "--rounds", "1", "--txs", "1", "--data", &data], "mainnet-1");
+    rejects(&["bench", "blocks", "--rounds", "1", "--txs", "1", "--data", &data], "mainnet-1");
 }
 
-/// Runs a benchmark that prints JSON and looks for numbers above zero.
+/// Runs a benchmark that prints JSON and expects numbers above zero.
 fn bench(arguments: &[&str], fields: &[&str]) -> serde_json::Value {
     let output = assay(arguments);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -215,24 +215,24 @@ fn bench(arguments: &[&str], fields: &[&str]) -> serde_json::Value {
     for field in fields {
         assert!(report[field].as_f64() > Some(0.0), "{field}: {}", report[field]);
     }
-    // These are tests, so this is no build to measure with, and it says so.
+    // A test build is not for measurements and prints a warning.
     let warnings = stderr(&output);
     assert!(!cfg!(debug_assertions) || warnings.contains("debug build"), "{warnings}");
     report
 }
 
 #[test]
-fn a_plan_with_an_unknown_key_is_refused_with_its_place() {
+fn a_plan_with_an_unknown_key_is_rejected_with_its_line() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("plan.toml");
     let text = stdout(&assay(&["plan", "show", "bch-scaling"]));
     std::fs::write(&path, format!("sede = 1\n{text}")).expect("a file");
     let path = path.display().to_string();
-    refuses(&["run", &path], "sede");
+    rejects(&["run", &path], "sede");
 }
 
 #[test]
-fn lists_come_as_text_and_as_json() {
+fn lists_print_text_and_json() {
     assert!(stdout(&assay(&["plan", "list"])).lines().any(|line| line.starts_with("bch-scaling ")));
     let names: Vec<String> =
         serde_json::from_slice(&assay(&["chain", "recipes", "--json"]).stdout).expect("JSON");
@@ -248,13 +248,13 @@ fn lists_come_as_text_and_as_json() {
             "wide-set"
         ]
     );
-    // What is shown can be used.
+    // The output of `chain recipe` is accepted as input.
     let recipe = stdout(&assay(&["chain", "recipe", "bitcoin-scaling"]));
     assert!(recipe.contains("bitcoin-scaling"));
 }
 
 #[test]
-fn the_forge_prints_what_it_made() {
+fn the_forge_prints_a_summary() {
     let dir = tempfile::tempdir().expect("a folder");
     let out = dir.path().join("chain").display().to_string();
     let output = assay(&[
@@ -272,12 +272,12 @@ fn the_forge_prints_what_it_made() {
     assert!(output.status.success(), "{}", stderr(&output));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["tip_height"], 101);
-    // The folder is taken now.
+    // The folder exists now.
     let again = assay(&["chain", "forge", "bch-scaling", "--scale", "0.001", "--out", &out]);
     assert_eq!(again.status.code(), Some(2));
 }
 
-/// What the harness has to find whatever the machine does meanwhile: three percent more instructions, counted.
+/// The harness must detect 3 % more instructions by counting, under any load of the machine.
 #[test]
 fn three_percent_more_instructions_are_counted() {
     let under_valgrind = Command::new("valgrind").arg("--version").output().is_ok();
@@ -325,15 +325,15 @@ fn plans_of_benchmarks_are_run_and_compared() {
     let compared = assay(&["bench", "compare", out, out]);
     assert_eq!(compared.status.code(), Some(0), "{}", stderr(&compared));
     assert!(stdout(&compared).contains("0 faster, 0 slower"), "{}", stdout(&compared));
-    refuses(&["run", plan, "--scale", "1"], "--scale is for plans of chains");
-    refuses(&["run", "bch-scaling", "--quick"], "--quick is for plans of benchmarks");
-    refuses(&["run", "stack-element-size", "--part", "micro"], "has no parts");
-    refuses(&["run", "ibd-tracking", "--part", "nano"], "there are micro and macro");
-    refuses(&["run", "ibd-tracking", "--part", "macro"], "--target twice");
-    refuses(&["run", "aa", "--series", "2", "--target", "assay"], "two targets");
-    refuses(&["run", "ibd-tracking", "--series", "2"], "--series is for plans of chains");
-    refuses(&["bench", "no-such-benchmark"], "assay bench list");
-    refuses(&["bench", "compare", "/nonexistent", out], "/nonexistent");
+    rejects(&["run", plan, "--scale", "1"], "--scale is for plans of chains");
+    rejects(&["run", "bch-scaling", "--quick"], "--quick is for plans of benchmarks");
+    rejects(&["run", "stack-element-size", "--part", "micro"], "has no parts");
+    rejects(&["run", "ibd-tracking", "--part", "nano"], "there are micro and macro");
+    rejects(&["run", "ibd-tracking", "--part", "macro"], "--target twice");
+    rejects(&["run", "aa", "--series", "2", "--target", "assay"], "two targets");
+    rejects(&["run", "ibd-tracking", "--series", "2"], "--series is for plans of chains");
+    rejects(&["bench", "no-such-benchmark"], "assay bench list");
+    rejects(&["bench", "compare", "/nonexistent", out], "/nonexistent");
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn completions_and_man_pages() {
         let script = stdout(&output);
         assert!(script.contains("completions") && script.contains("db-cache"), "{shell}");
     }
-    refuses(&["completions", "dos"], "bash");
+    rejects(&["completions", "dos"], "bash");
     let dir = tempfile::tempdir().expect("a folder");
     let out = dir.path().join("man1");
     let output = assay(&["man", "--out", out.to_str().expect("text")]);
@@ -359,7 +359,7 @@ fn completions_and_man_pages() {
     }
 }
 
-/// What lies beside the program follows it: flags of the service, the compiler of the image.
+/// The files for services and containers match the program: flags of the service, compiler of the image.
 #[test]
 fn service_and_container() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -426,13 +426,13 @@ fn logs_are_read() {
     std::fs::write(&log, "nothing\n").expect("a file");
     for form in [&[][..], &["--csv"], &["--json"]] {
         let arguments = [&["logs", log.as_str()], form].concat();
-        refuses(&arguments, &format!("{log}: not one line recognised (1 lines)"));
-        refuses(&arguments, "recognised are the logs of Bitcoin Core 0.7 and later");
+        rejects(&arguments, &format!("{log}: not one line recognised (1 lines)"));
+        rejects(&arguments, "recognised are the logs of Bitcoin Core 0.7 and later");
     }
     std::fs::write(&log, "2025-07-16T04:50:00Z Bitcoin Core version v29.0.0 (release build)\n")
         .expect("a file");
     assert_eq!(assay(&["logs", &log]).status.code(), Some(1), "a start and no progress");
-    refuses(&["logs", &file("absent.log")], "absent.log");
-    refuses(&["logs", &log, "--plot", "curve.png"], ".svg or .html");
-    refuses(&["logs"], "FILE");
+    rejects(&["logs", &file("absent.log")], "absent.log");
+    rejects(&["logs", &log, "--plot", "curve.png"], ".svg or .html");
+    rejects(&["logs"], "FILE");
 }

@@ -1,4 +1,4 @@
-//! `assay emit` against a running node: in each way, with orphans, and on after an end.
+//! `assay emit` against a running node: by each delivery, with orphans, and continued after a stop.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn start() -> Running {
     config.rpc.bind = vec!["127.0.0.1:0".parse().expect("an address")];
     config.log = None;
     config.handle_signals = false;
-    // The chain is of another day.
+    // The chain has old time stamps.
     config.tip_age_max_s = Some(3_153_600_000);
     let mut p2p = P2pConfig::new("127.0.0.1:0".parse().expect("an address"));
     p2p.connect = Some(Vec::new());
@@ -97,7 +97,7 @@ fn each_way_leads_to_the_tip() {
         let txs = total(&target, "txs_sent");
         assert!(txs > 0 && total(&target, "orphans") > 0, "{via}: {target}");
         assert_eq!((total(&target, "txs_accepted"), total(&target, "txs_in_mempool")), (txs, txs));
-        // What was not sent beforehand, the node had to request.
+        // The node had to request everything that was not sent beforehand.
         assert_eq!(total(&target, "missing") > 0, via == "compact", "{via}");
         sent.push(txs);
         stop(running);
@@ -110,7 +110,7 @@ fn it_goes_on_where_the_node_is() {
     let dir = tempfile::tempdir().expect("a folder");
     let chain = forge(dir.path());
     let running = start();
-    // Without RPC: the peers find out what the node has.
+    // Without RPC, peers ask the node for its tip.
     let to = format!("p2p@{}", running.p2p);
     let first = report(&emit(&chain, &to, &["--until", "40"]));
     assert_eq!((total(&first, "blocks"), first["from_height"].as_u64()), (40, Some(1)));

@@ -1,5 +1,6 @@
-//! `assay run --from-snapshot`: syncs that begin with a UTXO snapshot, of the chain whose coins at height 110 Bitcoin Core knows
-//! beforehand (its unit tests make it, `test/util/setup_common.cpp`, `TestChain100Setup`).
+//! `assay run --from-snapshot`: syncs from a UTXO snapshot, on the chain whose coins at height 110
+//! Bitcoin Core has built in (its unit tests create it, `test/util/setup_common.cpp`,
+//! `TestChain100Setup`).
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,11 +15,11 @@ use tempfile::TempDir;
 
 const BASE: u32 = 110;
 const TIP: u32 = 150;
-/// Time of the first block; each other one is a second later.
+/// Time of the first block; each following block is one second later.
 const TIME: u32 = 1_598_887_952;
-/// P2PK of the key 1.
+/// P2PK script of the private key 1.
 const SCRIPT: &str = "210279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798ac";
-/// Of Bitcoin Core's `kernel/chainparams.cpp`.
+/// From Bitcoin Core's `kernel/chainparams.cpp`.
 const BASE_HASH: &str = "135eec25a6fb277884e5824e7aa7d052c4868161c99a5122170b5266f86c273d";
 const COINS_HASH: &str = "86e9a1205b418b16dde3a18a78c730e30137e28466bda5dbf6b33ab8fc05447c";
 
@@ -82,7 +83,7 @@ impl Made {
         self.folder.path().join(name)
     }
 
-    /// Runs the plan from a file, into a folder.
+    /// Runs the plan with a snapshot file and a results folder.
     fn run(&self, file: &str, out: &str, more: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_assay"))
             .args(["run", "core-evolution", "--chain", "regtest", "--json", "--blocks"])
@@ -96,7 +97,7 @@ impl Made {
             .expect("the program starts")
     }
 
-    /// The error of a run from a file with these bytes, which begins nothing.
+    /// The error of a run from a file with these bytes, which starts no target.
     fn rejection(&self, bytes: &[u8], more: &[&str]) -> String {
         fs::write(self.path("bad.dat"), bytes).expect("written");
         let output = self.run("bad.dat", "bad", more);
@@ -140,7 +141,7 @@ fn syncs_begin_with_a_snapshot() {
         assert_eq!(blocks[0]["phase"], "heights-111-114");
         assert!(run["preparation"]["copied_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
     }
-    // Who cannot is not passed over in silence.
+    // Targets without support are reported.
     let unable = &results["unable"];
     assert_eq!(unable[0]["name"], "engine");
     assert!(stderr(&output).contains("left out: engine cannot begin with the snapshot"));
@@ -151,7 +152,7 @@ fn syncs_begin_with_a_snapshot() {
         assert!(report.contains(part), "{part}\n{report}");
     }
 
-    // What was loaded and run is kept.
+    // The loaded snapshot and the finished run are reused.
     let mark = made.path("out").join("work").join("snapshot-assay.json");
     let before = fs::read(&mark).expect("a mark");
     let output = made.run("base.dat", "out", &[&targets_again()[..], &["--resume"]].concat());

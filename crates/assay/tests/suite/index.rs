@@ -1,4 +1,4 @@
-//! Node and index as a user measures them: a small plan from forge to report, and a server compared with the chain.
+//! Node with index: a small plan from forge to report, and a comparison of the server with the chain.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -12,12 +12,12 @@ fn output(arguments: &[&str]) -> Output {
     assay().args(arguments).output().expect("the program starts")
 }
 
-/// A process that does not outlive the test.
+/// A child process that is killed on drop.
 struct Guard(Child);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Both fail only when it is gone, which is what is wanted.
+        // Both calls fail only if the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -56,7 +56,7 @@ fn a_plan_measures_node_and_index_and_any_server_can_be_compared() {
     let names: Vec<_> = targets.iter().map(|target| target["name"].as_str()).collect();
     assert_eq!(names, [Some("assay+index"), Some("assay+index-distinct")]);
     for run in targets.iter().flat_map(|target| target["runs"].as_array().expect("runs")) {
-        // A busy neighbour disturbs a run, and the verdict leaves it out; the run itself is whole.
+        // Interference by another process only excludes a run from the verdict.
         let status = run["status"].as_str();
         assert!(matches!(status, Some("valid" | "disturbed")), "{status:?} {}", run["void_reason"]);
         let ledger = &run["index"]["ledger"];
@@ -69,7 +69,7 @@ fn a_plan_measures_node_and_index_and_any_server_can_be_compared() {
         }
     }
 
-    // The folder of a run is that of a node, and its index can be asked again.
+    // The data folder of a run can be started again and its index queried.
     let (rpc, electrum) = (free_address().to_string(), free_address().to_string());
     let datadir = out.join("work/assay+index-0-1");
     let node = assay()
@@ -87,13 +87,13 @@ fn a_plan_measures_node_and_index_and_any_server_can_be_compared() {
     let told = String::from_utf8_lossy(&right.stdout);
     assert!(right.status.success(), "{told}{}", String::from_utf8_lossy(&right.stderr));
     assert!(told.contains("0 differences") && told.contains("height 122"), "{told}");
-    // Another chain is told apart by its tip, before anything is asked.
+    // The tip identifies another chain before the first query.
     let other = check("chain-distinct");
     assert_eq!(other.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&other.stderr).contains("the chain ends at height 122"));
 }
 
-/// Waits until somebody listens.
+/// Waits until a connection succeeds.
 fn wait_for(address: &str) {
     let start = std::time::Instant::now();
     while std::net::TcpStream::connect(address).is_err() {

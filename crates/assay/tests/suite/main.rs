@@ -1,4 +1,4 @@
-//! The program from outside: its commands as a user meets them.
+//! End-to-end tests of the commands.
 
 mod block_files;
 mod builds;

@@ -1,4 +1,4 @@
-//! Plans of the mempool on our own node.
+//! Mempool plans on our own node.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -48,7 +48,7 @@ fn every_case_ends_with_the_same_mempool_on_two_nodes() {
 }
 
 #[test]
-fn a_full_mempool_keeps_what_pays_most() {
+fn a_full_mempool_keeps_the_best_paying_transactions() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let plan = folder.path().join("plan.toml");
     let text = "format = 1\nkind = \"mempool\"\nname = \"full\"\ntitle = \"Full\"\nsummary = \"Full.\"\nseed = 7\n\

@@ -1,4 +1,4 @@
-//! `assay bench network`: nodes of ours alone, with partitions, until all agree.
+//! `assay bench network` with our own nodes: partitions, until all nodes agree.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! `reports/`: its page and its reports are what the program writes from the stored results.
+//! `reports/`: its overview and reports match the output of the program on the stored results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn committed() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reports")
 }
 
-/// Every file under `from`, with its path from there.
+/// Contents of all files below `from`, by relative path.
 fn files(from: &Path, dir: &Path, out: &mut Vec<(PathBuf, Vec<u8>)>) {
     for entry in fs::read_dir(dir).expect("readable") {
         let path = entry.expect("an entry").path();
@@ -39,7 +39,7 @@ fn all(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn the_page_is_what_the_results_say() {
+fn the_page_matches_the_results() {
     let output = publish(&["--check"], &committed());
     assert!(
         output.status.success(),
@@ -49,7 +49,7 @@ fn the_page_is_what_the_results_say() {
 }
 
 #[test]
-fn what_is_written_again_is_the_same_and_a_changed_page_is_found() {
+fn rewriting_is_idempotent_and_a_changed_page_is_found() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let there = all(&committed());
     for (name, bytes) in &there {

@@ -1,4 +1,4 @@
-//! The laboratory is killed in mid-plan; what it had finished stays, what it was at is made again, and nothing else is.
+//! The lab is killed during a plan: finished runs are kept, the interrupted run is repeated, and no other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Longest wait for anything; machines that run tests may be busy.
+/// Longest wait for any condition, on busy machines too.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// Two targets, three rounds.
+/// Two targets in three rounds.
 const RUNS: usize = 6;
 
 fn plan(out: &Path, more: &[&str]) -> Command {
@@ -31,7 +31,7 @@ fn command(run: &[&str], out: &Path, more: &[&str]) -> Command {
     command
 }
 
-/// Finished runs of the journal: file name, and its text.
+/// Text of each finished run in the journal, by file name.
 fn finished(out: &Path) -> BTreeMap<String, String> {
     let Ok(entries) = fs::read_dir(out.join("runs")) else { return BTreeMap::new() };
     let paths = entries.flatten().map(|entry| entry.path());
@@ -49,7 +49,7 @@ fn started(text: &str) -> String {
     run["run"]["started"].as_str().expect("a moment").to_owned()
 }
 
-/// The run whose node is up and whose result is not there: it is under way.
+/// The current run: its node is up and its result is missing.
 fn under_way(out: &Path) -> Option<String> {
     let done = finished(out);
     let entries = fs::read_dir(out.join("work")).ok()?;
@@ -59,8 +59,7 @@ fn under_way(out: &Path) -> Option<String> {
         .find(|name| out.join("work").join(name).join("regtest/.cookie").exists())
 }
 
-/// Nodes, and what gives them blocks, outlive a laboratory that had no time to stop them; those of this folder are ended, by
-/// their identifiers.
+/// Nodes and block servers outlive a lab that was killed; those of this folder are ended by process id.
 fn end_nodes(out: &Path) {
     let folder = out.display().to_string();
     for entry in fs::read_dir("/proc").expect("the system tells").flatten() {
@@ -75,7 +74,7 @@ fn end_nodes(out: &Path) {
     }
 }
 
-/// Kills the laboratory once something is met; gives what.
+/// Kills the lab once a condition is met; returns the value of the condition.
 fn kill_when<T>(laboratory: &mut Child, what: &str, met: impl Fn() -> Option<T>) -> T {
     let begin = Instant::now();
     let found = loop {
@@ -98,7 +97,7 @@ fn a_killed_laboratory_goes_on_where_it_was() {
     let out = folder.path().canonicalize().expect("a path").join("out");
     let mut laboratory = plan(&out, &[]).spawn().expect("the program starts");
     let interrupted = kill_when(&mut laboratory, "a run in the middle of the plan", || {
-        // In the second round, with runs of both targets done and some to come.
+        // In the second round, with finished runs of both targets and some left.
         let is_middle = (2..RUNS - 1).contains(&finished(&out).len());
         under_way(&out).filter(|_| is_middle)
     });
@@ -116,7 +115,7 @@ fn a_killed_laboratory_goes_on_where_it_was() {
     }
     let last_before = before.values().map(|text| started(text)).max().expect("there are runs");
     for (name, text) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
-        // Moments are told to the second.
+        // Times have a resolution of one second.
         assert!(started(text) >= last_before, "{name} was made after the kill");
     }
     assert!(after.contains_key(&interrupted));
@@ -129,18 +128,18 @@ fn a_killed_laboratory_goes_on_where_it_was() {
         targets.iter().flat_map(|target| target["runs"].as_array().expect("runs")).collect();
     assert_eq!((targets.len(), runs.len()), (2, RUNS));
     for run in runs {
-        // A busy neighbour disturbs a run, and the verdict leaves it out; the run itself is whole.
+        // Interference by another process only excludes a run from the verdict.
         let status = run["status"].as_str();
         assert!(matches!(status, Some("valid" | "disturbed")), "{status:?}");
         let name = run["id"].as_str().expect("a name");
         assert_eq!(run["started"], started(&after[name]), "{name} is that of the journal");
     }
     let page = fs::read_to_string(out.join("report.md")).expect("a report");
-    // How many pairs count is the machine's affair: runs beside a busy neighbour are void for the verdict.
+    // The number of valid pairs depends on the machine: interference excludes runs from the verdict.
     assert!(page.contains("VERDICT") && page.contains("of 3 planned pairs"), "{page:.2000}");
 }
 
-/// Syncs from our node, slowed down so that they can be met under way.
+/// Syncs from our node, slowed down so that the test can interrupt one.
 const SYNCS: &str = r#"
 format = 1
 name = "slow-syncs"
@@ -168,10 +167,9 @@ repeat = 2
 warmup = 0
 PHASES"#;
 
-/// Phases of the recipe.
 const PHASES: [&str; 6] = ["maturity", "fan-out", "steady-1", "fan-in", "steady-2", "steady-3"];
 
-/// The highest block that the log of a node has as its tip.
+/// Height of the latest tip in the log of a node.
 fn height(log: &Path) -> Option<u32> {
     let text = fs::read_to_string(log).ok()?;
     let line = text.lines().rfind(|line| line.contains("UpdateTip: new best="))?;
@@ -190,13 +188,13 @@ fn a_laboratory_killed_during_a_sync_goes_on_where_it_was() {
     let file = file.display().to_string();
     let run = ["run", &file];
     let mut laboratory = command(&run, &out, &[]).spawn().expect("the program starts");
-    // In the first round both are done; the second goes backwards, so the node's sync is the last run.
+    // The first round finishes both targets; the second is in reverse order, so the node's sync is its last run.
     let met = kill_when(&mut laboratory, "a sync under way", || {
         let done = finished(&out);
         let log = out.join("work/assay-0-2/regtest/debug.log");
         height(&log).filter(|_| !done.contains_key("assay-0-2"))
     });
-    // The node and its source live on, and hold their folders.
+    // The node and its block server still run, and use their folders.
     let before = finished(&out);
     let names: Vec<&str> = before.keys().map(String::as_str).collect();
     assert_eq!(names, ["assay-0-1", "engine-0-1", "engine-0-2"]);
@@ -223,7 +221,7 @@ fn a_laboratory_killed_during_a_sync_goes_on_where_it_was() {
     for (name, text) in &before {
         assert_eq!(after.get(name), Some(text), "{name} was not made again");
     }
-    // Neither the chain nor the node that gives it was made twice.
+    // Neither the chain nor the server's data folder was created again.
     assert_eq!(modified(&out.join("chain/ledger.jsonl")), chain);
     assert_eq!(modified(&out.join("source/filled")), source);
     assert!(!out.join("runs.1").exists(), "nothing was moved aside");
@@ -236,7 +234,7 @@ fn a_laboratory_killed_during_a_sync_goes_on_where_it_was() {
     let tip = &results["chain"]["height"];
     let last = runs().find(|run| run["id"] == "assay-0-2").expect("the run");
     let blocks = last["blocks"].as_array().expect("blocks");
-    // From nothing: what the killed one had is not a part of it.
+    // The run starts from an empty folder, without data of the killed one.
     assert_eq!((&blocks[0]["height"], &blocks[blocks.len() - 1]["height"]), (&1.into(), tip));
     assert!(u64::from(met) < tip.as_u64().expect("a height"), "the kill was in mid-sync: {met}");
     for run in runs() {
@@ -247,7 +245,7 @@ fn a_laboratory_killed_during_a_sync_goes_on_where_it_was() {
     assert_eq!(fs::read_dir(out.join("work")).map_or(0, Iterator::count), 0, "no folder is left");
 }
 
-/// When a file was written.
+/// Modification time of a file.
 fn modified(path: &Path) -> std::time::SystemTime {
     let metadata = fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     metadata.modified().expect("the system reports it")

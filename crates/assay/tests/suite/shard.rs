@@ -1,4 +1,4 @@
-//! `assay shard` as a user meets it.
+//! End-to-end tests of `assay shard`.
 
 use std::fs;
 use std::io::Write;
@@ -19,12 +19,12 @@ fn assay(arguments: &[&str]) -> Output {
     command(arguments).output().expect("the program starts")
 }
 
-/// With a line on standard input, which stays open until the end.
+/// Runs the program with a line on standard input, which stays open until the end.
 fn with_salt(arguments: &[&str], salt: &str) -> Output {
     let mut command = command(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    // A program that has rejected already need not read it.
+    // A program that has already failed may not read its input.
     let _ = child.stdin.take().expect("a pipe").write_all(format!("{salt}\n").as_bytes());
     child.wait_with_output().expect("it ends")
 }
@@ -43,7 +43,7 @@ fn rejects(output: &Output, words: &str) {
     assert!(stderr(output).contains(words), "{}", stderr(output));
 }
 
-/// A forged chain, what one pass says of it, and a plan.
+/// A forged chain, its result in one pass, and a plan.
 struct Setup {
     dir: TempDir,
     whole: Value,
@@ -100,7 +100,7 @@ impl Setup {
         assay(&["shard", "merge", &self.path(plan), &self.path(results), "--json"])
     }
 
-    /// Checks that the parts say what one pass says.
+    /// Checks that the merged result equals that of one pass.
     fn check(&self, merged: &Value) {
         assert_eq!(merged["valid"], true);
         for key in
@@ -118,7 +118,7 @@ fn all_parts_on_one_machine_and_again_after_an_interruption() {
     let setup = Setup::new();
     setup.check(&good(&setup.run_all("results")));
     setup.check(&good(&setup.merge("plan", "results")));
-    // What is missing alone is done again, with the same salt.
+    // Only missing parts are run again, with the same salt.
     let kept = Path::new(&setup.path("results")).join("part-00002.txt");
     let before = fs::read(&kept).expect("a result");
     fs::remove_file(&kept).expect("removed");
@@ -127,7 +127,7 @@ fn all_parts_on_one_machine_and_again_after_an_interruption() {
     assert!(stderr(&again).contains("5 of 6 parts have a result"), "{}", stderr(&again));
     setup.check(&good(&again));
     assert_eq!(fs::read(&kept).expect("a result"), before);
-    // The salt is for its owner.
+    // The file of the salt is readable by its owner only.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -143,7 +143,7 @@ fn hints_stand_for_the_coins_left_over() {
         (setup.path("hinted"), setup.path("results"), setup.path("hints.dat"));
     let planned = good(&setup.plan("hinted", &["--hints", &hints]));
     assert_eq!(planned["parts"].as_array().expect("parts").len(), 5, "none of coins");
-    // It lies elsewhere when the parts run.
+    // The file may move between planning and running.
     let moved = setup.path("moved.dat");
     fs::rename(&hints, &moved).expect("renamed");
     let run = ["shard", "run", &plan, "--all", "--processes", "2", "--out", &results, "--json"];
@@ -152,7 +152,7 @@ fn hints_stand_for_the_coins_left_over() {
     setup.check(&good(&setup.merge("hinted", "results")));
     let explained = good(&assay(&["shard", "explain", &plan, "--json"]));
     assert_eq!(explained["unspent"], "hints");
-    // A file that is not there, or is none.
+    // A missing or malformed file.
     rejects(&setup.plan("other", &["--hints", &hints]), "--write-hints");
     let coins = Path::new(&setup.path("spent")).join("utxo.dat").display().to_string();
     rejects(&setup.plan("other", &["--hints", &coins]), "is no hints file");
@@ -167,7 +167,7 @@ fn parts_one_by_one_as_other_machines_run_them() {
         let run = ["shard", "run", &plan, "--part", &number, "--out", out, "--json"];
         with_salt(&[&run, more].concat(), salt)
     };
-    // The files lie elsewhere there.
+    // The folders move before the parts run.
     fs::rename(setup.path("chain"), setup.path("chain2")).expect("renamed");
     rejects(&part(0, &results, SALT, &[]), "block files");
     let moved = ["--blocks", &setup.path("chain2")];
@@ -176,12 +176,12 @@ fn parts_one_by_one_as_other_machines_run_them() {
         assert_eq!(summary["rejected"], Value::Null);
     }
     setup.check(&good(&setup.merge("plan", "results")));
-    // Again elsewhere: the same bytes.
+    // Another folder, the same bytes.
     let other = setup.path("other");
     good(&part(3, &other, SALT, &moved));
     let of = |dir: &str| fs::read(Path::new(dir).join("part-00003.txt")).expect("a result");
     assert_eq!(of(&results), of(&other));
-    // Wrong salts, numbers and plans.
+    // Wrong salts, part numbers and plans.
     let turned: String = SALT.chars().rev().collect();
     rejects(&part(3, &results, &turned, &moved), "another result of the same part");
     rejects(&part(0, &other, "salt", &moved), "64 hexadecimal digits");
@@ -212,7 +212,7 @@ fn explain_prints_a_plan_and_the_times_of_its_parts() {
     let text = assay(&explain);
     let text = String::from_utf8(text.stdout).expect("text");
     assert!(text.contains("slowest"), "{text}");
-    // Without results, and without one of them.
+    // No results, then one missing result.
     let alone = good(&assay(&["shard", "explain", &plan, "--json"]));
     assert_eq!(alone["run"], Value::Null);
     fs::remove_file(Path::new(&results).join("part-00001.txt")).expect("removed");
@@ -240,7 +240,7 @@ fn a_muhash_in_place_of_coins() {
 #[test]
 fn a_wrong_file_of_coins_is_rejected_and_a_damaged_one_cannot_be_used() {
     let setup = Setup::new();
-    // One coin left over less, the number in the header changed with it.
+    // Removes one unspent coin, and adjusts the count in the header.
     let file = Path::new(&setup.path("spent")).join("utxo.dat");
     let right = fs::read(&file).expect("a file");
     let mut bytes = right.clone();
@@ -251,7 +251,7 @@ fn a_wrong_file_of_coins_is_rejected_and_a_damaged_one_cannot_be_used() {
     let code = output.status.code();
     assert!(code == Some(1) || code == Some(2), "{}", stderr(&output));
     fs::write(&file, &right).expect("written");
-    // A bit of a block, and of spent coins.
+    // Flips a bit of a block, and of spent coins.
     for (name, words) in
         [("chain/blocks/blk00000.dat", "damaged"), ("spent/spent-00000.dat", "damaged")]
     {
@@ -274,11 +274,11 @@ fn a_part_ends_with_the_process_that_started_it() {
     let run = ["shard", "run", &plan, "--part", "0", "--out", &results, "--with-parent"];
     let mut child =
         command(&run).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
-    // Nothing comes, and then the pipe closes: there is no salt.
+    // The pipe closes without a line: there is no salt.
     std::thread::sleep(Duration::from_millis(50));
     drop(child.stdin.take());
     assert_eq!(child.wait().expect("it ends").code(), Some(2));
-    // Killed at any moment, the whole goes on.
+    // After a kill at any time, the whole run continues.
     let all = ["shard", "run", &plan, "--all", "--processes", "2", "--out", &results];
     for after_ms in [5, 20, 60] {
         let mut child =

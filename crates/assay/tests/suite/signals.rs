@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM end every command: at once or in order, with status 130 or 143, and nothing is left but records.
+//! Ctrl-C and SIGTERM end every command, at once or in order, with status 130 or 143, and leave
+//! only finished records.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,25 +11,25 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// The promise is two seconds; a machine that runs all tests at once takes longer for everything.
+/// The documented limit is two seconds; a machine that runs all tests at once is slower.
 const AT_MOST: Duration = Duration::from_secs(30);
-/// For a command to be at work.
+/// Longest start-up of a command.
 const START_MAX: Duration = Duration::from_mins(5);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// When a command is at work.
+/// Indication that a command has started its work.
 enum Sign {
-    /// It prints a line with this on standard error.
+    /// A line with this text on standard error.
     Says(&'static str),
-    /// A file whose path contains this is in its folder.
+    /// A file in the folder of the test whose path contains this text.
     Makes(&'static str),
-    /// It watches for signals: it waits for its input, or prepares what takes long.
+    /// Installed signal handlers: the command waits for input, or is in a long preparation.
     Watches,
 }
 
 use Sign::{Makes, Says, Watches};
 
-/// Commands that run long, with `DIR` for the folder of the test and `SILENT` for a server that never answers.
+/// Long-running commands, with `DIR` for the folder of the test and `SILENT` for a server that never responds.
 const COMMANDS: &[(&str, Sign)] = &[
     ("machine --thorough --dir DIR", Makes(".assay-disk-")),
     ("run worst-blocks --quick --out DIR/out", Watches),
@@ -55,7 +56,7 @@ fn every_command_ends() {
     let status =
         assay(&["chain", "forge", "bitcoin-scaling", "--scale", "0.01", "--out", chain]).status();
     assert!(status.expect("the program starts").success());
-    // The system accepts connections in its name.
+    // The kernel accepts connections for it.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let silent = listener.local_addr().expect("an address").to_string();
     for (number, (command, sign)) in COMMANDS.iter().enumerate() {
@@ -63,7 +64,7 @@ fn every_command_ends() {
             eprintln!("skipped: {command}: no /proc");
             continue;
         }
-        // Each command gets one of both signals; the table has both sorts of commands for each.
+        // Signals alternate over the commands; the table has both kinds of commands for each.
         let signal = if number % 2 == 0 { ("INT", 130) } else { ("TERM", 143) };
         let command = command.replace("DIR/forged", chain).replace("SILENT", &silent);
         check(&command, sign, signal);
@@ -96,14 +97,14 @@ fn check(command: &str, sign: &Sign, (signal, code): (&str, i32)) {
     let left = files(running.folder.path());
     let is_litter = |path: &&PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // A forge continues from its own parts.
+        // A forge resumes from its own parts.
         let in_chain = path.iter().any(|part| part.to_string_lossy().starts_with("chain"));
         let is_part = name.ends_with(".part") && !in_chain;
         path.starts_with(&tmp) && **path != tmp || name.starts_with(".assay") || is_part
     };
     let litter: Vec<_> = left.iter().filter(is_litter).collect();
     assert!(litter.is_empty(), "{command}: {litter:?}");
-    // What was killed may take its time to go.
+    // Killed children may take a while to exit.
     while !processes_in(running.folder.path()).is_empty() {
         let processes = processes_in(running.folder.path());
         assert!(start.elapsed() < AT_MOST, "{command}: {processes:?}");
@@ -117,7 +118,7 @@ struct Running {
 }
 
 impl Running {
-    /// Waits until the command is at work; gives what it prints on standard error in the end.
+    /// Waits until the command works; returns the thread that reads its standard error.
     fn wait_for(&mut self, sign: &Sign, command: &str) -> thread::JoinHandle<String> {
         let stderr = BufReader::new(self.child.stderr.take().expect("a pipe"));
         let (send, lines) = std::sync::mpsc::channel();
@@ -126,7 +127,7 @@ impl Running {
             for line in stderr.lines().map_while(Result::ok) {
                 said.push_str(&line);
                 said.push('\n');
-                // Nobody listens once the sign was seen.
+                // The receiver is gone after the sign.
                 let _ = send.send(line);
             }
             said
@@ -165,7 +166,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // After a failure; else it has ended.
+        // Needed after a failure only; otherwise the child has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -186,7 +187,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(below).collect()
 }
 
-/// Command lines that name the folder.
+/// Command lines of processes that name the folder.
 fn processes_in(folder: &Path) -> Vec<String> {
     let folder = folder.to_string_lossy();
     let command = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("cmdline")).ok();
@@ -194,7 +195,7 @@ fn processes_in(folder: &Path) -> Vec<String> {
     entries.filter_map(command).filter(|command| command.contains(&*folder)).collect()
 }
 
-/// Whether a process has handlers for SIGINT and SIGTERM.
+/// True if a process handles SIGINT and SIGTERM.
 fn handles_signals(pid: u32) -> bool {
     const MASK: u64 = 1 << (2 - 1) | 1 << (15 - 1);
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `assay validate` and `assay block verify` as a user meets them.
+//! End-to-end tests of `assay validate` and `assay block verify`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// A small forged chain, its path and what the forge printed.
+/// A small forged chain: temporary folder, path and output of the forge.
 fn forged() -> (TempDir, String, Value) {
     let dir = tempfile::tempdir().expect("a folder");
     let chain = dir.path().join("chain").display().to_string();
@@ -66,7 +66,7 @@ fn a_chain_is_validated_and_reported() {
 }
 
 #[test]
-fn a_damaged_block_is_reported_and_what_is_below_it_stays() {
+fn a_damaged_block_is_reported_and_blocks_below_it_stay() {
     let (dir, chain, _) = forged();
     let path = Path::new(&chain).join("blocks/blk00000.dat");
     let mut bytes = fs::read(&path).expect("the file");
@@ -95,7 +95,7 @@ fn a_damaged_block_is_reported_and_what_is_below_it_stays() {
     }
     assert!(stderr(&output).contains(text));
     assert_eq!(report["tip_height"].as_u64(), Some(height - 1));
-    // What was valid is kept.
+    // Validated blocks are kept.
     let again = json(&assay(&arguments));
     assert_eq!(again["start_height"].as_u64(), Some(height - 1));
     assert_eq!(again["utxo"], report["utxo"]);
@@ -109,7 +109,7 @@ fn the_next_best_branch_is_taken_when_a_block_of_the_best_is_damaged() {
     let output = assay(&[&forge[..], &["--stop-height", "70", "--out", &other, "--json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let valid = json(&output);
-    // Two chains that part at genesis; the one with more blocks has a wrong byte in its 20th.
+    // Two chains that fork at genesis; the longer one has a wrong byte in its 20th block.
     let blocks = dir.path().join("blocks");
     fs::create_dir(&blocks).expect("a folder");
     let read =
@@ -119,7 +119,7 @@ fn the_next_best_branch_is_taken_when_a_block_of_the_best_is_damaged() {
     let mut records = (0..good.len()).filter(|at| good[*at..].starts_with(&magic));
     let record = records.nth(19).expect("a record");
     let mut bytes = good.clone();
-    // Behind the framing and the header: in the coinbase.
+    // After framing and header, in the coinbase.
     bytes[record + 8 + 80 + 60] ^= 4;
     fs::write(&damaged, &bytes).expect("written");
     fs::write(blocks.join("blk00001.dat"), read(&other)).expect("written");
@@ -146,7 +146,8 @@ fn the_next_best_branch_is_taken_when_a_block_of_the_best_is_damaged() {
         "valid up to height 70 on the branch with the most work of those without an invalid block";
     assert!(stdout(&text).contains(expected), "{}", stdout(&text));
 
-    // A second copy of the damaged block: the same folder goes back to genesis and up the other chain.
+    // An undamaged copy of the block: validation in the same folder disconnects to genesis and
+    // connects the other chain.
     fs::write(Path::new(&blocks).join("blk00002.dat"), &good).expect("written");
     let output = assay(&[&arguments[..], &["--json"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -164,7 +165,7 @@ fn the_work_of_a_chain_is_reported() {
     assert_eq!(regtest["minimum_chain_work"], "0".repeat(64));
     assert_eq!(regtest["below_minimum_chain_work"], false);
     let tip = regtest["tip_height"].as_u64().expect("a number");
-    // Genesis and every block of the easiest target count two.
+    // Genesis and every block at the minimum difficulty add 2 to the chain work.
     assert_eq!(regtest["chain_work"], format!("{:064x}", 2 * (tip + 1)));
 }
 
@@ -193,7 +194,7 @@ fn stopping_and_killing_lose_nothing() {
     let start = Instant::now();
     let whole = assay(&[&base[..5], &["--json"]].concat());
     assert_eq!(whole.status.code(), Some(0), "{}", stderr(&whole));
-    // Kills at many moments of a run that takes about this long.
+    // Kills at many times during a run of about this length.
     let takes = start.elapsed();
     for kill in 0..12 {
         let mut child =
@@ -202,7 +203,7 @@ fn stopping_and_killing_lose_nothing() {
         while Instant::now() < deadline && child.try_wait().expect("a status").is_none() {
             std::thread::yield_now();
         }
-        // Ends with SIGKILL on Unix.
+        // SIGKILL on Unix.
         child.kill().expect("killed");
         child.wait().expect("a status");
     }
@@ -212,7 +213,7 @@ fn stopping_and_killing_lose_nothing() {
     check_same(&json(&last), &forged);
 }
 
-/// Real blocks with the outputs they spend, where the shared data is present.
+/// Real blocks with their spent outputs, if the shared data is present.
 fn real_block() -> Option<(PathBuf, PathBuf)> {
     let root = assay_testkit::data::folder()?;
     let path = |name: &str| root.join("blocks").join(name);

@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &BenchBlocksArguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// The folder with blocks that was named.
+/// Finds the folder of block data: the given path or the default one.
 fn find_data(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     let places = |dir: &Path| [dir.join("blocks"), dir.to_owned()];
     let holds_blocks = |dir: &PathBuf| {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::output;
 
-/// Rates of one thread; the laboratory reads this form too.
+/// Single-thread rates; the lab parses this format too.
 #[derive(Debug, Serialize)]
 pub(crate) struct LibsecpRates {
     library: &'static str,
@@ -16,13 +16,13 @@ pub(crate) struct LibsecpRates {
     pub(crate) schnorr_sign_per_s: f64,
     ecdsa_verify_per_s: f64,
     schnorr_verify_per_s: f64,
-    /// Who does the arithmetic of our batches.
+    /// Field backend of our batches.
     batch_backend: &'static str,
     batch_ecdsa_verify_per_s: f64,
 }
 
 impl LibsecpRates {
-    /// Measures; takes about a second.
+    /// Measures the rates in about a second.
     pub(crate) fn measure() -> Self {
         let (batch_backend, batch_ecdsa_verify_per_s) = batch_rate();
         let (sign, verify) = (reference_rate::sign_rate(), reference_rate::verify_rate());

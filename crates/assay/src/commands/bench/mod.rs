@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
     }
 }
 
-/// What measures.
+/// Identification of the measuring software.
 pub(crate) fn software() -> Software {
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     Software {
@@ -56,13 +56,13 @@ pub(crate) fn software() -> Software {
     }
 }
 
-/// Whether a person has to look: a benchmark failed, or not all were made.
+/// Negative if a benchmark failed or was left out.
 fn outcome(results: &BenchResults) -> Outcome {
     let is_good = results.failures.is_empty() && results.is_complete;
     if is_good { Outcome::Good } else { Outcome::Negative }
 }
 
-/// What counts instructions where the processor does not: this program under valgrind.
+/// Instruction counter for processors without one: this program under valgrind.
 fn counter(is_wanted: bool, plan: Option<&str>) -> anyhow::Result<Option<Counter>> {
     if !is_wanted {
         return Ok(None);
@@ -72,7 +72,7 @@ fn counter(is_wanted: bool, plan: Option<&str>) -> anyhow::Result<Option<Counter
     Ok(Some(Counter::find(command)?))
 }
 
-/// A report and what made it.
+/// A report with the software that measured it.
 #[derive(Serialize)]
 struct Signed<'a, T> {
     #[serde(flatten)]

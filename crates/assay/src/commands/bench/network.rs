@@ -55,7 +55,7 @@ fn cut_of(argument: CutArgument) -> Option<Cut> {
     }
 }
 
-/// The command line that does it again.
+/// Command line that repeats the run.
 fn rerun(arguments: &BenchNetworkArguments) -> String {
     let targets = arguments.targets.iter().map(|target| format!(" --target {target}"));
     let seconds = |time: std::time::Duration| format!("{}ms", time.as_millis());
@@ -76,5 +76,5 @@ fn rerun(arguments: &BenchNetworkArguments) -> String {
     )
 }
 
-/// Nodes where none are named.
+/// Default number of nodes.
 const NODES: usize = 3;

@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &BenchPeersArguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// The command line that does it again.
+/// Command line that repeats the run.
 fn rerun(arguments: &BenchPeersArguments) -> String {
     let BenchPeersArguments { target, links, rate, round_trip, rounds, scale, seed, .. } =
         arguments;

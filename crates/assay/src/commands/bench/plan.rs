@@ -21,7 +21,7 @@ use crate::output;
 
 pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let plan = &with_nodes(plan, arguments);
-    refuse_flags_of_chains(plan, arguments)?;
+    reject_flags_of_chains(plan, arguments)?;
     check_part(plan, arguments.part.as_deref())?;
     let extent = match (arguments.smoke, arguments.quick) {
         (true, _) => Extent::Smoke,
@@ -52,7 +52,7 @@ pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<
     Ok(super::outcome(&results))
 }
 
-/// Makes the benchmarks of a plan, and writes their report.
+/// Runs the benchmarks of a plan and writes their report.
 pub(crate) fn make(
     plan: &BenchPlan,
     options: &RunOptions,
@@ -68,7 +68,7 @@ pub(crate) fn make(
     Ok(results)
 }
 
-/// The plan of worst blocks has nodes as well, which get its blocks.
+/// Adds the nodes that receive the blocks of the worst-block plan.
 fn with_nodes(plan: &BenchPlan, arguments: &RunArguments) -> BenchPlan {
     let mut plan = plan.clone();
     if let Some(worst) = plan.worst.as_mut().filter(|_| !arguments.targets.is_empty()) {
@@ -77,8 +77,8 @@ fn with_nodes(plan: &BenchPlan, arguments: &RunArguments) -> BenchPlan {
     plan
 }
 
-/// Chains have seeds and targets, benchmarks have not, but for worst blocks.
-fn refuse_flags_of_chains(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<()> {
+/// Seeds and targets apply to chains, and to the worst-block plan only among plans of benchmarks.
+fn reject_flags_of_chains(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<()> {
     let RunArguments {
         recipe,
         scale,
@@ -116,7 +116,7 @@ fn refuse_flags_of_chains(plan: &BenchPlan, arguments: &RunArguments) -> anyhow:
     }
 }
 
-/// The plan of the initial block download has another part, with whole nodes, which is a plan of a chain.
+/// The plan of the initial block download has a second part with whole nodes, which is a chain plan.
 fn check_part(plan: &BenchPlan, part: Option<&str>) -> anyhow::Result<()> {
     match (part, &plan.ibd) {
         (None, _) | (Some("micro"), Some(_)) => Ok(()),
@@ -125,7 +125,7 @@ fn check_part(plan: &BenchPlan, part: Option<&str>) -> anyhow::Result<()> {
     }
 }
 
-/// The command line that repeats the measurement; the folder is the reader's own choice.
+/// Command line that repeats the measurement, without the output folder.
 fn rerun(arguments: &RunArguments) -> String {
     let mut words = vec!["assay run".to_owned(), arguments.plan.clone()];
     words.extend(arguments.quick.then(|| "--quick".to_owned()));

@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::output;
 
 pub(super) struct Bar {
-    /// Absent where standard error is no terminal.
+    /// `None` if standard error is no terminal.
     bar: Option<ProgressBar>,
 }
 
@@ -31,7 +31,7 @@ impl Bar {
         Self { bar }
     }
 
-    /// Tells what speaks against trusting figures that are taken now.
+    /// Prints caveats about figures measured under the current conditions.
     pub(super) fn warn(&self) {
         for warning in Conditions::now().warnings {
             self.say(&format!("warning: {warning}"));
@@ -69,15 +69,14 @@ impl Drop for Bar {
     }
 }
 
-/// Progress of a run of many benchmarks, and of the stages after them: how much is done, how fast that goes, and how long the
-/// rest will take.
+/// Progress of a run of many benchmarks and of the stages after them: count, rate and remaining time.
 pub(super) struct RunBar {
     bar: Bar,
     stop: Arc<AtomicBool>,
     start: Instant,
-    /// The part of a stage that is being done; none while benchmarks are.
+    /// The current part of a stage; `None` during benchmarks.
     part: RefCell<Option<Part>>,
-    /// When the last line was printed where there is no terminal.
+    /// Time of the last printed line, if there is no terminal.
     said: Cell<Option<Instant>>,
 }
 
@@ -89,7 +88,7 @@ struct Part {
     start: Instant,
 }
 
-/// Time between two lines where there is no terminal.
+/// Time between two lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 impl RunBar {
@@ -100,7 +99,7 @@ impl RunBar {
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style.progress_chars("=> "));
             }
-            // One step may take seconds: the clock keeps moving meanwhile.
+            // One step may take seconds; the ticker keeps the clock running.
             bar.enable_steady_tick(Duration::from_secs(1));
         }
         let (part, said) = (RefCell::new(None), Cell::new(None));
@@ -111,7 +110,7 @@ impl RunBar {
         self.bar.warn();
     }
 
-    /// Whether it is time for another line; then the next one comes later.
+    /// True if the next line is due; restarts the interval.
     fn is_due(&self) -> bool {
         if self.said.get().is_some_and(|said| said.elapsed() < LINE_EVERY) {
             return false;
@@ -121,7 +120,7 @@ impl RunBar {
     }
 }
 
-/// Rate and remaining time, once there is something to tell them from.
+/// Rate and remaining time; empty before the first step.
 fn speed(done: u64, total: u64, elapsed: Duration) -> String {
     if done == 0 {
         return String::new();

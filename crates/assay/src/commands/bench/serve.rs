@@ -1,4 +1,4 @@
-//! `assay bench serve` and `assay bench one`: the parts of this program that it starts as other processes.
+//! `assay bench serve` and `assay bench one`: the child processes of a comparison.
 
 use std::io::{stdin, stdout};
 

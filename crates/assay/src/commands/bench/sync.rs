@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
         cores_compare: arguments.cores_compare,
         sample_compare: arguments.sample_compare,
     };
-    // The chain is forged by another process: nothing of it is in this one's memory, which a child's peak would begin with.
+    // Another process forges the chain, so that the memory of forging does not raise the peak of a child.
     let with = RunOptions {
         out_dir: arguments.work.clone(),
         forge_command: own_command(&["chain", "forge"])?,
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// The command line that repeats the measurement; folders and cores are the reader's own choice.
+/// Command line that repeats the measurement, without folders and cores.
 fn rerun(arguments: &BenchSyncArguments) -> String {
     let BenchSyncArguments { recipe, scale, seed, pairs, .. } = arguments;
     let mut words = vec!["assay bench sync --against kernel".to_owned()];

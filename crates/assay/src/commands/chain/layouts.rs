@@ -1,6 +1,6 @@
-//! Block files as crashes, disks, old versions and users leave them, and everything that reads such files: all of it finds the
-//! same blocks, and names the same damage. The layouts follow the reports on Bitcoin Core (issues 5028, 11736, 21379, 24858,
-//! 33280).
+//! Block files as crashes, disks, old versions and users leave them. All readers of block files
+//! find the same blocks and report the same damage. The layouts follow reports on Bitcoin Core
+//! (issues 5028, 11736, 21379, 24858, 33280).
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ use assay_wire::{Block, BlockHash, Encoding, Header, Transaction};
 use super::{ledger, serve};
 use crate::cli::{LedgerArguments, ServeChainArguments};
 
-/// Blocks of the chain.
+/// Number of blocks of the chain.
 const COUNT: usize = 8;
 const KEY: [u8; 8] = [0x11, 0xa2, 0x00, 0x34, 0x45, 0x56, 0xc7, 0x78];
 const OTHER_KEY: [u8; 8] = [0x5c, 0x01, 0x77, 0x93, 0xfe, 0x42, 0x13, 0x58];
@@ -32,7 +32,7 @@ fn params() -> Arc<ChainParams> {
 /// Blocks from height 1 on, each with a coinbase that commits to its own witness.
 static BLOCKS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| branch(params().genesis_hash, 1, 0));
 
-/// A branch on a parent, up to the last height; `salt` tells it from others.
+/// A branch on a parent up to the last height; `salt` distinguishes branches.
 fn branch(mut parent: BlockHash, first: usize, salt: u8) -> Vec<Vec<u8>> {
     let genesis_time = params().genesis.time;
     let commitment = sha256d(&[0; 64]);
@@ -88,7 +88,7 @@ fn magic() -> Vec<u8> {
     params().disk_magic.to_vec()
 }
 
-/// The block with another value in its coinbase: its merkle root is wrong, its work is not.
+/// The block with another value in its coinbase: the merkle root is wrong, the proof of work is valid.
 fn altered(height: usize) -> Vec<u8> {
     let mut raw = raw(height);
     let block = parse(&raw);
@@ -105,12 +105,12 @@ fn other_witness(height: usize) -> Vec<u8> {
     raw
 }
 
-/// The block without its witness, as nodes stored it that did not know segwit.
+/// The block without its witness, as stored by nodes older than segwit.
 fn stripped(height: usize) -> Vec<u8> {
     let raw = raw(height);
     let block = parse(&raw);
     let tx = block.tx(0);
-    // Without marker and flag, and without count, length and item before the lock time.
+    // Leaves out marker and flag, and the witness (count, length and item) before the lock time.
     let bytes = tx.raw();
     let end = bytes.len() - 4;
     let tx = [&bytes[..4], &bytes[6..end - 34], &bytes[end..]].concat();
@@ -118,16 +118,16 @@ fn stripped(height: usize) -> Vec<u8> {
     [&raw[..81], &tx].concat()
 }
 
-/// The chain that is there, and what is wrong with it.
+/// Chain and damage that readers report.
 #[derive(Clone, Copy, Debug)]
 enum Expected {
     /// The blocks up to this height.
     Chain(usize),
-    /// The blocks up to the one below this height, of which no copy is whole.
+    /// The blocks below this height; every copy of the block at it is damaged.
     Damaged(usize),
-    /// The blocks up to the one below this height, which is in no file though others build on it.
+    /// The blocks below this height; the block at it is missing, though others build on it.
     Missing(usize),
-    /// No block; all but an import, which has nothing to do, fail with these words.
+    /// No block: every reader but an import fails with this error.
     Nothing(&'static str),
 }
 
@@ -136,9 +136,9 @@ struct Layout {
     name: &'static str,
     /// Names and contents, without obfuscation.
     files: Vec<(&'static str, Vec<u8>)>,
-    /// The key that the files are obfuscated with, and the contents of `xor.dat`.
+    /// Obfuscation key of the files, and the contents of `xor.dat`.
     keys: Option<([u8; 8], Vec<u8>)>,
-    /// Zeros that stand behind the first file on the disk, whatever the key.
+    /// Number of unobfuscated zero bytes at the end of the first file.
     disk_zeros: usize,
     expected: Expected,
 }
@@ -180,7 +180,7 @@ impl Layout {
     }
 }
 
-/// Layouts with bytes between, before and behind records.
+/// Layouts with bytes between, before and after records.
 fn gaps() -> Vec<Layout> {
     let genesis = || framed(&params().genesis_block());
     let all = || records(1..=COUNT);
@@ -208,7 +208,7 @@ fn gaps() -> Vec<Layout> {
     ]
 }
 
-/// Layouts with several copies of a block, or one that is not whole.
+/// Layouts with several copies of a block, or a damaged one.
 fn copies() -> Vec<Layout> {
     let before = || records(1..=2);
     let after = || records(4..=COUNT);
@@ -274,7 +274,7 @@ fn copies() -> Vec<Layout> {
     ]
 }
 
-/// Layouts of several files, foreign ones, and keys.
+/// Layouts with several files, unrelated files, and keys.
 fn files() -> Vec<Layout> {
     let first = || records(1..=4);
     let last = || records(5..=COUNT);
@@ -366,14 +366,14 @@ fn files() -> Vec<Layout> {
     ]
 }
 
-/// What one of those that read block files found.
+/// Result of one reader of block files.
 #[derive(Debug, Default)]
 struct Seen {
     /// Hashes of the chain from height 1 on.
     hashes: Vec<BlockHash>,
-    /// The same blocks, where the reader gives them.
+    /// The same blocks in serialised form, if the reader returns them.
     raw: Vec<Vec<u8>>,
-    /// What it says of damaged and missing blocks.
+    /// Reports about damaged and missing blocks.
     said: Vec<String>,
 }
 
@@ -419,7 +419,7 @@ fn validated(blocks: &Path) -> Outcome {
     Ok(Seen { hashes, raw: Vec::new(), said })
 }
 
-/// `-loadblock`, or `-reindex` of files that are the node's own.
+/// `-loadblock`, or `-reindex` of the node's own files.
 fn imported(blocks: &Path, is_own: bool) -> Outcome {
     let dir = tempfile::tempdir().expect("a folder");
     let mut config = Config::new(dir.path(), params());
@@ -451,7 +451,7 @@ fn imported(blocks: &Path, is_own: bool) -> Outcome {
     Ok(Seen { hashes, raw, said })
 }
 
-/// `assay chain stats`, without the blocks above one that is damaged.
+/// `assay chain stats`, without the blocks above a damaged one.
 fn counted(blocks: &Path) -> Outcome {
     let set = BlockSet::open(blocks, params(), 2, &|_, _| ()).map_err(|error| error.to_string())?;
     let mut seen = Seen::default();
@@ -471,8 +471,8 @@ fn counted(blocks: &Path) -> Outcome {
     Ok(seen)
 }
 
-/// `assay chain ledger`; then `run --blocks` and `pr --blocks`, which read the blocks through it, and `chain serve`. Where a chain
-/// may go on, the ledger must be told where it ends.
+/// `assay chain ledger`, then its users `run --blocks`, `pr --blocks` and `chain serve`. If the
+/// chain may go on, the ledger needs an explicit last height.
 fn listed(blocks: &Path, height: usize) -> [Outcome; 2] {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = |stop_height| LedgerArguments {
@@ -550,7 +550,7 @@ fn everything_that_reads_block_files_finds_the_same_blocks() {
 }
 
 #[test]
-fn blocks_damaged_after_the_ledger_was_made_are_not_served() {
+fn damaged_blocks_are_not_served() {
     let (dir, out) =
         (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let file = dir.path().join("blk00000.dat");
@@ -565,7 +565,7 @@ fn blocks_damaged_after_the_ledger_was_made_are_not_served() {
         json: false,
     })
     .expect("a ledger");
-    // Another length shows that the files have changed, however coarse their times are.
+    // A changed length marks the files as changed, even if time stamps are coarse.
     fs::write(
         &file,
         [records(1..=2), framed(&altered(3)), records(4..=COUNT), vec![0; 9]].concat(),
@@ -609,7 +609,7 @@ fn check(
     }
     let said = seen.said.join("\n");
     let place = |height: usize| {
-        // The first record with this header: wrong records before it would be another layout.
+        // The first record with this header: a wrong record before it belongs to another layout.
         let (name, bytes) = &layout.files[0];
         let header = &raw(height)[..80];
         let at = bytes.windows(80).position(|window| window == header).expect("a copy");
@@ -622,7 +622,7 @@ fn check(
                 assert!(said.contains(part), "{of}: {part}\n{said}");
             }
         }
-        // An import may have the block from elsewhere.
+        // An import may get the block from peers.
         Expected::Missing(height) if !is_import => {
             let (parent, child) = (hash(&raw(height)), hash(&raw(height + 1)));
             let block =
@@ -632,7 +632,7 @@ fn check(
             }
         }
         _ => {
-            // Only a ledger has to be told where a chain ends.
+            // Only a ledger needs the last height of a chain.
             let cut = user.starts_with("run") || user.starts_with("chain serve");
             assert!(said.is_empty() || cut && said.contains("is not whole"), "{of}: {said}");
         }

@@ -1,4 +1,4 @@
-//! `assay chain ledger`: block files of another program as a chain of ours.
+//! `assay chain ledger`: a ledger for block files of another program.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -23,22 +23,22 @@ use crate::bitcoind::with_activation_heights;
 use crate::cli::LedgerArguments;
 use crate::output;
 
-/// What stands for a recipe in a ledger of block files.
+/// Value of the recipe field in a ledger of block files.
 const RECIPE: &str = "block-files";
 /// Version of the ledger's format.
 const FORMAT: u32 = 1;
-/// A transaction has many inputs when it has more than this, as in ledgers of a history.
+/// A transaction with more inputs than this has many, as in ledgers of a history.
 const MANY_INPUTS: u32 = 50;
-/// Parts of the chain that reports show apart.
+/// Number of phases in reports.
 const PHASES: u32 = 10;
-/// Ranges whose contents are summed up.
+/// Number of ranges with sums of their own.
 const RANGES: u32 = 100;
 
-/// What was found, as `--json` prints it.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Report<'a> {
     schema: u32,
-    /// Whether an earlier ledger of the same files was kept.
+    /// True if an earlier ledger of the same files is reused.
     kept: bool,
     chain: &'a str,
     height: u32,
@@ -55,10 +55,10 @@ pub(super) fn run(arguments: &LedgerArguments) -> anyhow::Result<()> {
     report(&ledger, was_kept, arguments.json)
 }
 
-/// Checks the files and writes their ledger; returns it, and whether an earlier one was kept.
+/// Checks the files and writes their ledger, or reuses an earlier one; returns true in that case.
 pub(crate) fn make(arguments: &LedgerArguments) -> anyhow::Result<(Ledger, bool)> {
     let params = crate::commands::chain(&arguments.chain)?;
-    // A name or height that no program takes should not be found out by the first of them.
+    // Rejects unknown names and heights before the first program starts.
     with_activation_heights(
         ChainParams::clone(&params),
         "--test-activation-height",
@@ -66,7 +66,7 @@ pub(crate) fn make(arguments: &LedgerArguments) -> anyhow::Result<(Ledger, bool)
     )?;
     let blocks = folder_of(&arguments.blocks, &params);
     check_apart(&arguments.blocks, &arguments.out)?;
-    // Of the path that the ledger will name.
+    // Resolves the path that the ledger records.
     let real = blocks.canonicalize().unwrap_or_else(|_| blocks.clone());
     let listing = hex(&listing_sha256(&real, &params).map_err(|error| explain(error, &blocks))?);
     fs::create_dir_all(&arguments.out)
@@ -83,18 +83,17 @@ pub(crate) fn make(arguments: &LedgerArguments) -> anyhow::Result<(Ledger, bool)
     Ok((ledger, false))
 }
 
-/// Where the files of a chain are: below a data folder those of the main chain lie in `blocks`, of any other in a folder of its
-/// own above that.
+/// Folder of the block files: `blocks` in a data folder for the main chain, and in a subfolder of it for any other.
 fn folder_of(given: &Path, params: &ChainParams) -> PathBuf {
     let below = given.join(params.datadir_subfolder).join("blocks");
     let is_datadir = !params.datadir_subfolder.is_empty() && below.is_dir();
     if is_datadir { below } else { given.to_owned() }
 }
 
-/// Nothing is ever written to the folder of the blocks.
+/// Rejects an output folder inside the folder of the blocks, which stays read-only.
 fn check_apart(blocks: &Path, out: &Path) -> anyhow::Result<()> {
     let blocks = blocks.canonicalize().unwrap_or_else(|_| blocks.to_owned());
-    // The highest folder that is there decides where those below it would be made.
+    // The deepest existing ancestor decides the location of folders that are to be created.
     let out = std::path::absolute(out)?;
     let there = out.ancestors().find_map(|folder| folder.canonicalize().ok());
     let out = there.unwrap_or(out);
@@ -106,7 +105,7 @@ fn check_apart(blocks: &Path, out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names the chain that the files do hold.
+/// Adds the name of the chain that the files hold.
 fn explain(error: OpenError, blocks: &Path) -> anyhow::Error {
     let found = match &error {
         OpenError::NoBlocks { .. } => detect_chain(blocks).ok().flatten(),
@@ -132,11 +131,11 @@ fn open(blocks: &Path, params: &Arc<ChainParams>, threads: usize) -> anyhow::Res
     let set = BlockSet::open(blocks, Arc::clone(params), threads, &on_bytes)
         .map_err(|error| explain(error, blocks))?;
     drop(bar);
-    source::tell(&set);
+    source::report_rest(&set);
     Ok(set)
 }
 
-/// The ledger that is there, when it is of the same files and up to the same height.
+/// The earlier ledger, if it is of the same files up to the same height.
 fn kept(
     arguments: &LedgerArguments,
     params: &ChainParams,
@@ -145,7 +144,7 @@ fn kept(
     if !arguments.out.join(LEDGER).exists() {
         return Ok(None);
     }
-    // One that cannot be read is made again.
+    // An unreadable ledger is written again.
     let Ok(ledger) = Ledger::read(&arguments.out) else { return Ok(None) };
     let Some(files) = &ledger.chain.files else {
         bail!("{} holds a forged chain; give another folder", arguments.out.display());
@@ -166,7 +165,7 @@ fn activation(arguments: &LedgerArguments) -> BTreeMap<String, u32> {
     arguments.test_activation_height.iter().filter_map(pair).collect()
 }
 
-/// Reads every block, and writes the ledger.
+/// Reads every block and writes the ledger.
 fn write(
     arguments: &LedgerArguments,
     (blocks, set): (&Path, &BlockSet),
@@ -265,11 +264,11 @@ fn chain_line(
     })
 }
 
-/// Adds up blocks that come in the order of heights.
+/// Sums over blocks in order of height.
 struct Counter {
     last: u32,
     range: RangeLine,
-    /// Outputs that can be spent less those that were; genesis left out, as in the set of coins.
+    /// Spendable outputs less spent ones; without genesis, as in the set of coins.
     coins: u64,
 }
 
@@ -328,14 +327,14 @@ impl Counter {
     }
 }
 
-/// The part of the chain that a height is in: ten of equal length.
+/// The phase of a height: one of ten of equal length.
 fn part_of(height: u32, last: u32) -> Phase {
     let step = last.div_ceil(PHASES);
     let first = (height - 1) / step * step + 1;
     Phase::Heights { first, last: last.min(first + step - 1) }
 }
 
-/// Writes all lines; the ledger has its name when it is whole.
+/// Writes all lines to a temporary file and renames it when complete.
 fn put(folder: &Path, ledger: &Ledger) -> std::io::Result<()> {
     let part = folder.join(LEDGER_PART);
     let mut out = BufWriter::new(File::create(&part)?);

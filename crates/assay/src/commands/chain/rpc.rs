@@ -1,4 +1,4 @@
-//! The same counts through a node's JSON-RPC, block after block, as scripts read them: `getblock HASH 2`.
+//! The same counts through a node's JSON-RPC, block by block with `getblock HASH 2`, as scripts do.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,33 +15,32 @@ use super::stats::Speed;
 use crate::bar::Bar;
 use crate::output::base64;
 
-/// Longest answer accepted: a block of 256 MB, in hexadecimal and decoded.
+/// Maximum length of a response: a block of 256 MB, in hexadecimal and decoded.
 const ANSWER_BYTES_MAX: u64 = 4 << 30;
 
-/// Time that one answer may take.
+/// Timeout of one response.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Differences that are named.
+/// Maximum number of listed differences.
 const NAMED_MAX: usize = 16;
 
-/// What reading by RPC came to.
+/// Result of reading by RPC.
 #[derive(Debug, Serialize)]
 pub(super) struct RpcFigures {
-    /// Blocks that were read.
     pub(super) blocks: u64,
-    /// Their bytes, as serialised blocks and as answers.
+    /// Bytes of the serialised blocks and of the responses.
     pub(super) bytes: u64,
     pub(super) answer_bytes: u64,
     pub(super) speed: Speed,
-    /// Our rate over this one, in bytes of blocks.
+    /// Our rate over the rate of RPC, in block bytes.
     pub(super) ratio: f64,
-    /// Whether all counts are ours.
+    /// True if all counts equal ours.
     pub(super) equal: bool,
     /// The first few differences.
     pub(super) differences: Vec<String>,
 }
 
-/// Everything that is counted by RPC; `None` where the node does not tell.
+/// Counts available through RPC; `None` if the node does not report one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct BlockCounts {
     bytes: u64,
@@ -111,7 +110,7 @@ impl RpcBlock {
     }
 }
 
-/// Reads up to `blocks_max` blocks, evenly spread, one after the other over one connection, and compares every count.
+/// Reads up to `blocks_max` evenly spread blocks over one connection, and compares every count.
 pub(super) fn measure(
     address: SocketAddr,
     cookie: &Path,
@@ -150,7 +149,7 @@ pub(super) fn measure(
     })
 }
 
-/// At most `max` heights, evenly spread, the last one among them.
+/// At most `max` evenly spread heights, including the last one.
 fn spread(heights: Heights, max: u32) -> Vec<u32> {
     let Heights { first, last } = heights;
     let count = u64::from(last - first) + 1;
@@ -196,7 +195,7 @@ impl Node {
     fn new(address: SocketAddr, credentials: &str) -> Self {
         let agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            // A proxy from the environment has nothing to do with a node.
+            // Proxy variables of the environment do not apply to a node.
             .proxy(None)
             .max_redirects(0)
             .timeout_global(Some(TIMEOUT))
@@ -206,7 +205,7 @@ impl Node {
         Self { agent, url: format!("http://{address}/"), authorization }
     }
 
-    /// Counts of a block, and the bytes of the answer.
+    /// Counts of a block and the length of the response.
     fn block(&self, hash: &str) -> anyhow::Result<(BlockCounts, u64)> {
         let url = &self.url;
         let body = format!(

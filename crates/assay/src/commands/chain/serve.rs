@@ -1,4 +1,4 @@
-//! `assay chain serve`: the chain of a ledger, given to peers.
+//! `assay chain serve`: serves the chain of a ledger to peers.
 
 use std::error::Error;
 use std::io;
@@ -17,7 +17,7 @@ use crate::cli::ServeChainArguments;
 use crate::commands::stop_flag;
 use crate::output;
 
-/// What `--json` prints once peers can connect.
+/// Output of `--json` once peers can connect.
 #[derive(Serialize)]
 struct Up<'a> {
     schema: u32,
@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &ServeChainArguments) -> anyhow::Result<()> {
     said
 }
 
-/// The blocks of a ledger; forged ones lie in the folder of the ledger.
+/// Opens the blocks of a ledger; forged blocks are in its folder.
 pub(super) fn open(
     arguments: &ServeChainArguments,
     ledger: &Ledger,
@@ -80,7 +80,7 @@ pub(super) fn open(
     }
     let forged = arguments.folder.join("blocks");
     let path = ledger.chain.files.as_ref().map_or(&forged, |files| &files.path);
-    // The ledger was made of whole blocks: they are read once more for this only where the files are not the same.
+    // A ledger is made from complete blocks: they are checked again only if the files have changed.
     let is_checked = match &ledger.chain.files {
         Some(files) => files.listing_sha256 == ledger::hex(&listing_sha256(path, &params)?),
         None => true,
@@ -94,10 +94,10 @@ pub(super) fn open(
     Ok(Files { set: BlockSet::known(path, params, blocks.into_iter())?, is_checked })
 }
 
-/// What is served.
+/// Block source of the server.
 pub(super) struct Files {
     set: BlockSet,
-    /// Whether the blocks are known to be whole.
+    /// True if the blocks were already checked.
     is_checked: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Opening the blocks that a user names, with a bar on a terminal.
+//! Opening of a user's blocks, with a progress bar on a terminal.
 
 use std::path::Path;
 
@@ -9,20 +9,20 @@ use assay_stats::{BlockSet, InvalidBlock, detect_chain};
 use crate::bar::Bar;
 use crate::output;
 
-/// Places that are named.
+/// Maximum number of listed file positions.
 const PLACES_SHOWN: usize = 5;
 
-/// Name of a ledger in its folder.
+/// File name of a ledger.
 const LEDGER: &str = assay_forge::ledger::LEDGER;
 
-/// The ledger of a forged chain, when the folder has one or the user names it.
+/// The ledger that the user names, or that of the folder if it holds a forged chain.
 pub(super) fn ledger(blocks: &Path, named: Option<&Path>) -> anyhow::Result<Option<Ledger>> {
     let is_ledger = |path: &Path| path.file_name().is_some_and(|name| name == LEDGER);
     let dir = match named {
         Some(path) if is_ledger(path) => path.parent().unwrap_or(Path::new("")),
         Some(path) => path,
         None if blocks.join(LEDGER).is_file() => blocks,
-        // The user may have named the folder inside.
+        // The given folder may be the one inside the chain folder.
         None => match blocks.parent() {
             Some(above) if blocks.ends_with("blocks") && above.join(LEDGER).is_file() => above,
             _ => return Ok(None),
@@ -31,7 +31,7 @@ pub(super) fn ledger(blocks: &Path, named: Option<&Path>) -> anyhow::Result<Opti
     Ok(Some(Ledger::read(dir)?))
 }
 
-/// The blocks at a path: the chain is the one named, the ledger's, or what the files begin with.
+/// Opens the blocks at a path. The chain is the named one, the ledger's, or that of the first block.
 pub(super) fn open(
     blocks: &Path,
     chain: Option<&str>,
@@ -49,11 +49,11 @@ pub(super) fn open(
     let bar = Bar::new("looking for blocks [{bar:25}] {bytes}/{total_bytes}  {bytes_per_sec}");
     let set = BlockSet::open(blocks, params, threads, &|done, total| bar.set(done, total))?;
     drop(bar);
-    tell(&set);
+    report_rest(&set);
     Ok(set)
 }
 
-/// Threads asked for, or one for each core.
+/// Number of threads: as given, or one per core.
 pub(super) fn threads(asked: usize) -> usize {
     match asked {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -61,8 +61,8 @@ pub(super) fn threads(asked: usize) -> usize {
     }
 }
 
-/// Says what there was besides the chain.
-pub(super) fn tell(set: &BlockSet) {
+/// Reports everything found outside the best chain.
+pub(super) fn report_rest(set: &BlockSet) {
     let found = set.found();
     for stray in found.strays.iter().take(PLACES_SHOWN) {
         output::complain(&stray.to_string());
@@ -81,8 +81,8 @@ pub(super) fn tell(set: &BlockSet) {
     }
 }
 
-/// Says which blocks could not be counted; `count` is of all of them.
-pub(super) fn tell_damage(damage: &[InvalidBlock], count: u64) {
+/// Reports blocks that could not be counted; `count` is their total number.
+pub(super) fn report_damage(damage: &[InvalidBlock], count: u64) {
     for damage in damage {
         output::complain(&format!("not counted: {damage}"));
     }

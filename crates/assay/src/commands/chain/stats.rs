@@ -19,17 +19,17 @@ use crate::bar::Bar;
 use crate::cli::StatsArguments;
 use crate::output;
 
-/// Damaged blocks and differences that are named.
+/// Maximum number of listed damaged blocks and differences.
 const NAMED_MAX: usize = 16;
 
-/// Everything that was found out, as `--json` prints it.
+/// Output of `--json`.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     schema: u32,
     pub(super) chain: &'static str,
     pub(super) first_height: u32,
     pub(super) last_height: u32,
-    /// Of the chain, of which --heights is a part.
+    /// Last height of the chain, which may be above the last of `--heights`.
     pub(super) chain_last_height: u32,
     pub(super) tip_hash: String,
     pub(super) files: usize,
@@ -39,17 +39,17 @@ pub(super) struct Report {
     pub(super) duplicates: usize,
     pub(super) unconnected: usize,
     pub(super) stray_places: usize,
-    /// A transaction has many inputs when it has more than this.
+    /// A transaction with more inputs than this has many.
     pub(super) many_inputs: u32,
     pub(super) total: Counts,
     /// Phases of a forged chain.
     pub(super) phases: Vec<PhaseRow>,
     pub(super) ranges: Vec<RangeRow>,
     pub(super) damaged_blocks: u64,
-    /// Absent where there is no ledger.
+    /// `None` without a ledger.
     pub(super) ledger: Option<Check>,
     pub(super) speed: Speed,
-    /// Absent unless asked for.
+    /// `None` unless requested.
     pub(super) rpc: Option<RpcFigures>,
 }
 
@@ -61,18 +61,18 @@ pub(super) struct PhaseRow {
     pub(super) range: RangeRow,
 }
 
-/// What a comparison with a ledger came to.
+/// Result of a comparison with a ledger.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Check {
     pub(super) equal: bool,
-    /// Blocks that were compared.
+    /// Number of compared blocks.
     pub(super) blocks: u64,
     /// The first few differences.
     pub(super) differences: Vec<String>,
     pub(super) difference_count: u64,
 }
 
-/// How fast it went, from looking for headers to the last count.
+/// Time and rates from the search for headers to the last count.
 #[derive(Debug, Serialize)]
 pub(super) struct Speed {
     pub(super) threads: usize,
@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: &StatsArguments) -> anyhow::Result<Outcome> {
     };
     let counted = count(arguments, &set, heights, ledger.as_ref(), threads)?;
     let seconds = start.elapsed().as_secs_f64();
-    source::tell_damage(&counted.damage, counted.damage_count);
+    source::report_damage(&counted.damage, counted.damage_count);
     let total = counted.ranges.total().clone();
     let speed = Speed::new(threads, seconds, total.bytes, total.blocks);
     output::complain(&format!(
@@ -194,7 +194,7 @@ fn print(arguments: &StatsArguments, report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What came of reading.
+/// Result of counting.
 struct Counted {
     ranges: Ranges,
     phases: Vec<PhaseRow>,
@@ -270,7 +270,7 @@ fn count(
 struct Checker<'l> {
     ledger: &'l Ledger,
     check: Check,
-    /// Blocks below the ledger's first, which is genesis.
+    /// Sums of the blocks below the ledger's first block, that is, of genesis.
     before: Counts,
 }
 
@@ -328,7 +328,7 @@ impl<'l> Checker<'l> {
         }
     }
 
-    /// The sums too, and whether every block was there; of a whole chain.
+    /// Compares the sums too if the whole chain was read, and checks that no block is missing.
     fn end(mut self, total: &Counts, is_whole: bool) -> Check {
         if !is_whole {
             self.check.equal = self.check.difference_count == 0;

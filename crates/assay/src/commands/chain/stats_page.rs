@@ -1,4 +1,4 @@
-//! What `assay chain stats` prints: text, CSV, Markdown, and a page with charts.
+//! Output of `assay chain stats`: text, CSV, Markdown, and a page with charts.
 
 use std::fmt::Write;
 
@@ -10,7 +10,6 @@ use assay_stats::{Counts, OutputKind, RangeRow};
 use super::stats::Report;
 use super::tables::{add_count_names, add_counts};
 
-/// The report as plain text.
 pub(super) fn text(report: &Report) -> String {
     let mut out = summary(report);
     out.push('\n');
@@ -23,7 +22,7 @@ pub(super) fn text(report: &Report) -> String {
     out
 }
 
-/// The report as a page.
+/// The report as an HTML page.
 pub(super) fn page(report: &Report) -> Page {
     let section = |id: &str, title: &str| Section {
         id: id.to_owned(),
@@ -51,7 +50,7 @@ pub(super) fn page(report: &Report) -> Page {
     }
 }
 
-/// A row for each range.
+/// CSV with one row per range.
 pub(super) fn csv(report: &Report) -> String {
     let mut out = String::from("first_height,last_height,blocks");
     add_count_names(&mut out);
@@ -67,7 +66,7 @@ pub(super) fn csv(report: &Report) -> String {
     out
 }
 
-/// Width of the names before the lines of a summary.
+/// Width of the labels in a summary.
 const NAME_CHARS: usize = 13;
 
 /// Summary and verdicts as a list.
@@ -125,7 +124,7 @@ fn summary(report: &Report) -> String {
     )
 }
 
-/// What comparisons came to.
+/// Results of comparisons.
 fn verdicts(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     if report.damaged_blocks > 0 {
@@ -228,7 +227,7 @@ fn cells_of(range: &RangeRow) -> Vec<String> {
     ]
 }
 
-/// Lines that differ by colour alone.
+/// Number of line colours.
 const COLOURS: usize = 8;
 
 fn charts(report: &Report) -> [LineChart; 4] {
@@ -293,7 +292,7 @@ fn per_block(count: u64, counts: &Counts) -> f64 {
     count as f64 / counts.blocks.max(1) as f64
 }
 
-/// Points over the middle of each range, broken where there is no value.
+/// Line segments over the centres of the ranges, split at missing values.
 fn pieces(ranges: &[RangeRow], value: &dyn Fn(&Counts) -> Option<f64>) -> Vec<Vec<(f64, f64)>> {
     let mut pieces = vec![Vec::new()];
     for range in ranges {
@@ -311,12 +310,12 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
 }
 
-/// What a coin is called.
+/// Name of the currency unit.
 fn unit(report: &Report) -> &'static str {
     if report.chain.starts_with("bch") { "BCH" } else { "BTC" }
 }
 
-/// Satoshi as whole coins and parts.
+/// Formats satoshi as a decimal number of coins.
 fn coins(value: i128) -> String {
     const COIN: u128 = 100_000_000;
     let sign = if value < 0 { "-" } else { "" };

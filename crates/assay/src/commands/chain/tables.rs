@@ -1,4 +1,4 @@
-//! Tables of a chain as CSV files: a row for each block, and one for each transaction.
+//! Tables of a chain as CSV files: one row per block, and one per transaction.
 //!
 //! Fields are numbers, hexadecimal hashes, `true` and `false`, so none needs the quotes of RFC 4180.
 
@@ -14,7 +14,7 @@ use assay_stats::{BlockRow, Counts, OutputKind, TxRow};
 const BLOCKS_FILE: &str = "blocks.csv";
 const TXS_FILE: &str = "transactions.csv";
 
-/// Columns that only blocks have; those of [`COUNTS`] follow.
+/// Columns of blocks only, before those of [`COUNTS`].
 const BLOCK_COLUMNS: &str = "height,hash,time,version,bits";
 
 const TX_COLUMNS: &str = "height,tx_index,txid,version,locktime,coinbase,segwit,inputs,segwit_inputs,outputs,bytes,stripped_bytes,weight,\
@@ -23,7 +23,7 @@ const TX_COLUMNS: &str = "height,tx_index,txid,version,locktime,coinbase,segwit,
 /// A column's name and value.
 type Column = (&'static str, fn(&Counts) -> i128);
 
-/// Columns of a block or a range; two for each kind of output follow.
+/// Columns of a block or a range, before two for each kind of output.
 const COUNTS: [Column; 13] = [
     ("bytes", |counts| counts.bytes.into()),
     ("stripped_bytes", |counts| counts.stripped_bytes.into()),
@@ -40,7 +40,7 @@ const COUNTS: [Column; 13] = [
     ("coinbase_value", |counts| counts.coinbase_value),
 ];
 
-/// Adds the names of all columns of counts, each after a comma.
+/// Appends the names of all columns of counts, each after a comma.
 pub(super) fn add_count_names(line: &mut String) {
     for (name, _) in COUNTS {
         line.extend([",", name]);
@@ -51,7 +51,7 @@ pub(super) fn add_count_names(line: &mut String) {
     }
 }
 
-/// Adds the values of the same columns.
+/// Appends the values of the same columns.
 pub(super) fn add_counts(counts: &Counts, line: &mut String) {
     for (_, get) in COUNTS {
         let _ = write!(line, ",{}", get(counts));
@@ -61,7 +61,7 @@ pub(super) fn add_counts(counts: &Counts, line: &mut String) {
     }
 }
 
-/// Writes both files. They get their names when both are whole.
+/// Writes both files under temporary names and renames them when both are complete.
 pub(super) struct TablesWriter {
     blocks: TableFile,
     txs: TableFile,
@@ -108,7 +108,7 @@ impl TablesWriter {
         })
     }
 
-    /// Syncs both files and moves them into place; returns their length.
+    /// Syncs and renames both files; returns their total length.
     pub(super) fn finish(mut self) -> Result<u64, WriteError> {
         let bytes = self.blocks.sync()? + self.txs.sync()?;
         self.blocks.rename()?;
@@ -141,7 +141,7 @@ impl TableFile {
         writeln!(self.out, "{line}").map_err(|source| self.failed(source))
     }
 
-    /// Waits for the disk; returns the length.
+    /// Syncs the file; returns its length.
     fn sync(&mut self) -> Result<u64, WriteError> {
         self.out
             .flush()
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_appear_when_both_are_whole() {
+    fn files_are_renamed_when_both_are_complete() {
         let block = BlockRow {
             height: 1,
             hash: BlockHash::ZERO,

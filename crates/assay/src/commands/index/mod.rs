@@ -71,7 +71,7 @@ fn build(arguments: &IndexBuildArguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// Removes an index, and nothing that is none.
+/// Removes an index; any other folder is left alone.
 fn remove(config: &IndexConfig) -> anyhow::Result<()> {
     let dir: &Path = &config.dir;
     if !dir.exists() {

@@ -1,4 +1,4 @@
-//! Progress of a build on standard error, and when each block was done.
+//! Progress of an index build on standard error, and the time of each block.
 
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
@@ -10,12 +10,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output;
 
-/// A block that was added.
+/// An added block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) height: u32,
     pub(super) counts: Counts,
-    /// Since the block before.
+    /// Time since the previous block.
     pub(super) elapsed: Duration,
 }
 
@@ -49,7 +49,7 @@ impl Progress {
         Self { bar, tip, state: Mutex::new(state) }
     }
 
-    /// Removes the bar, and gives what was done.
+    /// Removes the bar and returns the steps.
     pub(super) fn finish(self) -> Vec<Step> {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -78,5 +78,4 @@ impl Listener for Progress {
     }
 }
 
-/// Time between two lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! What a build comes to.
+//! Result of an index build.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,15 +16,15 @@ pub(super) struct Report {
     format: u32,
     tip: TipFigures,
     threads: usize,
-    /// Of this build alone.
+    /// Rates of this build alone.
     total: Rates,
-    /// The same for each phase of the forged chain.
+    /// Rates by phase of the forged chain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     phases: Vec<Phase>,
     usage: Usage,
-    /// Bytes on disk for each input and output indexed, headers, txids and positions included.
+    /// Bytes on disk per indexed input or output, including headers, txids and positions.
     bytes_per_entry: f64,
-    /// Bytes written by this build over the bytes that it added to the disk.
+    /// Bytes written by this build over the growth of the index on disk.
     write_amplification: f64,
 }
 
@@ -94,7 +94,7 @@ impl Report {
             total += step.counts;
         }
         let bytes = |usage: &Usage| usage.run_bytes + usage.record_bytes;
-        // Of the scripts' rows each is an input or an output that can be spent.
+        // Each row of scripts is an input or a spendable output.
         let entries = after.rows[0] as f64;
         let added = bytes(after).saturating_sub(bytes(before));
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
@@ -156,7 +156,7 @@ impl Report {
     }
 }
 
-/// Blocks, and the time between them, by phase.
+/// Number of blocks and their time, by phase.
 fn phases(ledger: &Ledger, steps: &[Step]) -> Vec<Phase> {
     let mut sums: Vec<(String, Counts, Duration)> = Vec::new();
     for step in steps {

@@ -47,13 +47,13 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
         log.stdout = arguments.print_to_console;
     }
     config.metrics = arguments.metrics;
-    // Lines of the log would break into it.
+    // Log lines on the terminal would interleave with the status line.
     let shows_status = !arguments.print_to_console;
     assay_node::run_with(&config, |node| shows_status.then(|| Status::of(node)).flatten())?;
     Ok(Outcome::Good)
 }
 
-/// The peers that the flags ask for.
+/// P2P configuration from the flags.
 fn p2p(arguments: &P2pArguments, node: &NodeConfig) -> Option<P2pConfig> {
     let default = SocketAddr::from((Ipv4Addr::LOCALHOST, node.params.p2p_port));
     let mut config = P2pConfig::new(arguments.p2p?.unwrap_or(default));
@@ -65,7 +65,7 @@ fn p2p(arguments: &P2pArguments, node: &NodeConfig) -> Option<P2pConfig> {
     Some(config)
 }
 
-/// The Electrum server that the flags ask for; `None` where they name no address for it.
+/// Configuration of the Electrum server; `None` if the flags name no address for it.
 fn server(arguments: &ServeArguments, node: &NodeConfig) -> Option<server::Config> {
     let is_main = node.params.name == "main";
     let addresses = |given: Option<Option<SocketAddr>>, main: u16, other: u16| -> Vec<SocketAddr> {

@@ -1,4 +1,4 @@
-//! A line on the terminal while a node catches up with its chain.
+//! Status line on the terminal during the initial block download.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use assay_node::{Node, PeerCount};
 use assay_report::number;
 use indicatif::{DecimalBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Shows the line until it is dropped.
+/// Shows the line until dropped.
 pub(super) struct Status {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Status {
-    /// Of a node, where standard error is a terminal; `None` where it is not.
+    /// Starts the status line of a node; `None` if standard error is no terminal.
     pub(super) fn of(node: &Node) -> Option<Self> {
         if !std::io::stderr().is_terminal() {
             return None;
@@ -27,7 +27,7 @@ impl Status {
         let (engine, peers, ending) =
             (Arc::clone(node.engine()), node.peer_count(), is_over.clone());
         let builder = thread::Builder::new().name("status".to_owned());
-        // A node without the line is a node all the same.
+        // A failure to start the thread only loses the line.
         let thread = builder.spawn(move || show(&engine, &peers, &ending)).ok();
         Some(Self { is_over, thread })
     }
@@ -61,20 +61,20 @@ fn show(engine: &Engine, peers: &PeerCount, is_over: &AtomicBool) {
     bar.finish_and_clear();
 }
 
-/// The states of the last seconds, latest last.
+/// Samples of the last seconds, latest last.
 #[derive(Default)]
 struct Samples(Vec<(Instant, Gauges)>);
 
 impl Samples {
     fn push(&mut self, at: Instant, gauges: Gauges) {
         self.0.push((at, gauges));
-        // The one before those of the window stays, so that there is something to compare with.
+        // One sample older than the window is kept as the base of the rates.
         let is_old = |(time, _): &(Instant, Gauges)| at.duration_since(*time) > WINDOW;
         let old = self.0.iter().take_while(|sample| is_old(sample)).count();
         self.0.drain(..old.saturating_sub(1));
     }
 
-    /// The line; `None` while there is nothing to catch up with.
+    /// The line; `None` at the tip.
     fn line(&self, peers: usize) -> Option<String> {
         let ((then, before), (at, now)) = (self.0.first()?, self.0.last()?);
         let (height, best) = (now.tip.height, now.header_height.max(now.tip.height));
@@ -102,7 +102,7 @@ impl Samples {
     }
 }
 
-/// Where the time of the thread that connects blocks went, largest share first.
+/// Share of the connecting thread's time by stage, largest first.
 fn stages(before: &Gauges, now: &Gauges, seconds: f64) -> String {
     let mut shares: Vec<_> = Stage::ALL
         .into_iter()
@@ -124,9 +124,9 @@ fn stages(before: &Gauges, now: &Gauges, seconds: f64) -> String {
 }
 
 const LOOK: Duration = Duration::from_millis(500);
-/// Rates are those of so long.
+/// Window of the rates.
 const WINDOW: Duration = Duration::from_secs(10);
-/// A guess at more than this is none.
+/// Longest remaining time that is shown.
 const LEFT_MAX_S: f64 = 365.0 * 86_400.0;
 const SHARE_MIN: f64 = 0.05;
 const SHARES_MAX: usize = 3;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn without_progress_nobody_knows_how_long_it_takes() {
+    fn no_remaining_time_without_progress() {
         let mut samples = Samples::default();
         let mut state = gauges();
         state.header_height = 5;

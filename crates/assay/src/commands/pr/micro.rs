@@ -1,4 +1,4 @@
-//! `bench_bitcoin` of two builds, and of the base once more.
+//! `bench_bitcoin` of two builds, with the base measured twice.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{AGAIN, BASE, HEAD, spec};
 use crate::commands::bench;
 
-/// A benchmark, judged.
+/// Verdict on a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MicroRow {
     pub(crate) benchmark: String,
@@ -25,32 +25,32 @@ pub(crate) struct MicroRow {
     pub(crate) head_ns: f64,
     /// Time of the base over time of the head: above 1 the head is faster.
     pub(crate) ratio: Ratio,
-    /// The same of the base against itself.
+    /// Ratio of the base against itself.
     pub(crate) again: Ratio,
-    /// How far from 1 the ratio has to be at least, a share.
+    /// Minimum distance of the ratio from 1, as a share.
     pub(crate) floor: f64,
     pub(crate) verdict: Verdict,
-    /// Instructions of the base over those of the head, where they are counted.
+    /// Instructions of the base over those of the head, if counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) instructions_ratio: Option<f64>,
 }
 
-/// What `bench_bitcoin` says.
+/// Results of `bench_bitcoin`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Micro {
     pub(crate) rounds: usize,
-    /// Floor of the harness on this machine, a share.
+    /// Noise floor of the harness on this machine, as a share.
     pub(crate) floor: f64,
     pub(crate) rows: Vec<MicroRow>,
     pub(crate) failures: Vec<String>,
     pub(crate) is_complete: bool,
 }
 
-/// Two builds, and what to measure of them.
+/// Two builds and the benchmarks to compare.
 pub(crate) struct MicroTask<'a> {
     pub(crate) base: &'a Build,
     pub(crate) head: &'a Build,
-    /// Benchmarks, by parts of names or patterns; all if there are none.
+    /// Filters on benchmarks: substrings or patterns; all if empty.
     pub(crate) benchmarks: Vec<String>,
     pub(crate) rounds: usize,
     pub(crate) min_time_ms: u64,
@@ -59,7 +59,7 @@ pub(crate) struct MicroTask<'a> {
     pub(crate) rerun: String,
 }
 
-/// Measures and judges.
+/// Measures and compares both builds.
 pub(crate) fn measure(task: &MicroTask<'_>, stop: Arc<AtomicBool>) -> anyhow::Result<Micro> {
     let plan = plan(task);
     let options = RunOptions {
@@ -113,7 +113,7 @@ fn plan(task: &MicroTask<'_>) -> BenchPlan {
 fn judged(results: &BenchResults) -> Micro {
     let mut rows: Vec<MicroRow> =
         results.benchmarks.iter().filter_map(|measured| row(measured, results.floor)).collect();
-    // What differs most stands first.
+    // Sorts by distance from 1, differences first.
     let distance = |row: &MicroRow| (!row.verdict.is_difference(), -row.ratio.median.ln().abs());
     rows.sort_by(|a, b| {
         let ((a_same, a_by), (b_same, b_by)) = (distance(a), distance(b));
@@ -130,7 +130,7 @@ fn judged(results: &BenchResults) -> Micro {
     }
 }
 
-/// A difference has to exceed what the base shows against itself in the same rounds, the whole interval of it.
+/// The whole interval of a difference must exceed that of the base against itself in the same rounds.
 fn row(measured: &Measured, floor: f64) -> Option<MicroRow> {
     let (head, again) = (measured.comparison(HEAD)?, measured.comparison(AGAIN)?);
     let reach = again.ratio.high.max(1.0 / again.ratio.low) - 1.0;

@@ -27,12 +27,12 @@ use super::stop_flag;
 use crate::cli::{PartArgument, PrArguments};
 use crate::{Outcome, output};
 
-/// Names of the targets; the base again shows what the machine makes of nothing.
+/// Names of the targets; the base is measured twice to show the noise of the machine.
 pub(crate) const BASE: &str = "base";
 const AGAIN: &str = "base-again";
 const HEAD: &str = "head";
 
-/// Everything that the page says.
+/// Results of `assay pr`.
 #[derive(Serialize)]
 struct PrResults {
     schema: u32,
@@ -42,10 +42,10 @@ struct PrResults {
     verdict: Overall,
     base: Build,
     head: Build,
-    /// The syncs; absent where they were not asked for.
+    /// The syncs; `None` unless requested.
     #[serde(rename = "macro", skip_serializing_if = "Option::is_none")]
     syncs: Option<Syncs>,
-    /// `bench_bitcoin`; absent where it was not asked for.
+    /// `bench_bitcoin`; `None` unless requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     micro: Option<Micro>,
     #[serde(skip)]
@@ -57,20 +57,20 @@ struct PrResults {
 struct Syncs {
     /// Runs whose end state is not that of the chain.
     void_runs: usize,
-    /// Bytes of the chain, its blocks and inputs.
+    /// Size of the chain, its blocks and inputs.
     chain: String,
     comparison: Comparison,
 }
 
-/// The verdict of the page.
+/// Verdict of the whole comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Overall {
     Faster,
     Slower,
-    /// Faster in something, slower in something else.
+    /// Faster in some results, slower in others.
     Mixed,
-    /// No difference shown, and too few pairs of syncs to show one.
+    /// No difference shown, with too few pairs of syncs to show one.
     Undecided,
     NotShown,
 }
@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &PrArguments) -> anyhow::Result<Outcome> {
     let repository = Repository::open(&arguments.repo)?;
     let (base, head) = revisions(&repository, arguments)?;
     let wants = |part| arguments.part.is_none_or(|wanted| wanted == part);
-    // Before an hour of building.
+    // Fails before an hour of building.
     let plan = find_plan(&arguments.plan)?;
     let stop = stop_flag();
     let terminal = Terminal::stopped_by(Arc::clone(&stop));
@@ -159,7 +159,7 @@ pub(crate) fn run(arguments: &PrArguments) -> anyhow::Result<Outcome> {
     Ok(outcome(&results))
 }
 
-/// The two revisions as git names them: given, or a revision and its merge base.
+/// Base and head as git names them. The default base is the merge base of head.
 fn revisions(repository: &Repository, arguments: &PrArguments) -> anyhow::Result<(String, String)> {
     match &arguments.revisions[..] {
         [base, head] => Ok((base.clone(), head.clone())),
@@ -177,7 +177,7 @@ fn revisions(repository: &Repository, arguments: &PrArguments) -> anyhow::Result
     }
 }
 
-/// Builds both; `None` where one does not build, which was reported.
+/// Builds both revisions; `None` after a reported build failure.
 fn built(
     repository: Repository,
     revisions: [String; 2],
@@ -186,18 +186,18 @@ fn built(
 ) -> anyhow::Result<Option<(Build, Build)>> {
     let cache = builds::cache()?;
     let (preset, how) = (&arguments.preset, &arguments.how);
-    let made = builds::made(&cache, repository, revisions.into(), preset, how, terminal)?;
+    let made = builds::build(&cache, repository, revisions.into(), preset, how, terminal)?;
     let mut found: Vec<Build> = made.iter().filter_map(|made| made.build().cloned()).collect();
     let (Some(head), Some(base)) = (found.pop(), found.pop()) else { return Ok(None) };
     Ok(Some((base, head)))
 }
 
-/// A build as targets name it, so that no other one can be meant.
+/// Target specification of a build, unambiguous by its full key.
 pub(crate) fn spec(build: &Build) -> BuiltSpec {
     BuiltSpec { revision: build.commit.clone(), with: vec![build.digest().to_owned()] }
 }
 
-/// Syncs of both builds and of the base once more, in rounds that were planned beforehand.
+/// Syncs of both builds, with the base measured twice, in a fixed number of rounds.
 fn syncs(
     mut plan: assay_lab::plan::Plan,
     arguments: &PrArguments,
@@ -225,7 +225,7 @@ pub(crate) fn target(name: &str, build: &Build) -> TargetSpec {
     TargetSpec { name: Some(name.to_owned()), ..TargetSpec::node(NodeSpec::Built(spec(build))) }
 }
 
-/// Options of which those that concern this program are set.
+/// Options with the paths of this program's own subcommands.
 pub(crate) fn own_programs() -> anyhow::Result<RunOptions> {
     Ok(RunOptions {
         forge_command: own_command(&["chain", "forge"])?,
@@ -238,7 +238,7 @@ pub(crate) fn own_programs() -> anyhow::Result<RunOptions> {
     })
 }
 
-/// The chain from block files, where there is one.
+/// The chain from block files, if given.
 fn own_chain(arguments: &PrArguments) -> OwnChainFlags<'_> {
     OwnChainFlags {
         blocks: arguments.blocks.as_deref(),
@@ -249,7 +249,7 @@ fn own_chain(arguments: &PrArguments) -> OwnChainFlags<'_> {
     }
 }
 
-/// A chain in a line of a page.
+/// Summary of a chain on one line.
 pub(crate) fn chain_text(chain: &ChainSummary) -> String {
     let from = chain.snapshot.as_ref().map_or(0, |snapshot| snapshot.height);
     let what = match (&chain.files, from) {
@@ -271,7 +271,7 @@ fn judged(results: Results) -> anyhow::Result<Syncs> {
     Ok(Syncs { void_runs, chain, comparison: compare(&[source], &options)? })
 }
 
-/// What is decided: the totals of the syncs of the head, and every benchmark.
+/// Verdicts that decide the overall one: the totals of the syncs of the head, and every benchmark.
 fn verdicts(syncs: Option<&Syncs>, micro: Option<&Micro>) -> impl Iterator<Item = Verdict> {
     let sides = syncs.into_iter().flat_map(|syncs| &syncs.comparison.comparisons);
     let totals = sides.filter(|side| !side.is_aa).flat_map(|side| &side.rows);
@@ -280,7 +280,7 @@ fn verdicts(syncs: Option<&Syncs>, micro: Option<&Micro>) -> impl Iterator<Item 
     totals.chain(rows)
 }
 
-/// The verdict of the page.
+/// Overall verdict.
 fn overall(syncs: Option<&Syncs>, micro: Option<&Micro>) -> Overall {
     let is_short = |syncs: &Syncs| {
         let mut sides = syncs.comparison.comparisons.iter().filter(|side| !side.is_aa);
@@ -313,7 +313,7 @@ fn write(results: &PrResults, dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The command line that repeats the measurement; folders are the reader's own choice.
+/// Command line that repeats the measurement, without folders.
 fn rerun(arguments: &PrArguments) -> String {
     let mut words = vec!["assay pr".to_owned()];
     words.extend(arguments.revisions.iter().cloned());

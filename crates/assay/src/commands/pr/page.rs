@@ -8,7 +8,7 @@ use assay_report::{Figure, Front, Page, Section, Table};
 
 use super::{Micro, PrResults, Syncs};
 
-/// Digits of a commit's hash on the page.
+/// Digits of an abbreviated commit hash.
 const HASH: usize = 12;
 
 pub(super) fn of(results: &PrResults) -> Page {
@@ -140,7 +140,7 @@ fn sections(results: &PrResults) -> Vec<Section> {
     all
 }
 
-/// For the terminal: what differs alone, where there is something.
+/// Table for the terminal: only the differences, if there are any.
 fn differences(micro: &Micro) -> Table {
     table(micro, true)
 }
@@ -180,7 +180,7 @@ fn table(micro: &Micro, is_short: bool) -> Table {
     table
 }
 
-/// Three digits at least.
+/// Formats a time with at least three digits.
 pub(crate) fn nanoseconds(ns: f64) -> String {
     if ns >= 100.0 { format!("{ns:.0}") } else { format!("{ns:.3}") }
 }

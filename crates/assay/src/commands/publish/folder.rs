@@ -16,7 +16,7 @@ use flate2::write::GzEncoder;
 
 use crate::commands::run::steps::StepsResults;
 
-/// Results in a folder of the overview.
+/// File name of published results.
 const RESULTS: &str = "results.json.gz";
 const REPORT: &str = "report.md";
 const CHARTS: &str = "charts";
@@ -29,7 +29,7 @@ pub(super) enum Stored {
 }
 
 impl Stored {
-    /// Results of a run, without the paths of the folder that it was made in, of this program and of the builds.
+    /// Results of a run, without the paths of its output folder, of this program and of the builds.
     pub(super) fn of_run(dir: &Path) -> anyhow::Result<Self> {
         let path = StepsResults::file_in(dir).unwrap_or_else(|| dir.join(results::FILE));
         let mut file = ResultsFile::read(&path)?;
@@ -52,7 +52,7 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Results that were published before.
+    /// Reads published results.
     fn read(path: &Path) -> anyhow::Result<Self> {
         Self::of(ResultsFile::read(path)?)
     }
@@ -67,7 +67,6 @@ impl Stored {
         Ok(Self::Chain(Box::new(results::parse(file)?)))
     }
 
-    /// Name of the plan.
     pub(super) fn plan(&self) -> Option<&str> {
         match self {
             Self::Chain(results) => Some(&results.plan.name),
@@ -124,7 +123,7 @@ impl Stored {
         }
     }
 
-    /// Writes the results, the report and its charts into `dir`; charts that it no longer has are removed.
+    /// Writes the results, the report and its charts into `dir`, and removes charts of an earlier report.
     pub(super) fn write(&self, dir: &Path) -> anyhow::Result<()> {
         let charts = dir.join(CHARTS);
         if charts.exists() {
@@ -155,13 +154,13 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Its report, as a path from the folder of all.
+    /// Path of the report, relative to the folder of all.
     pub(super) fn report(&self) -> String {
         format!("{}/{}/{REPORT}", self.machine, self.plan)
     }
 }
 
-/// Everything in `into`, in the order of the names.
+/// All entries in `into`, sorted by name.
 pub(super) fn entries(into: &Path) -> anyhow::Result<Vec<Entry>> {
     let mut all = Vec::new();
     for machine in folders(into)? {
@@ -189,7 +188,7 @@ fn folders(dir: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Stores results under the machine's name; the folder they are in now.
+/// Stores results under the machine's name; returns their folder.
 pub(super) fn store(
     results: &Stored,
     into: &Path,
@@ -210,7 +209,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('-') && name.chars().all(is_fine)
 }
 
-/// A folder's name from the processor and its cores: `amd-epyc-2-cores`.
+/// Folder name from the processor and its cores: `amd-epyc-2-cores`.
 fn slug(machine: &Machine) -> String {
     let cpu = machine.cpu.as_deref().unwrap_or("unknown-processor").to_ascii_lowercase();
     let cpu = cpu.replace("(r)", "").replace("(tm)", "").replace(" cpu", "");

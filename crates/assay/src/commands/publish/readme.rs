@@ -1,4 +1,4 @@
-//! `README.md` of the folder of published results: a table for each published report.
+//! `README.md` of the folder of published results: one table per published report.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::folder::Entry;
 
-/// Its name.
+/// File name of the page.
 pub(super) const FILE: &str = "README.md";
 
 const HEAD: &str = "# Results
@@ -19,7 +19,6 @@ ours in kind only, and no ratio is taken across machines.
 
 ";
 
-/// The whole page.
 pub(super) fn text(entries: &[Entry]) -> String {
     let mut out = HEAD.to_owned();
     machines(entries).markdown(&mut out);
@@ -31,7 +30,7 @@ pub(super) fn text(entries: &[Entry]) -> String {
     page
 }
 
-/// The machines, each once.
+/// Table of the machines, without repetitions.
 fn machines(entries: &[Entry]) -> Table {
     let head = ["Machine", "Processor", "Extensions", "Cores", "Memory", "System"];
     let mut table = Table::new("Machines", &head, 6);
@@ -78,7 +77,6 @@ fn section(report: &Report, entries: &[Entry], out: &mut String) {
     out.push('\n');
 }
 
-/// A row of the tables.
 #[derive(Debug, Serialize)]
 pub(super) struct Row<'a> {
     plan: String,
@@ -98,7 +96,6 @@ impl Row<'_> {
     }
 }
 
-/// The rows of all tables.
 pub(super) fn rows(entries: &[Entry]) -> Vec<Row<'_>> {
     overview::reports().iter().flat_map(|report| rows_of(report, entries)).collect()
 }
@@ -118,7 +115,7 @@ fn rows_of<'a>(report: &Report, entries: &'a [Entry]) -> Vec<Row<'a>> {
     rows
 }
 
-/// Whether the entry is a run of one of the report's plans.
+/// True if the entry is a run of one of the report's plans.
 fn is_of(report: &Report, entry: &Entry) -> bool {
     let named = report.questions.iter().filter_map(|question| question.plan.as_ref());
     named.chain([&report.plan]).any(|plan| *plan == entry.plan)

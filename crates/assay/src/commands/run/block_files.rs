@@ -13,8 +13,8 @@ use crate::output;
 /// Folder of the ledger inside the folder for results.
 const FOLDER: &str = "ledger";
 
-/// Plans that have no chain have none of one's own.
-pub(super) fn refuse(arguments: &RunArguments, kind: &str) -> anyhow::Result<()> {
+/// Rejects flags of a user's own chain for plans without a chain.
+pub(super) fn reject_own_chain(arguments: &RunArguments, kind: &str) -> anyhow::Result<()> {
     match &arguments.blocks {
         Some(_) => bail!(
             "--blocks is for syncs, such as core-evolution and ibd-tracking --part macro; {} is a plan of {kind}",
@@ -24,7 +24,7 @@ pub(super) fn refuse(arguments: &RunArguments, kind: &str) -> anyhow::Result<()>
     }
 }
 
-/// Flags that name a chain from block files.
+/// Flags that select a chain from block files.
 pub(crate) struct OwnChainFlags<'a> {
     /// `--blocks`.
     pub(crate) blocks: Option<&'a Path>,
@@ -49,8 +49,8 @@ impl<'a> OwnChainFlags<'a> {
         }
     }
 
-    /// Where files are given: checks them, has their ledger written, checks the snapshot against it, and takes all that for the
-    /// chain of `options`. Otherwise `--chain` is the folder of a forged one.
+    /// With block files: checks them, has their ledger written, checks the snapshot against it, and
+    /// makes them the chain of `options`. Otherwise `--chain` is the folder of a forged one.
     pub(crate) fn put(&self, options: &mut RunOptions) -> anyhow::Result<()> {
         let Some(blocks) = self.blocks else {
             options.chain_dir = self.chain.map(Path::to_owned);
@@ -76,7 +76,7 @@ impl<'a> OwnChainFlags<'a> {
         Ok(())
     }
 
-    /// The flags once more, for whoever repeats the measurement.
+    /// The flags as arguments of the command line that repeats the measurement.
     pub(crate) fn words(&self) -> Vec<String> {
         let (Some(blocks), Some(chain)) = (self.blocks, self.chain) else { return Vec::new() };
         let path = |path: &Path| quoted(&path.display().to_string());

@@ -1,4 +1,4 @@
-//! `assay run` with a plan of the mempool.
+//! `assay run` with a mempool plan.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ use crate::commands::own_command;
 use crate::commands::stop_flag;
 use crate::output;
 
-/// The plan, where it is one of the mempool.
+/// The plan; `None` if it is of another kind.
 pub(super) fn find(name: &str) -> anyhow::Result<Option<MempoolPlan>> {
     if !is_path(name) {
         let text = MempoolPlan::builtin_text(name);
         return Ok(text.map(|text| MempoolPlan::parse(text, name)).transpose()?);
     }
-    // A file that cannot be read is no plan of any kind: whoever looks for another says so.
+    // An unreadable file is of no kind: the lookup of the last kind reports the error.
     let path = Path::new(name);
     let is_one = std::fs::read_to_string(path).is_ok_and(|text| MempoolPlan::is_one(&text));
     Ok(if is_one { Some(MempoolPlan::load(path)?) } else { None })
@@ -56,7 +56,7 @@ pub(super) fn run(mut plan: MempoolPlan, arguments: &RunArguments) -> anyhow::Re
     Ok(if is_faulty { Outcome::Negative } else { Outcome::Good })
 }
 
-/// There is no chain, and there are no benchmarks.
+/// Rejects flags of chains and benchmarks.
 fn reject_other_flags(arguments: &RunArguments) -> anyhow::Result<()> {
     let given = [
         ("--recipe", arguments.recipe.is_some()),

@@ -24,7 +24,7 @@ use crate::output;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
     if let Some(plan) = mempool::find(&arguments.plan)? {
-        block_files::refuse(arguments, "the mempool")?;
+        block_files::reject_own_chain(arguments, "the mempool")?;
         return mempool::run(plan, arguments);
     }
     if let Some(plan) = steps::find(&arguments.plan)? {
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
         return run_chain(&arguments.plan, arguments);
     };
     let Some(nodes) = part_with_nodes(&plan, arguments)? else {
-        block_files::refuse(arguments, "benchmarks")?;
+        block_files::reject_own_chain(arguments, "benchmarks")?;
         return bench::plan::run(&plan, arguments);
     };
     if arguments.part.is_some() {
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
     Ok(if matches!(first, Outcome::Good) { second } else { first })
 }
 
-/// The plan of a chain that a plan of benchmarks has as its part with whole nodes, where that is wanted.
+/// The chain plan that a plan of benchmarks has as its part with whole nodes, if that part is selected.
 fn part_with_nodes(
     plan: &BenchPlan,
     arguments: &RunArguments,
@@ -84,7 +84,7 @@ fn part_with_nodes(
     }
 }
 
-/// What is left of the arguments for the part with whole nodes, when both are run.
+/// Arguments for the part with whole nodes when both parts run.
 fn of_nodes(arguments: &RunArguments) -> RunArguments {
     RunArguments {
         quick: false,
@@ -99,9 +99,9 @@ fn of_nodes(arguments: &RunArguments) -> RunArguments {
 
 fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let mut plan = find_plan(name)?;
-    refuse_flags_of_benchmarks(arguments)?;
+    reject_flags_of_benchmarks(arguments)?;
     if arguments.blocks.is_some() && !plan.feed.by.is_sync() {
-        // The laboratory says why.
+        // The error of the lab has the reason.
         return Err(LabError::NoSync { plan: plan.name }.into());
     }
     if let Some(recipe) = &arguments.recipe {
@@ -112,12 +112,12 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     plan.runs.repeat = arguments.repeat.unwrap_or(plan.runs.repeat);
     if let Some(by) = arguments.by {
         if by.is_sync() != plan.feed.by.is_sync() {
-            // Another experiment, with other settings and another report.
+            // A changed delivery is another experiment, with settings and a report of its own.
             let of_plan = plan.feed.by.as_str();
             bail!("--by {} cannot stand in for {of_plan}, which {name} is made for", by.as_str());
         }
         plan.feed.by = by;
-        // Forged chains are old, and nodes take compact blocks near the tip alone.
+        // Forged chains have old time stamps, and nodes accept compact blocks near the tip only.
         plan.feed.mock_time |= by == Delivery::Compact;
     }
     plan.feed.orphans = arguments.orphans.unwrap_or(plan.feed.orphans);
@@ -130,7 +130,7 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     }
     let out_dir =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
-    // Everything measured is a process, this program's own parts too.
+    // Everything measured is a process, including the parts of this program.
     let mut options = RunOptions {
         out_dir,
         scale: arguments.scale,
@@ -165,7 +165,7 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     Ok(if is_void { Outcome::Negative } else { Outcome::Good })
 }
 
-/// A path when it looks like one, else the name of a built-in plan.
+/// Loads a plan from a path, or the built-in plan of that name.
 pub(crate) fn find_plan(name: &str) -> anyhow::Result<Plan> {
     if is_path(name) {
         return Ok(Plan::load(Path::new(name))?);
@@ -179,13 +179,13 @@ pub(crate) fn find_plan(name: &str) -> anyhow::Result<Plan> {
     Ok(Plan::builtin(name)?)
 }
 
-/// The same when it is a plan of benchmarks; nothing when it is one of another kind.
+/// The same for a plan of benchmarks; `None` if it is of another kind.
 pub(crate) fn find_bench_plan(name: &str) -> anyhow::Result<Option<BenchPlan>> {
     if !is_path(name) {
         let text = BenchPlan::builtin_text(name);
         return Ok(text.map(|text| BenchPlan::parse(text, name)).transpose()?);
     }
-    // A file that cannot be read is no plan of any kind: whoever looks for another says so.
+    // An unreadable file is of no kind: the lookup of the last kind reports the error.
     let path = Path::new(name);
     let is_one = std::fs::read_to_string(path).is_ok_and(|text| BenchPlan::is_one(&text));
     Ok(if is_one { Some(BenchPlan::load(path)?) } else { None })
@@ -196,8 +196,8 @@ fn is_path(name: &str) -> bool {
     path.extension().is_some() || path.components().count() > 1
 }
 
-/// Benchmarks have rounds and parts, chains have not.
-fn refuse_flags_of_benchmarks(arguments: &RunArguments) -> anyhow::Result<()> {
+/// Rejects rounds and parts, which only benchmarks have.
+fn reject_flags_of_benchmarks(arguments: &RunArguments) -> anyhow::Result<()> {
     let RunArguments { quick, smoke, rounds, filter, part, instructions, .. } = arguments;
     let given = [
         ("--quick", *quick),
@@ -215,7 +215,7 @@ fn refuse_flags_of_benchmarks(arguments: &RunArguments) -> anyhow::Result<()> {
     }
 }
 
-/// The command line that repeats the measurement; folders are the reader's own choice.
+/// Command line that repeats the measurement, without folders.
 fn rerun(plan: &str, arguments: &RunArguments) -> String {
     let mut words = vec!["assay run".to_owned(), plan.to_owned()];
     if let Some(recipe) = &arguments.recipe {
@@ -255,7 +255,7 @@ fn rerun(plan: &str, arguments: &RunArguments) -> String {
     words.join(" ")
 }
 
-/// As a shell takes it for one word.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+@,%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! `assay run PLAN --series K`: the same plan several times over, and what its verdicts came to.
+//! `assay run PLAN --series K`: repeats a plan and counts its verdicts.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,26 +16,26 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::output;
 
-/// Name of the summary in the folder of all series.
+/// File name of the summary in the folder of all series.
 const SUMMARY: &str = "series.json";
 
-/// What all series came to.
+/// Summary of all series.
 #[derive(Serialize)]
 struct Summary {
     schema: u32,
     kind: &'static str,
     plan: String,
     pairs: u32,
-    /// Verdicts that say faster or slower on totals, all series together.
+    /// Verdicts of faster or slower on totals, over all series.
     differences_of_totals: usize,
-    /// The same on any row.
+    /// Verdicts of faster or slower on any row.
     differences: usize,
-    /// Rows there are.
+    /// Number of rows.
     rows: usize,
-    /// Of these, differences between the same software: false ones.
+    /// False differences: those between the same software.
     false_differences_of_totals: usize,
     false_differences: usize,
-    /// How far from 1 the interval of a total reaches for the same software: the largest of all series, a share.
+    /// Largest distance from 1 of the interval of a total between the same software, over all series, as a share.
     floor_of_totals: Option<f64>,
     series: Vec<OneSeries>,
 }
@@ -47,7 +47,7 @@ struct OneSeries {
     comparison: Comparison,
 }
 
-/// Runs the plan `count` times, each in a folder of its own, all on one chain.
+/// Runs the plan `count` times on one chain, each in its own folder.
 pub(super) fn run(
     plan: &Plan,
     options: &RunOptions,

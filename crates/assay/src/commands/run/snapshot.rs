@@ -1,4 +1,4 @@
-//! `assay run --from-snapshot`: the file is checked once, before any target is asked to load it.
+//! `assay run --from-snapshot`: checks the file once, before any target loads it.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind};
@@ -12,8 +12,8 @@ use assay_node::SNAPSHOT_KEYS;
 
 use crate::bar::Bar;
 
-/// Reads the whole file and finds its block in the chain. Whether its coins are right each program decides; a hash that is known
-/// to be wrong is found here, before hours of loading.
+/// Reads the whole file and finds its block in the chain. Each program judges the coins itself; a
+/// known wrong hash is reported here, before hours of loading.
 pub(super) fn check(path: &Path, ledger: &Ledger) -> anyhow::Result<ChainSnapshot> {
     let params = crate::commands::chain(&ledger.chain.chain)?;
     let shown = path.display();

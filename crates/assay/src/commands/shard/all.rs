@@ -1,4 +1,4 @@
-//! `assay shard run --all`: processes of this program take one part after the other.
+//! `assay shard run --all`: worker processes of this program run the parts from a common queue.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -70,7 +70,7 @@ struct Work<'a> {
     salt: &'a Salt,
     missing: &'a [usize],
     next: AtomicUsize,
-    /// A part was rejected, or failed: no other begins.
+    /// Set when a part is rejected or fails: no further part starts.
     is_over: AtomicBool,
     state: Mutex<State>,
 }
@@ -81,7 +81,7 @@ struct State {
     parts: usize,
     inputs: u64,
     failure: Option<String>,
-    /// Standard inputs of the processes, by slot: they end when these close.
+    /// Standard inputs of the workers, by slot. A worker ends when its input closes.
     inputs_of: Vec<Option<ChildStdin>>,
 }
 
@@ -107,7 +107,7 @@ impl Work<'_> {
         let answers = child.stdout.take().context("the standard output of a process is gone")?;
         let mut answers = BufReader::new(answers);
         while let Some(part) = self.claim() {
-            // What is wrong shows in the exit status.
+            // A failure is visible in the exit status.
             if let Some(input) = &mut self.state().inputs_of[slot] {
                 let _ = writeln!(input, "{part}").and_then(|()| input.flush());
             }
@@ -165,7 +165,7 @@ impl Work<'_> {
     }
 
     fn note(&self, summary: &Summary) {
-        // The result says why.
+        // The result has the reason.
         self.is_over.fetch_or(summary.rejected.is_some(), Ordering::SeqCst);
         let mut state = self.state();
         state.parts += 1;
@@ -186,15 +186,15 @@ impl Work<'_> {
     }
 }
 
-/// What a process says of a part; `None` when it has ended.
+/// Result of a part as a worker prints it; `None` if the worker has ended.
 fn answer(answers: &mut BufReader<ChildStdout>) -> Option<Summary> {
     let mut line = String::new();
     answers.read_line(&mut line).ok()?;
     serde_json::from_str(&line).ok()
 }
 
-/// The salt of the results in a folder; a new one where there is none. Only its owner may read the file: who makes the
-/// files of coins must not know it before the verdict stands.
+/// The salt of the results in a folder; a new one if there is none. Only its owner may read the
+/// file: the author of the coin files must not know the salt before the verdict is final.
 fn salt_in(out: &Path) -> anyhow::Result<Salt> {
     fs::create_dir_all(out).with_context(|| format!("{}", out.display()))?;
     let path = out.join("salt");
@@ -206,7 +206,7 @@ fn salt_in(out: &Path) -> anyhow::Result<Salt> {
     let mut salt = Salt::default();
     getrandom::fill(&mut salt)
         .map_err(|error| anyhow!("the system gives no random bytes: {error}"))?;
-    // Under another name until it is whole.
+    // Written under another name until complete.
     let fresh = out.join("salt.new");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);

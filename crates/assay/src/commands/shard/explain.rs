@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &ShardExplainArguments) -> anyhow::Result<Outcome> 
     Ok(Outcome::Good)
 }
 
-/// What is printed.
+/// Output of the command.
 #[derive(Serialize)]
 struct Explained {
     schema: u32,
@@ -40,7 +40,7 @@ struct Explained {
     plan: String,
     tip_height: u32,
     tip_hash: String,
-    /// What is known of the coins left over: `coins` or `muhash`.
+    /// Known data of the unspent coins: `coins` or `muhash`.
     unspent: &'static str,
     inputs: u64,
     block_bytes: u64,
@@ -54,25 +54,25 @@ struct PartLine {
     what: String,
     inputs: u64,
     bytes: u64,
-    /// Share of the inputs, or of the coins left over, that an even cut would make equal.
+    /// Share of the inputs, or of the unspent coins, in an even cut.
     share: f64,
-    /// `missing`, `passed`, or why it did not pass.
+    /// `missing`, `passed`, or the reason of the rejection.
     result: Option<String>,
 }
 
-/// What the parts took.
+/// Measured times of the parts.
 #[derive(Serialize)]
 struct Ran {
     verdict: String,
     timed_parts: usize,
     merge_s: f64,
-    /// Seconds of each part, by its number; null where its time is not known.
+    /// Seconds of each part, by its number; null if unknown.
     elapsed_s: Vec<Option<f64>>,
     cpu_s: f64,
     /// Processor time by stage.
     stages: Vec<StageTime>,
     slowest_part: Option<usize>,
-    /// The slowest part against the mean of its kind.
+    /// Time of the slowest part over the mean of its kind.
     slowest_ratio: f64,
 }
 
@@ -229,7 +229,7 @@ impl Explained {
     }
 }
 
-/// Processor time by stage; scripts are what no stage has.
+/// Processor time by stage; time outside all stages is that of scripts.
 fn stages(timings: &[PartTiming]) -> Vec<StageTime> {
     let cpu: Duration = timings.iter().map(|timing| timing.cpu).sum();
     let sum = |stage: usize| timings.iter().map(|timing| timing.stages[stage]).sum::<Duration>();

@@ -35,7 +35,6 @@ fn merge(arguments: &ShardMergeArguments) -> anyhow::Result<Outcome> {
     report::merge(&plan, &arguments.results, arguments.json, None)
 }
 
-/// Reads a plan.
 fn open(dir: &Path) -> anyhow::Result<Plan> {
     let params_of = |name: &str, heights: &[String]| -> Result<ChainParams, String> {
         let params = ChainParams::by_name(name).ok_or_else(|| assay_engine::unknown_chain(name))?;
@@ -64,7 +63,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A salt as it is written: 64 hexadecimal digits.
+/// Parses a salt of 64 hexadecimal digits.
 fn salt_of(text: &str) -> anyhow::Result<Salt> {
     let mut salt = Salt::default();
     let digits = text.trim_end_matches(['\r', '\n']);
@@ -75,7 +74,7 @@ fn salt_of(text: &str) -> anyhow::Result<Salt> {
     Ok(salt)
 }
 
-/// What a part is, human-readable.
+/// Human-readable description of a part.
 fn describe(part: &Part) -> String {
     match part {
         Part::Blocks { first, last, inputs, .. } => {

@@ -42,7 +42,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Judges a part and writes its result; `None` when it was interrupted.
+    /// Verifies a part and writes its result; `None` if interrupted.
     fn judge(&self, part: usize) -> anyhow::Result<Option<Summary>> {
         let (start, timer) = (Instant::now(), PartTimer::new());
         let progress = Progress(Mutex::new(start));
@@ -66,7 +66,7 @@ impl Job<'_> {
         }))
     }
 
-    /// Judges the parts whose numbers come.
+    /// Verifies parts by the numbers read from standard input.
     fn follow(&self, input: &Input) -> anyhow::Result<Outcome> {
         while let Some(line) = input.line() {
             let Ok(part) = line.trim().parse() else { bail!("{line}: give the number of a part") };
@@ -78,12 +78,12 @@ impl Job<'_> {
     }
 }
 
-/// What `assay shard run --part --json` prints.
+/// Output of `assay shard run --part --json`.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Summary {
     schema: u32,
     pub(super) part: usize,
-    /// Why a block does not pass, if one does not.
+    /// Reason of the rejection, if a block is invalid.
     pub(super) rejected: Option<String>,
     blocks: u64,
     txs: u64,
@@ -100,12 +100,11 @@ impl Summary {
     }
 }
 
-/// Lines of standard input.
 struct Input(Option<Receiver<String>>);
 
 impl Input {
-    /// With `ends` a part that is under way ends with the process when standard input closes: nothing is lost, since a result has
-    /// its name only once it is whole.
+    /// With `ends`, the process exits at the end of standard input, even during a part. No data is
+    /// lost: a result gets its name only when complete.
     fn open(ends: bool) -> Self {
         if !ends {
             return Self(None);
@@ -134,7 +133,7 @@ impl Input {
     }
 }
 
-/// Whether nothing is under way, as before the first line.
+/// True while no part is in progress, as before the first line.
 static IS_IDLE: AtomicBool = AtomicBool::new(true);
 
 fn read_line() -> Option<String> {
@@ -143,10 +142,10 @@ fn read_line() -> Option<String> {
     input.read_line(&mut line).is_ok_and(|count| count > 0).then_some(line)
 }
 
-/// No line that is asked for is longer.
+/// Maximum length of a line.
 const LINE_BYTES_MAX: u64 = 80;
 
-/// A line on standard error every ten seconds.
+/// Prints a line on standard error every ten seconds.
 struct Progress(Mutex<Instant>);
 
 impl Progress {

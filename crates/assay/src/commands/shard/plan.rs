@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &ShardPlanArguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// What is known of the coins left over.
+/// Known data of the unspent coins.
 fn unspent(arguments: &ShardPlanArguments) -> anyhow::Result<Unspent> {
     if let Some(digest) = &arguments.muhash {
         let parsed = digest.parse::<BlockHash>().ok();
@@ -81,10 +81,10 @@ fn unspent(arguments: &ShardPlanArguments) -> anyhow::Result<Unspent> {
     Ok(Unspent::Coins { path, bytes: 0 })
 }
 
-/// Parts listed in the human-readable output.
+/// Number of parts listed in the human-readable output.
 const PARTS_SHOWN: usize = 8;
 
-/// What `assay shard plan --json` prints.
+/// Output of `assay shard plan --json`.
 #[derive(Serialize)]
 struct Summary {
     schema: u32,

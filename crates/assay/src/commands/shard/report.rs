@@ -1,4 +1,4 @@
-//! What all parts together say.
+//! Combined result of all parts.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use crate::Outcome;
 use crate::commands::validate::Utxo;
 use crate::output;
 
-/// What `assay shard merge --json` prints: fields named as in `assay validate --json`.
+/// Output of `assay shard merge --json`, with the field names of `assay validate --json`.
 #[derive(Serialize)]
 struct Report {
     schema: u32,
     chain: &'static str,
     plan: String,
     valid: bool,
-    /// Why not.
+    /// Reason of the rejection.
     rejected: Option<String>,
     tip_height: u32,
     tip_hash: String,
@@ -29,7 +29,7 @@ struct Report {
     utxo: Option<Utxo>,
 }
 
-/// Reads all results, and prints what they say.
+/// Reads all results and prints the combined one.
 pub(super) fn merge(
     plan: &Plan,
     results: &Path,
@@ -63,7 +63,7 @@ pub(super) fn merge(
     Ok(Outcome::Negative)
 }
 
-/// The results that are there. All are of one salt: a run with another one proves nothing together with this.
+/// The results in the folder. All must have the same salt: sums of different salts do not add up.
 pub(super) fn read_all(
     plan: &Plan,
     results: &Path,

@@ -1,4 +1,4 @@
-//! Asks a node by JSON-RPC, and finds it as bitcoin-cli does.
+//! JSON-RPC client that finds a node as `bitcoin-cli` does.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,10 +20,10 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// The node that the arguments mean.
+    /// Client of the node that the arguments name.
     ///
     /// # Errors
-    /// When there are no credentials for it.
+    /// If there are no credentials for the node.
     pub(super) fn find(arguments: &TopArguments) -> anyhow::Result<Self> {
         let (chain, datadir) = (arguments.chain.as_deref(), arguments.datadir.as_deref());
         let settings = ClientSettings::read(chain, datadir)?;
@@ -39,7 +39,7 @@ impl Client {
     fn new(address: SocketAddr, credentials: &str) -> Self {
         let agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            // A proxy from the environment has nothing to do with a node.
+            // Proxy variables of the environment do not apply to a node.
             .proxy(None)
             .max_redirects(0)
             .timeout_global(Some(TIMEOUT))
@@ -49,10 +49,11 @@ impl Client {
         Self { agent, url: format!("http://{address}/"), authorization }
     }
 
-    /// The results of these methods, which have no arguments; null for those about peers where the node has none.
+    /// Calls methods without arguments and returns their results; null for methods about peers if
+    /// the node has P2P disabled.
     ///
     /// # Errors
-    /// When the node cannot be asked or answers one of them with an error.
+    /// If the node is unreachable or returns an error.
     pub(super) fn call<const N: usize>(&self, methods: [&str; N]) -> anyhow::Result<[Value; N]> {
         let url = &self.url;
         let calls: Vec<_> = methods
@@ -82,7 +83,7 @@ impl Client {
                 answer.get("id").and_then(Value::as_u64).and_then(|id| usize::try_from(id).ok());
             let Some(id) = id.filter(|id| *id < N) else { continue };
             let error = answer.get("error").filter(|error| !error.is_null());
-            // A node need not have peers.
+            // P2P may be disabled.
             if let Some(error) = error.filter(|error| error["code"] != PEERS_DISABLED) {
                 bail!("{url}: {}: {error}", methods[id]);
             }
@@ -101,7 +102,7 @@ fn cookie(path: &Path) -> anyhow::Result<String> {
 
 /// Core `rpc/protocol.h`, `RPC_CLIENT_P2P_DISABLED`.
 const PEERS_DISABLED: i64 = -31;
-/// A node that is connecting blocks answers within seconds.
+/// A node that is connecting blocks responds within seconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// A few hundred peers.
+/// Enough for a few hundred peers.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;

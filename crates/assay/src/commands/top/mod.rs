@@ -42,13 +42,13 @@ pub(crate) fn run(arguments: &TopArguments) -> anyhow::Result<Outcome> {
         now = Snapshot::take(&client)?;
     }
     if let Some(screen) = &screen {
-        // What was shown last stays.
+        // Keeps the last page on the terminal.
         screen.abandon();
     }
     Ok(Outcome::Good)
 }
 
-/// Lines on the terminal that are drawn anew in place.
+/// Lines on the terminal, redrawn in place.
 fn screen() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout_with_hz(20));
     if let Ok(style) = ProgressStyle::with_template("{msg}") {

@@ -1,4 +1,4 @@
-//! What a node says of itself at one moment.
+//! State of a node at one time, read by RPC.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::client::Client;
 
-/// A node at one moment; `assay top --json` prints it.
+/// Output of `assay top --json`.
 #[derive(Debug, Serialize)]
 pub(super) struct Snapshot {
-    /// Of this layout.
+    /// Version of the layout.
     pub(super) schema: u32,
-    /// When it was taken, seconds since 1970.
+    /// Time of the snapshot, seconds since 1970.
     pub(super) time_s: u64,
     #[serde(skip)]
     pub(super) at: Instant,
@@ -20,7 +20,7 @@ pub(super) struct Snapshot {
     pub(super) chain: Chain,
     pub(super) mempool: Mempool,
     pub(super) network: Network,
-    /// In the order they came.
+    /// In order of connection.
     pub(super) peers: Vec<Peer>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Chain {
     pub(super) best_block: String,
     /// Time in the header of the best block, seconds since 1970.
     pub(super) tip_time_s: u64,
-    /// From 0 to 1, by transactions.
+    /// Share of the chain's transactions that are verified, from 0 to 1.
     pub(super) progress: f64,
     pub(super) initial_block_download: bool,
     pub(super) disk_bytes: u64,
@@ -69,22 +69,22 @@ pub(super) struct Peer {
     pub(super) connection: String,
     pub(super) transport: String,
     pub(super) user_agent: String,
-    /// Seconds; absent before the first answer.
+    /// In seconds; `None` before the first pong.
     pub(super) ping_s: Option<f64>,
-    /// Height up to which we have its blocks; -1 where that is not known.
+    /// Height of the last block in common; -1 if unknown.
     pub(super) synced_blocks: i64,
     pub(super) requested_blocks: usize,
     pub(super) received_bytes: u64,
     pub(super) sent_bytes: u64,
-    /// Since when, seconds since 1970.
+    /// Time of the connection, seconds since 1970.
     pub(super) connected_s: u64,
 }
 
 impl Snapshot {
-    /// Asks the node.
+    /// Reads the state of the node.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// If the node does not respond.
     pub(super) fn take(client: &Client) -> anyhow::Result<Self> {
         let methods = [
             "getblockchaininfo",
@@ -172,7 +172,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A node at a height, with one peer, so many bytes received.
+    /// A snapshot at a height, with one peer and `received` bytes.
     pub(in crate::commands::top) fn at_height(height: u64, received: u64, at: Instant) -> Snapshot {
         let mut snapshot = Snapshot::of(
             [

@@ -1,4 +1,4 @@
-//! A snapshot as lines.
+//! Text of a snapshot.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use indicatif::{DecimalBytes, HumanDuration};
 
 use super::snapshot::{Peer, Snapshot};
 
-/// What changed between two snapshots, per second.
+/// Changes between two snapshots, per second.
 struct Rates {
     blocks: f64,
     received: f64,
@@ -28,7 +28,7 @@ impl Rates {
     }
 }
 
-/// One line, for those who have no terminal.
+/// One line, for output without a terminal.
 pub(super) fn line(now: &Snapshot, before: Option<&Snapshot>) -> String {
     let mut text = format!(
         "time={} blocks={} headers={} peers={} mempool={}",
@@ -144,7 +144,7 @@ fn peers(text: &mut String, now: &Snapshot, before: Option<&Snapshot>) {
     }
 }
 
-/// Without what could move the cursor: others choose these texts.
+/// Removes control characters: peers choose these texts, which could move the cursor.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
@@ -154,12 +154,12 @@ fn bytes(count: f64) -> String {
 }
 
 fn duration(seconds: f64) -> String {
-    // Nobody waits for longer than the age of the universe.
+    // The conversion fails above the age of the universe.
     let seconds = Duration::try_from_secs_f64(seconds.min(4e17)).unwrap_or_default();
     format!("{:#}", HumanDuration(seconds))
 }
 
-/// What fits on a usual terminal.
+/// Peers that fit on a usual terminal.
 const PEERS_MAX: usize = 40;
 
 #[cfg(test)]
@@ -196,7 +196,7 @@ mod tests {
             "Mempool  3 transactions, 700 vB, 4.00 kB of 300.00 MB, at least 0.100 sat/vB",
             "Network  1 peers (1 in, 0 out), 3.00 MB received, 10 B sent",
             "127.0.0.1:1",
-            // A peer's name does not move the cursor.
+            // The name of a peer must not move the cursor.
             "/other:1/?[2J",
         ] {
             assert!(page.contains(expected), "{expected} in:\n{page}");

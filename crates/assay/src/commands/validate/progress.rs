@@ -1,4 +1,4 @@
-//! Progress of a validation on standard error: a bar on a terminal, a line now and then elsewhere.
+//! Progress of a validation on standard error: a bar on a terminal, periodic lines elsewhere.
 
 use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,17 +13,17 @@ use crate::output;
 /// Time between two lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Time between two lines for programs.
+/// Time between two lines for other programs.
 const MACHINE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Places of damage that are shown.
+/// Number of damaged places listed.
 const STRAYS_SHOWN: usize = 5;
 
 pub(crate) struct Progress {
-    /// Absent where standard error is no terminal.
+    /// `None` if standard error is no terminal.
     bar: Option<ProgressBar>,
     lines: Mutex<Lines>,
-    /// Whether heights go to standard output as lines of JSON.
+    /// True if heights are printed on standard output as lines of JSON.
     for_programs: bool,
     start: Instant,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Progress {
 struct Lines {
     last: Instant,
     last_for_programs: Option<Instant>,
-    /// When connecting began, and the bytes that were connected by then.
+    /// Start of connecting, and the bytes connected before.
     connect_start: Option<(Instant, u64)>,
 }
 
@@ -61,21 +61,21 @@ impl Progress {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Prints the height for a program that follows; always the last, others when it is time.
-    fn tell(&self, state: &ConnectState, lines: &mut Lines) {
+    /// Prints the height as JSON: always the last one, others at intervals.
+    fn print_height(&self, state: &ConnectState, lines: &mut Lines) {
         let is_due = lines.last_for_programs.is_none_or(|last| last.elapsed() >= MACHINE_INTERVAL);
         if !self.for_programs || !(is_due || state.height == state.last_height) {
             return;
         }
         lines.last_for_programs = Some(Instant::now());
         let (height, elapsed_s) = (state.height, self.start.elapsed().as_secs_f64());
-        // Whoever went away needs no heights; the result tells of the failure.
+        // If the reader has gone, printing the result fails as well.
         let _ = output::print(&format!(
             "{{\"kind\":\"height\",\"height\":{height},\"elapsed_s\":{elapsed_s:.6}}}\n"
         ));
     }
 
-    /// Prints a line without tearing the bar.
+    /// Prints a line above the bar.
     fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| output::complain(text)),
@@ -92,7 +92,7 @@ impl ValidateProgress for Progress {
             bar.set_position(bytes_done);
             return;
         }
-        // Other threads report too: whoever finds the lock taken has nothing to say.
+        // Other threads report too; if one holds the lock, this report is skipped.
         let Ok(mut lines) = self.lines.try_lock() else { return };
         if lines.last.elapsed() >= LINE_INTERVAL {
             lines.last = Instant::now();
@@ -109,14 +109,14 @@ impl ValidateProgress for Progress {
     }
 
     fn invalid(&self, block: &InvalidBlock) {
-        // Another branch has lengths and rates of its own.
+        // Length and rates of the previous branch do not apply to another one.
         self.lines().connect_start = None;
         self.say(&block.to_string());
     }
 
     fn connected(&self, state: &ConnectState) {
         let mut lines = self.lines();
-        self.tell(state, &mut lines);
+        self.print_height(state, &mut lines);
         let (start, bytes_start) = *lines.connect_start.get_or_insert_with(|| {
             if let Some(bar) = &self.bar {
                 bar.set_length(state.bytes_total);
@@ -164,7 +164,7 @@ impl ValidateProgress for Progress {
     }
 }
 
-/// Hours and minutes, or minutes and seconds.
+/// Formats as hours and minutes, or minutes and seconds.
 fn duration(seconds: f64) -> String {
     let seconds = seconds as u64;
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);

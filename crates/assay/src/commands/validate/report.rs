@@ -1,4 +1,4 @@
-//! What a validation came to, as text and as JSON.
+//! Result of a validation, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,14 @@ use assay_engine::{
 };
 use serde::Serialize;
 
-/// What `assay validate --json` prints.
+/// Output of `assay validate --json`.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     schema: u32,
     chain: String,
-    /// `complete`, `stop-height`, `interrupted`, `invalid` (the block above the tip is), `fallback` (the tip is that of the
-    /// best branch without invalid blocks), `incomplete` (a block is missing below others).
+    /// `complete`, `stop-height`, `interrupted`, `invalid` (the block above the tip is), `fallback`
+    /// (the tip is that of the best branch without invalid blocks), `incomplete` (a block is missing
+    /// below others).
     end: &'static str,
     tip_height: u32,
     tip_hash: String,
@@ -27,12 +28,12 @@ pub(super) struct Report {
     inputs: u64,
     outputs: u64,
     block_bytes: u64,
-    /// Blocks whose scripts were taken to be valid.
+    /// Blocks whose scripts were assumed valid.
     assumed_blocks: u64,
     utxo: Option<Utxo>,
     /// The first of `invalid_blocks`.
     invalid: Option<Invalid>,
-    /// All that were found on branches with more work than that of the tip, in the order in which they were tried.
+    /// Invalid blocks of branches with more work than the tip, in the order in which they were tried.
     invalid_blocks: Vec<Invalid>,
     missing: Vec<Missing>,
     scan: Scan,
@@ -43,20 +44,19 @@ pub(super) struct Report {
     blocks_per_s: f64,
     txs_per_s: f64,
     inputs_per_s: f64,
-    /// Most memory that the process held at a time; absent where the system does not tell.
+    /// Peak of the resident memory in bytes; `None` if the system does not report it.
     rss_bytes_max: Option<u64>,
     #[serde(skip)]
     is_lasting: bool,
 }
 
-/// The coins of the tip.
 #[derive(Debug, Serialize)]
 pub(crate) struct Utxo {
     pub(crate) txouts: u64,
-    /// 0 where `assay shard` knows the `MuHash` of the coins alone.
+    /// 0 if only the `MuHash` of the coins is known, from `assay shard`.
     transactions: u64,
     pub(crate) amount_sat: u64,
-    /// Likewise.
+    /// 0 if only the `MuHash` of the coins is known.
     bogosize: u64,
     /// As `gettxoutsetinfo muhash` prints it.
     pub(crate) muhash: String,
@@ -75,7 +75,7 @@ struct Invalid {
     height: u32,
     reason: String,
     debug: String,
-    /// Whether every copy of it is damaged: the block itself may be valid.
+    /// True if every copy of the block is damaged; the block itself may be valid.
     damaged: bool,
     place: Place,
     text: String,
@@ -103,7 +103,6 @@ struct Scan {
     unconnected_blocks: usize,
     padding_bytes: u64,
     stray_places: usize,
-    /// The first few.
     strays: Vec<Stray>,
 }
 
@@ -120,7 +119,7 @@ impl Report {
         let rate = |count: u64| count as f64 / validation.connect_s.max(1e-9);
         let Totals { blocks, txs, inputs, outputs, bytes, assumed_blocks, .. } = *totals;
         let is_short = validation.end == End::StopHeight || validation.end == End::Interrupted;
-        // Below the height asked for all is well, whatever the headers above say.
+        // Below the requested height a bad header above it is no error.
         let bad_header = scan.bad_header.as_ref().filter(|_| !is_short);
         let invalid_blocks: Vec<Invalid> =
             bad_header.into_iter().chain(&validation.invalid).map(Invalid::new).collect();
@@ -166,12 +165,12 @@ impl Report {
         }
     }
 
-    /// Whether the branch with the most work is valid as far as it was asked for.
+    /// True if the branch with the most work is valid up to the requested height.
     pub(super) fn is_valid(&self) -> bool {
         self.invalid_blocks.is_empty() && self.missing.is_empty()
     }
 
-    /// What is wrong, in a line or two.
+    /// Description of the failure in a line or two.
     pub(super) fn trouble(&self) -> Option<String> {
         let invalid = self.invalid_blocks.iter().map(|invalid| invalid.text.as_str());
         let missing = self.missing.iter().map(|missing| missing.text.as_str());
@@ -254,7 +253,7 @@ impl Utxo {
             transactions: coins.transactions,
             amount_sat: coins.total_amount_sat,
             bogosize: coins.bogosize,
-            // A digest prints reversed, as identifiers do.
+            // A digest is printed in reverse byte order, as hashes of blocks are.
             muhash: BlockHash(coins.muhash.unwrap_or_default()).to_string(),
         }
     }
@@ -288,7 +287,7 @@ impl Invalid {
     }
 }
 
-/// Work as RPC prints `chainwork`.
+/// Formats work as RPC does in `chainwork`.
 fn work(big_endian: &[u8; 32]) -> String {
     big_endian.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("writing to a string does not fail");
@@ -296,7 +295,7 @@ fn work(big_endian: &[u8; 32]) -> String {
     })
 }
 
-/// The blocks that are missing below others.
+/// Missing blocks that have descendants.
 fn missing(scan: &ScanReport) -> Vec<Missing> {
     if scan.unconnected == 0 {
         return Vec::new();
@@ -335,7 +334,7 @@ impl Scan {
     }
 }
 
-/// What the search for blocks found, human-readable.
+/// Result of the search for blocks, human-readable.
 pub(super) fn scan_lines(scan: &ScanReport, strays_shown: usize) -> String {
     let mut text = format!(
         "found {} blocks in {} files ({}{}), best branch up to height {} {}\n",
@@ -375,7 +374,7 @@ pub(super) fn scan_lines(scan: &ScanReport, strays_shown: usize) -> String {
     text
 }
 
-/// Bytes in a unit that suits them.
+/// Formats bytes with a suitable unit.
 pub(super) fn size(bytes: u64) -> String {
     let mebibytes = bytes as f64 / f64::from(1 << 20);
     if mebibytes < 1024.0 {
@@ -385,7 +384,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// Peak of the resident memory, as Linux counts it.
+/// Peak of the resident memory, as reported by Linux.
 fn rss_bytes_max() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,4 +1,4 @@
-//! The blocks of the story.
+//! Blocks of the scenario.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use assay_hash::sha256d;
 use assay_store::BlockFileReader;
 use assay_wire::{Block, Encoding, Header};
 
-/// A forged chain, lowest block first, without genesis.
+/// Blocks of a forged chain in order of height, without genesis.
 pub(crate) fn forge(out: &Path, seed: &str, scale: &str) -> Vec<Block> {
     let forged = Command::new(env!("CARGO_BIN_EXE_assay"))
         .args(["chain", "forge", "bch-scaling", "--scale", scale, "--seed", seed, "--out"])
@@ -21,12 +21,12 @@ pub(crate) fn forge(out: &Path, seed: &str, scale: &str) -> Vec<Block> {
     while let Some(raw) = reader.next_block().expect("forged") {
         blocks.push(Block::parse(raw, Encoding::Legacy).expect("forged blocks parse"));
     }
-    // The file begins with genesis where the forge writes it.
+    // The forge may write genesis as the first block.
     blocks.retain(|block| block.header().prev_block.0 != [0; 32]);
     blocks
 }
 
-/// The same block with a coinbase that pays one satoshi too much.
+/// The block with a coinbase that pays one satoshi too much.
 pub(crate) fn overpaying(block: &Block) -> Block {
     assert_eq!(block.tx_count(), 1, "a block with a coinbase alone has a simple root");
     let value = block.tx(0).output(0).value;

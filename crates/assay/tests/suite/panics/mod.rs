@@ -1,12 +1,14 @@
-//! A defect at any of the marked points, at any of its passes, in a running node: the process must end at once, and what the
-//! next start finds must be what a node that never failed has (`assay_store::defect`).
+//! A panic at any marked point of a running node, at any of its passes: the process must end at
+//! once, and after a restart the node must have the state of one that never failed
+//! (`assay_store::defect`).
 //!
-//! `ASSAY_PANIC_STEPS` sets how many passes of each point are tried, spread over all of them; `ASSAY_PANIC_POINT` names one.
+//! `ASSAY_PANIC_STEPS` is the number of passes tried per point, spread over all;
+//! `ASSAY_PANIC_POINT` selects one point.
 
 mod chain;
 mod node;
 mod planted;
-mod story;
+mod scenario;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,9 +21,9 @@ use assay_engine::default_script_batch;
 use assay_engine::defect::{EXIT_STATUS, Point};
 
 use node::Node;
-use story::{Oracle, Story};
+use scenario::{Oracle, Scenario};
 
-/// What is to be tried: this pass of this point.
+/// A pass of a panic point to test.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     point: Point,
@@ -31,13 +33,13 @@ struct Case {
 #[test]
 fn a_defect_anywhere_ends_the_process_and_leaves_nothing_wrong() {
     let folder = tempfile::tempdir().expect("a folder");
-    let story = Story::prepare(folder.path());
-    let (oracle, passes) = never_failing(&story, folder.path());
+    let scenario = Scenario::prepare(folder.path());
+    let (oracle, passes) = never_failing(&scenario, folder.path());
     let unreached: Vec<Point> = Point::ALL
         .into_iter()
         .filter(|point| passes.get(&name(*point)) == Some(&0) && is_expected(*point))
         .collect();
-    assert!(unreached.is_empty(), "the story passes no {unreached:?}: {passes:?}");
+    assert!(unreached.is_empty(), "the scenario passes no {unreached:?}: {passes:?}");
 
     let cases = cases(&passes);
     let (next, start) = (AtomicUsize::new(0), Instant::now());
@@ -45,8 +47,8 @@ fn a_defect_anywhere_ends_the_process_and_leaves_nothing_wrong() {
     let work = |number: usize| {
         let dir = folder.path().join(format!("case-{number}"));
         while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            copy(&story.base, &dir);
-            if try_case(&story, &oracle, &dir, *case) {
+            copy(&scenario.base, &dir);
+            if try_case(&scenario, &oracle, &dir, *case) {
                 ended.lock().expect("no test thread fails with it").push(case.point);
             }
             fs::remove_dir_all(&dir).expect("it is ours");
@@ -77,19 +79,20 @@ fn a_defect_anywhere_ends_the_process_and_leaves_nothing_wrong() {
     );
 }
 
-/// Whether nodes on this processor pass the point: scripts are settled in batches only where lanes verify their signatures.
+/// True if nodes on this processor pass the point: scripts are settled in batches only if lanes
+/// verify their signatures.
 fn is_expected(point: Point) -> bool {
     point != Point::ScriptBatch || default_script_batch().is_some()
 }
 
-/// The story without a defect: what is to be found afterwards, and how often each point is passed.
-fn never_failing(story: &Story, folder: &Path) -> (Oracle, BTreeMap<String, u64>) {
+/// Runs the scenario without a panic; returns the final state, and the number of passes of each point.
+fn never_failing(scenario: &Scenario, folder: &Path) -> (Oracle, BTreeMap<String, u64>) {
     let dir = folder.join("never-failing");
-    copy(&story.base, &dir);
+    copy(&scenario.base, &dir);
     let file = folder.join("passes");
     let mut oracle = Oracle::default();
     let node = Node::start(&dir, &[("ASSAY_PANIC_PASSES", file.as_os_str())]).expect("it starts");
-    story.tell(&node, &mut oracle.watch()).expect("nothing fails");
+    scenario.run(&node, &mut oracle.watch()).expect("nothing fails");
     oracle.end = node.stop().expect("it stops");
     let text = fs::read_to_string(&file).expect("the node wrote its passes");
     let passes = text.lines().map(|line| {
@@ -99,7 +102,7 @@ fn never_failing(story: &Story, folder: &Path) -> (Oracle, BTreeMap<String, u64>
     (oracle, passes.collect())
 }
 
-/// The passes to try: the first, the last, and some in between.
+/// The passes to test: the first, the last, and some between them.
 fn cases(passes: &BTreeMap<String, u64>) -> Vec<Case> {
     let variable = |name: &str| std::env::var(name).ok();
     let steps = variable("ASSAY_PANIC_STEPS").and_then(|text| text.parse().ok()).unwrap_or(2);
@@ -118,13 +121,13 @@ fn cases(passes: &BTreeMap<String, u64>) -> Vec<Case> {
     cases
 }
 
-/// Runs the story up to the defect, and again to its end. Gives whether the process came by it: threads take turns
-/// differently from run to run, so the last passes may not come.
-fn try_case(story: &Story, oracle: &Oracle, dir: &Path, case: Case) -> bool {
+/// Runs the scenario up to the panic and again to its end. Returns true if the process reached the
+/// panic: thread scheduling varies between runs, so the last passes may not occur.
+fn try_case(scenario: &Scenario, oracle: &Oracle, dir: &Path, case: Case) -> bool {
     let at = format!("{:?}:{}", case.point, case.step);
-    let mut told = story::Told::default();
+    let mut seen = scenario::Acknowledged::default();
     let failed = match Node::start(dir, &[("ASSAY_PANIC_AT", at.as_ref())]) {
-        Ok(node) => match story.tell(&node, &mut told) {
+        Ok(node) => match scenario.run(&node, &mut seen) {
             Ok(()) => node.stop().err(),
             Err(lost) => Some(node.ended(lost)),
         },
@@ -138,8 +141,8 @@ fn try_case(story: &Story, oracle: &Oracle, dir: &Path, case: Case) -> bool {
         assert!(log.is_ok_and(|log| log.contains(&reason)), "{at}: the log lacks the reason");
     }
     let node = Node::start(dir, &[]).unwrap_or_else(|ended| panic!("{at}: {}", ended.stderr));
-    story.check(&node, oracle, &told).unwrap_or_else(|wrong| panic!("{at}: {wrong}"));
-    story.tell(&node, &mut told).unwrap_or_else(|lost| panic!("{at}: once more: {lost:?}"));
+    scenario.check(&node, oracle, &seen).unwrap_or_else(|wrong| panic!("{at}: {wrong}"));
+    scenario.run(&node, &mut seen).unwrap_or_else(|lost| panic!("{at}: once more: {lost:?}"));
     let end = node.stop().unwrap_or_else(|ended| panic!("{at}: {}", ended.stderr));
     assert_eq!(end, oracle.end, "{at}: the end");
     failed.is_some()
@@ -162,5 +165,5 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Nodes at a time.
+/// Number of concurrent nodes.
 const THREADS: usize = 2;

@@ -1,4 +1,4 @@
-//! A node as a process, with everything switched on.
+//! A node process with all services enabled.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +14,7 @@ use assay_wire::{BlockHash, p2p::FrameHeader};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-use super::story::{End, Ended};
+use super::scenario::{End, Ended};
 
 /// A running node.
 pub(crate) struct Node {
@@ -26,11 +26,11 @@ pub(crate) struct Node {
     agent: ureq::Agent,
     authorization: String,
     stderr: PathBuf,
-    /// What failed last.
+    /// The last failure.
     last: String,
 }
 
-/// How a process ended.
+/// Exit status and output of a process.
 #[derive(Debug)]
 pub(crate) struct Exit {
     pub(crate) status: Option<i32>,
@@ -38,7 +38,7 @@ pub(crate) struct Exit {
 }
 
 impl Node {
-    /// Starts a node over `dir` and waits until it answers; the process's end if it ends before that.
+    /// Starts a node in `dir` and waits until it responds; `Err` if it exits before that.
     pub(crate) fn start(dir: &Path, variables: &[(&str, &OsStr)]) -> Result<Self, Exit> {
         let [rpc, electrum, p2p] = free_addresses();
         let stderr = dir.join("stderr");
@@ -78,12 +78,12 @@ impl Node {
 
     fn cookie(&self) -> Option<String> {
         let pid = fs::read_to_string(self.dir.join("regtest/bitcoind.pid")).ok()?;
-        // Else it is left from a process that was ended.
+        // A stale file of an earlier process otherwise.
         let is_own = pid.trim() == self.child.id().to_string();
         is_own.then(|| fs::read_to_string(self.dir.join("regtest/.cookie")).ok()).flatten()
     }
 
-    /// Calls a method: its result or the error object; `Err` where no answer comes.
+    /// Calls a method and returns its result or error object; `Err` without a response.
     pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Result<Value, Value>, Ended> {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let answer = self
@@ -103,13 +103,13 @@ impl Node {
         })
     }
 
-    /// Calls a method that must succeed as long as the node lives.
+    /// Calls a method that succeeds on any running node.
     pub(crate) fn get(&self, method: &str, params: &Value) -> Result<Value, Ended> {
         let answer = self.call(method, params)?;
         Ok(answer.unwrap_or_else(|error| panic!("{method} {params}: {error}")))
     }
 
-    /// Stops the node properly; what it had to say at its end.
+    /// Stops the node in order; returns its final state.
     pub(crate) fn stop(mut self) -> Result<End, Exit> {
         let end = self.end();
         let asked = end.is_ok() && self.call("stop", &json!([])).is_ok();
@@ -127,7 +127,7 @@ impl Node {
         Ok(End { set: muhash(&set), tips, index })
     }
 
-    /// The end of the process, which must be near, since `lost` failed.
+    /// Exit of the process, which must be imminent, since `lost` failed.
     pub(crate) fn ended(mut self, Ended(lost): Ended) -> Exit {
         self.last = lost;
         let status = self.wait();
@@ -149,7 +149,7 @@ impl Node {
         }
     }
 
-    /// Connects to one of the services; the node answers calls before they start.
+    /// Connects to a service; the node answers RPC before its services start.
     fn connect(&self, address: SocketAddr) -> Result<TcpStream, Ended> {
         let start = Instant::now();
         loop {
@@ -165,7 +165,6 @@ impl Node {
         }
     }
 
-    /// An Electrum client.
     pub(crate) fn electrum(&self) -> Result<Electrum, Ended> {
         let stream = self.connect(self.electrum)?;
         let mut client = Electrum { stream: BufReader::new(stream) };
@@ -173,7 +172,7 @@ impl Node {
         Ok(client)
     }
 
-    /// What the index says about some scripts, when it is at the tip.
+    /// Results of the index for some scripts, once it is at the tip.
     fn index_answers(&self, height: u64) -> Result<Vec<Value>, Ended> {
         let mut client = self.electrum()?;
         let start = Instant::now();
@@ -184,7 +183,7 @@ impl Node {
             thread::sleep(PAUSE);
         }
         let mut answers = Vec::new();
-        for script in super::story::scripts() {
+        for script in super::scenario::scripts() {
             for method in ["get_history", "get_balance", "listunspent", "subscribe"] {
                 let method = format!("blockchain.scripthash.{method}");
                 answers.push(client.call(&method, &json!([script]))?);
@@ -193,7 +192,7 @@ impl Node {
         Ok(answers)
     }
 
-    /// Shakes hands as a peer, and asks for headers and for a block.
+    /// Completes a handshake as a peer, and requests headers and a block.
     pub(crate) fn visit(&self, block: BlockHash) -> Result<(), Ended> {
         let mut stream = self.connect(self.p2p)?;
         let version = Message::Version(Version {
@@ -218,13 +217,12 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // Both fail only when it is gone, which is what is wanted.
+        // Both calls fail only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The name of the next message.
 fn receive(stream: &mut TcpStream) -> Result<String, Ended> {
     use std::io::Read as _;
     let mut head = [0; 24];
@@ -235,13 +233,12 @@ fn receive(stream: &mut TcpStream) -> Result<String, Ended> {
     Ok(header.command.to_string())
 }
 
-/// A connection to the Electrum server.
 pub(crate) struct Electrum {
     stream: BufReader<TcpStream>,
 }
 
 impl Electrum {
-    /// Asks, and passes notifications over.
+    /// Calls a method and skips notifications.
     pub(crate) fn call(&mut self, method: &str, params: &Value) -> Result<Value, Ended> {
         let request = json!({"id": 1, "method": method, "params": params}).to_string() + "\n";
         self.stream.get_mut().write_all(request.as_bytes()).map_err(lost(method))?;
@@ -254,7 +251,6 @@ impl Electrum {
         }
     }
 
-    /// Waits for a notification.
     pub(crate) fn notification(&mut self) -> Result<(), Ended> {
         self.line("a notification").map(|_| ())
     }
@@ -272,14 +268,14 @@ fn lost(what: &str) -> impl Fn(std::io::Error) -> Ended {
     move |error| Ended(format!("{what}: {error}"))
 }
 
-/// Tip and hash of the coins.
+/// Hash of the tip and hash of the coins.
 pub(crate) fn muhash(set: &Value) -> (String, String) {
     let text = |field: &str| set[field].as_str().expect("text").to_owned();
     (text("bestblock"), text("muhash"))
 }
 
 fn free_addresses() -> [SocketAddr; 3] {
-    // Held together, so that they differ.
+    // Bound at the same time, so that the ports differ.
     let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     listeners.map(|listener| listener.local_addr().expect("bound"))
 }

@@ -1,5 +1,5 @@
-//! Lanes that prove what is false, in a running node: the sample finds it and ends the process, and what the next start finds is
-//! what was there before the block.
+//! Lanes that accept invalid signatures, in a running node: the spot checks find it and end the
+//! process, and after a restart the node has the state from before the block.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,7 +19,7 @@ fn wrong_proofs_end_the_node() {
     let blocks = forge(&folder.path().join("chain"), "9", "0.002");
     let inputs = |block: &Block| (1..block.tx_count()).map(|n| block.tx(n).input_count()).sum();
     let at = (0..blocks.len()).max_by_key(|at| -> usize { inputs(&blocks[*at]) }).expect("blocks");
-    // One of 256 proofs is asked again, of each thread; so many are certain to be met.
+    // One of 256 signatures is checked again, per thread; with this number of inputs a hit is certain.
     assert!(inputs(&blocks[at]) > 1024, "a block with {} inputs", inputs(&blocks[at]));
     let dir = folder.path().join("node");
     fs::create_dir(&dir).expect("a folder");
@@ -54,13 +54,13 @@ fn wrong_proofs_end_the_node() {
     let height = node.get("getblockcount", &json!([])).expect("it lives");
     assert_eq!(height, json!(at), "all blocks before, and not the wrong one");
     let answer = node.get("submitblock", &json!([wrong])).expect("it lives");
-    // Invalid: by its scripts, or known to be since it was read back at the start.
+    // Invalid by its scripts, or by the stored mark after a restart.
     assert!(answer.is_string(), "{answer}");
     assert_eq!(node.get("getblockcount", &json!([])).expect("it lives"), json!(at));
     node.stop().expect("it stops");
 }
 
-/// The same block with a bit flipped in every signature.
+/// The block with a flipped bit in every signature.
 fn with_wrong_signatures(block: &Block) -> Block {
     let mut changed: Vec<Transaction> = (1..block.tx_count())
         .map(|number| {
@@ -69,13 +69,13 @@ fn with_wrong_signatures(block: &Block) -> Block {
             for input in 0..tx.input_count() {
                 let script = tx.input(input).script_sig;
                 let place = raw.windows(script.len()).position(|window| window == script);
-                // Push, then 30 LL 02 LL and r, or r at once.
+                // Skips the push, then 30 LL 02 LL of DER, or nothing of a Schnorr signature.
                 raw[place.expect("a script is a part of its transaction") + 10] ^= 1;
             }
             Transaction::parse(raw, Encoding::Legacy).expect("it parses as before")
         })
         .collect();
-    // The order that Bitcoin Cash demands: by txid as it is printed.
+    // Canonical order of Bitcoin Cash: by txid in display order.
     changed.sort_by_key(|tx| tx.view().txid().0.into_iter().rev().collect::<Vec<u8>>());
     let mut raw = block.bytes()[Header::SIZE..].to_vec();
     let mut end = raw.len() - changed.iter().map(|tx| tx.view().raw().len()).sum::<usize>();

@@ -1,4 +1,4 @@
-//! Makes regtest blocks, on any branch, and coins that need no signature.
+//! Mines regtest blocks on any branch, with coins that need no signature.
 
 use assay_consensus::commitment::{height_prefix, witness_commitment};
 use assay_consensus::params::ChainParams;
@@ -8,14 +8,14 @@ use assay_testkit::chain::{
 };
 use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction};
 
-/// What a coinbase claims; the subsidy is 50 until height 150 and 25 after that.
+/// Value of each coinbase; the subsidy is 50 until height 150 and 25 after that.
 const CLAIM_SAT: i64 = 20 * 100_000_000;
-/// What our own payments leave to the miner.
+/// Fee of our own payments.
 const FEE_SAT: i64 = 10_000;
 /// Reserved value of the witness commitment (BIP141).
 const RESERVED: [u8; 32] = [0; 32];
 
-/// A block that others can build on.
+/// A block to build on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parent {
     pub(crate) hash: BlockHash,
@@ -23,7 +23,7 @@ pub(crate) struct Parent {
     time: u32,
 }
 
-/// A coin of ours.
+/// A coin of the miner.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Coin(OutPoint);
 
@@ -32,11 +32,10 @@ pub(crate) struct Coin(OutPoint);
 pub(crate) struct Mined {
     pub(crate) raw: Vec<u8>,
     pub(crate) parent: Parent,
-    /// What its coinbase pays us.
+    /// The coin of its coinbase.
     pub(crate) coin: Coin,
 }
 
-/// Makes blocks.
 #[derive(Debug)]
 pub(crate) struct Miner {
     params: ChainParams,
@@ -53,7 +52,7 @@ impl Miner {
         Parent { hash: self.params.genesis_hash, height: 0, time: self.params.genesis.time }
     }
 
-    /// A block on `parent` with these transactions.
+    /// Mines a block on `parent` with these transactions.
     pub(crate) fn mine(&mut self, parent: Parent, txs: &[Transaction]) -> Mined {
         self.blocks += 1;
         let height = parent.height + 1;
@@ -79,7 +78,7 @@ impl Miner {
         }
     }
 
-    /// Pays `value_sat` of a mature coin to a script, and what is left to ourselves.
+    /// Pays `value_sat` of a mature coin to a script, with the change to the miner.
     pub(crate) fn pay(coin: Coin, script_pubkey: &[u8], value_sat: i64) -> Transaction {
         TxBuilder::new(2)
             .spend(coin.0, &SPEND_P2SH_TRUE, u32::MAX)
@@ -89,7 +88,7 @@ impl Miner {
     }
 }
 
-/// The output script of the key (BIP141, version 0).
+/// Output script of a key (BIP141, version 0).
 pub(crate) fn p2wpkh(pubkey: &[u8]) -> Vec<u8> {
     [&[0x00, 20], hash160(pubkey).as_slice()].concat()
 }
@@ -98,7 +97,7 @@ pub(crate) fn parse(raw: Vec<u8>) -> Transaction {
     Transaction::parse(raw, Encoding::Segwit).expect("it is a whole transaction")
 }
 
-/// The number of the block makes coinbases of two branches differ.
+/// The sequence number distinguishes the coinbases of two branches.
 fn coinbase(height: u32, number: u32, commitment: &[u8; 32]) -> Transaction {
     let mut script_sig = height_prefix(height);
     script_sig.push(4);

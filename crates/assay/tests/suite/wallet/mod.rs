@@ -1,7 +1,7 @@
-//! A real wallet on our server: Debian's `electrum`, without a window, on a regtest chain of our node.
+//! A real wallet on our server: Debian's `electrum` without a window, on a regtest chain of our node.
 //!
-//! Every step asserts what the wallet itself prints. Where the wallet is not installed, the test says so and passes;
-//! `.ci/run` installs it.
+//! Every step asserts on the output of the wallet. If the wallet is not installed, the test reports
+//! that and passes; `.ci/run` installs it.
 
 #![expect(clippy::print_stderr, reason = "a failing step shows what came before it, and the logs")]
 
@@ -14,7 +14,7 @@ mod wallet;
 use node::Node;
 use wallet::{Entry, Wallet};
 
-/// An address of nobody in this test: the key of BIP-0173's examples, on regtest.
+/// An address outside of the wallet: the key of BIP-0173's examples, on regtest.
 const STRANGER: &str = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080";
 const COIN: i64 = 100_000_000;
 
@@ -38,7 +38,7 @@ fn a_wallet_receives_pays_and_follows_the_chain() {
     let seed = wallet.create();
     wallet.wait_balance("0", "0");
 
-    // It receives.
+    // The wallet receives a payment.
     let received = node.pay(&wallet.unused_script(), 10 * COIN);
     wallet.wait_balance("0", "10");
     wallet.wait_history(&[Entry::new(&received, "10.", 0)]);
@@ -47,7 +47,7 @@ fn a_wallet_receives_pays_and_follows_the_chain() {
     wallet.wait_balance("10", "0");
     wallet.wait_history(&[Entry::new(&received, "10.", 1)]);
 
-    // It pays.
+    // The wallet pays.
     let paid = wallet.pay(STRANGER, "3", "0.0001");
     let mempool: Vec<String> =
         node.mempool().iter().map(|tx| tx.view().txid().to_string()).collect();
@@ -60,7 +60,7 @@ fn a_wallet_receives_pays_and_follows_the_chain() {
     wallet.wait_history(&history(2, 1));
     wallet.wait_balance("6.9999", "0");
 
-    // Two blocks are replaced by three empty ones: both transactions are unconfirmed again, and confirmed once more.
+    // Three empty blocks replace two: both transactions become unconfirmed, and are confirmed again.
     let mut branch = fork;
     for _ in 0..3 {
         branch = node.mine_on(branch, &[]);
@@ -75,7 +75,7 @@ fn a_wallet_receives_pays_and_follows_the_chain() {
     wallet.wait_history(&history(1, 1));
     wallet.wait_balance("6.9999", "0");
 
-    // The server dies and comes back.
+    // The server is killed and restarted.
     node.kill();
     wallet.wait_disconnected();
     node.start_again();
@@ -86,7 +86,7 @@ fn a_wallet_receives_pays_and_follows_the_chain() {
     wallet.wait_balance("6.9999", "0");
     wallet.stop();
 
-    // Somebody else with the same seed finds the same, through TLS.
+    // A second wallet with the same seed has the same history, over TLS.
     let server = format!("127.0.0.1:{}:s", node.tls_port);
     let mut other = Wallet::start(&program, &dir.path().join("other"), &server);
     other.wait_height(106);

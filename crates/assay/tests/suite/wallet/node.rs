@@ -1,4 +1,4 @@
-//! Our node with its Electrum server, and the chain that it is given.
+//! Our node with its Electrum server, and its mined chain.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::miner::{Coin, Miner, Parent};
 use super::process::{Process, Rpc, free_ports, wait_for};
 
-/// Blocks after which the first coinbase can be spent.
+/// Maturity of a coinbase, in blocks.
 const MATURITY: u32 = 100;
 
 /// A running node.
@@ -20,9 +20,9 @@ pub(crate) struct Node {
     process: Process,
     pub(crate) rpc: Rpc,
     dir: PathBuf,
-    /// Where it listens for wallets.
+    /// Port of the Electrum server.
     pub(crate) electrum_port: u16,
-    /// The same with TLS.
+    /// Port of the Electrum server with TLS.
     pub(crate) tls_port: u16,
     miner: Miner,
     pub(crate) tip: Parent,
@@ -59,7 +59,7 @@ impl Node {
         });
     }
 
-    /// Kills it in the middle of whatever it does, and starts it again with the same data on the same ports.
+    /// Kills the node at any time, and restarts it with the same data on the same ports.
     pub(crate) fn kill(&mut self) {
         self.process.kill();
     }
@@ -71,7 +71,7 @@ impl Node {
         assert_eq!(hash, json!(self.tip.hash.to_string()), "the tip survives a kill");
     }
 
-    /// Mines on `parent` and submits; whether it becomes the tip is the chain's business.
+    /// Mines on `parent` and submits the block, which may or may not become the tip.
     pub(crate) fn mine_on(&mut self, parent: Parent, txs: &[Transaction]) -> Parent {
         let mined = self.miner.mine(parent, txs);
         let hex = faster_hex::hex_string(&mined.raw);
@@ -82,7 +82,7 @@ impl Node {
         mined.parent
     }
 
-    /// Mines what lies in the mempool on top of the tip.
+    /// Mines the mempool on top of the tip.
     pub(crate) fn mine(&mut self) {
         let txs = self.mempool();
         self.tip = self.mine_on(self.tip, &txs);
@@ -94,7 +94,7 @@ impl Node {
         assert_eq!(hash, json!(self.tip.hash.to_string()), "the new block is the tip");
     }
 
-    /// The unconfirmed transactions, parents first.
+    /// The unconfirmed transactions in topological order.
     pub(crate) fn mempool(&self) -> Vec<Transaction> {
         let listed = self.rpc.must("getrawmempool", &json!([true]));
         let mut entries: Vec<(u64, String)> = listed
@@ -111,7 +111,7 @@ impl Node {
         entries.iter().map(|(_, txid)| raw(txid)).collect()
     }
 
-    /// Pays from the oldest coin that can be spent, and leaves the payment unconfirmed.
+    /// Pays from the oldest mature coin, and leaves the payment unconfirmed.
     pub(crate) fn pay(&mut self, script_pubkey: &[u8], value_sat: i64) -> String {
         let (height, coin) = self.coins.remove(0);
         assert!(height + MATURITY <= self.tip.height + 1, "the coin is mature");

@@ -1,4 +1,4 @@
-//! Processes whose last words are shown when the test fails, and JSON-RPC to them.
+//! Processes whose log is shown when a test fails, and their JSON-RPC.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -11,14 +11,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Longest wait for anything. The wallet waits ten seconds before it tries a server again.
+/// Longest wait for any condition. The wallet waits ten seconds before it reconnects.
 const TIMEOUT: Duration = Duration::from_secs(90);
-/// Time between two looks.
+/// Polling interval.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Lines of each log that a failure shows.
+/// Number of log lines that a failure shows.
 const TAIL_LINES: usize = 40;
 
-/// A process with a log. Dropping it kills it, and shows the log when the test is failing.
+/// A process with a log. Drop kills it, and prints the log if the test is failing.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -39,14 +39,14 @@ impl Process {
         Self { child, name, log: log.to_owned() }
     }
 
-    /// Panics when the process has ended.
+    /// Panics if the process has ended.
     pub(crate) fn assert_alive(&mut self) {
         if let Ok(Some(status)) = self.child.try_wait() {
             panic!("{} ended by itself: {status}", self.name);
         }
     }
 
-    /// Kills it, as `SIGKILL` does.
+    /// Sends SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it is ours to kill");
         self.child.wait().expect("it is our child");
@@ -55,7 +55,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only when it is gone, which is what is wanted.
+        // Both calls fail only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if thread::panicking() {
@@ -71,12 +71,12 @@ impl Drop for Process {
 #[derive(Debug, Clone)]
 pub(crate) struct Rpc {
     pub(crate) port: u16,
-    /// `user:password`.
+    /// In the form `user:password`.
     pub(crate) credentials: String,
 }
 
 impl Rpc {
-    /// Calls; `Err` holds what went wrong, an error of the other side included.
+    /// Calls a method; `Err` describes the failure, including errors of the server.
     pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Value, String> {
         let body = json!({"id": 1, "method": method, "params": params}).to_string();
         let agent = ureq::Agent::config_builder()
@@ -102,13 +102,13 @@ impl Rpc {
         }
     }
 
-    /// Calls what must work.
+    /// Calls a method that must succeed.
     pub(crate) fn must(&self, method: &str, params: &Value) -> Value {
         self.call(method, params).unwrap_or_else(|error| panic!("{error}"))
     }
 }
 
-/// Looks until `look` finds what it wants; `Err` says what it saw instead.
+/// Polls until `look` succeeds; the last `Err` is part of the failure.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
     let start = Instant::now();
     loop {
@@ -125,7 +125,7 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<T, String
     }
 }
 
-/// Ports that nothing listens on, each another one: they are held until all are found.
+/// Distinct free ports, all bound until the last one is found.
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind(("127.0.0.1", 0)).expect("a free port"));
     listeners.map(|listener| listener.local_addr().expect("it is bound").port())

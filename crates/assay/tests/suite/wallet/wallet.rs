@@ -1,4 +1,4 @@
-//! The wallet Electrum as a daemon without a window.
+//! The Electrum wallet as a daemon without a window.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::miner::p2wpkh;
 use super::process::{Process, Rpc, free_ports, wait_for};
 
-/// Names another program than the one in the path.
+/// Environment variable with the path of the wallet's program.
 const PROGRAM_VARIABLE: &str = "ASSAY_ELECTRUM_WALLET";
 
 /// A running wallet.
@@ -20,19 +20,19 @@ pub(crate) struct Wallet {
     rpc: Rpc,
 }
 
-/// What a wallet says of one of its transactions.
+/// A transaction in the wallet's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) txid: String,
-    /// What it changed, as the wallet prints it.
+    /// Change of the balance, as the wallet prints it.
     pub(crate) value: String,
     pub(crate) confirmations: i64,
 }
 
-/// The wallet's program and version; `None` where it is not installed.
+/// Program and version of the wallet; `None` if it is not installed.
 pub(crate) fn program() -> Option<(String, String)> {
     let program = std::env::var(PROGRAM_VARIABLE).unwrap_or_else(|_| "electrum".to_owned());
-    // It refuses to say its version without a home.
+    // The wallet does not print its version without a home folder.
     let output = Command::new(&program).arg("version").arg("--offline").output().ok()?;
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     output.status.success().then_some((program, version))
@@ -72,27 +72,27 @@ impl Wallet {
         })
     }
 
-    /// A new wallet; returns its seed.
+    /// Creates a wallet; returns its seed.
     pub(crate) fn create(&self) -> String {
         let created = self.rpc.must("create", &json!({}));
         self.rpc.must("load_wallet", &json!({}));
         created["seed"].as_str().expect("a seed").to_owned()
     }
 
-    /// The wallet of a seed.
+    /// Restores a wallet from its seed.
     pub(crate) fn restore(&self, seed: &str) {
         self.rpc.must("restore", &json!({"text": seed}));
         self.rpc.must("load_wallet", &json!({}));
     }
 
-    /// The script of an address that nobody has paid to yet.
+    /// Script of an unused address.
     pub(crate) fn unused_script(&self) -> Vec<u8> {
         let address = self.rpc.must("getunusedaddress", &json!({}));
         let keys = self.rpc.must("getpubkeys", &json!({"address": address}));
         p2wpkh(&hex::decode(keys[0].as_str().expect("one key")))
     }
 
-    /// Signs a payment and sends it through the server; returns its txid.
+    /// Signs a payment and broadcasts it through the server; returns its txid.
     pub(crate) fn pay(&self, address: &str, amount: &str, fee: &str) -> String {
         let payment = json!({"destination": address, "amount": amount, "fee": fee});
         let tx = self.rpc.must("payto", &payment);
@@ -100,7 +100,7 @@ impl Wallet {
         txid.as_str().expect("a txid").to_owned()
     }
 
-    /// Waits until it is connected and knows the chain up to `height`.
+    /// Waits until the wallet is connected and at `height`.
     pub(crate) fn wait_height(&mut self, height: u32) {
         self.wait(&format!("the wallet is at height {height}"), |rpc| {
             let info = rpc.call("getinfo", &json!({}))?;
@@ -118,7 +118,7 @@ impl Wallet {
         });
     }
 
-    /// Waits until it prints this balance: confirmed and unconfirmed.
+    /// Waits until the wallet has this balance: confirmed and unconfirmed.
     pub(crate) fn wait_balance(&mut self, confirmed: &str, unconfirmed: &str) {
         self.wait(&format!("the balance is {confirmed} and {unconfirmed} unconfirmed"), |rpc| {
             let balance = rpc.call("getbalance", &json!({}))?;
@@ -128,7 +128,7 @@ impl Wallet {
         });
     }
 
-    /// Waits until its history is this one, in any order.
+    /// Waits until the history equals this one, in any order.
     pub(crate) fn wait_history(&mut self, expected: &[Entry]) {
         let numbers: Vec<i64> = expected.iter().map(|entry| entry.confirmations).collect();
         self.wait(&format!("the history has confirmations {numbers:?}"), |rpc| {
@@ -141,7 +141,7 @@ impl Wallet {
         });
     }
 
-    /// Asks the daemon to end.
+    /// Stops the daemon.
     pub(crate) fn stop(self) {
         self.rpc.must("stop", &json!({}));
     }
@@ -157,7 +157,7 @@ impl Entry {
         Self {
             txid: text("txid"),
             value: text("bc_value"),
-            // Unconfirmed ones with unconfirmed parents may be told apart by less than zero.
+            // The wallet reports negative confirmations for transactions with unconfirmed parents.
             confirmations: listed["confirmations"].as_i64().unwrap_or(i64::MIN).max(0),
         }
     }

@@ -1,4 +1,4 @@
-//! What the results of steps say about a question of the overview: of one step, or of all.
+//! Findings of a plan of steps for a question of the overview: on one step, or on all.
 
 use assay_lab::compare::ComparedRow;
 use assay_report::{Finding, Question};
@@ -21,7 +21,7 @@ fn of_all(results: &StepsResults, question: &Question) -> Option<Finding> {
     Some(found(results.sum.published, syncs(row), verdict(row), question))
 }
 
-/// A step against the one before it: its syncs, then its benchmarks.
+/// A step against the one before it: first by syncs, then by benchmarks.
 fn of_step(step: &StepResult, question: &Question) -> Option<Finding> {
     let rows = step.micro.iter().flat_map(|micro| &micro.rows);
     let benchmarks = rows.map(|row| format!("{} {:.3}", row.benchmark, row.ratio.median));

@@ -1,4 +1,5 @@
-//! `assay run` with a plan of steps: a base and the steps of a branch, as builds, each judged and compared with what was published.
+//! `assay run` with a plan of steps: a base and the steps of a branch, as builds. Each step is
+//! judged and compared with the published figures.
 
 mod finding;
 mod page;
@@ -24,13 +25,13 @@ use crate::commands::pr::micro::{self, Micro, MicroTask};
 use crate::commands::{builds, stop_flag};
 use crate::{Outcome, output};
 
-/// The plan, where it is one of steps.
+/// The plan; `None` if it is of another kind.
 pub(super) fn find(name: &str) -> anyhow::Result<Option<StepsPlan>> {
     if !is_path(name) {
         let text = StepsPlan::builtin_text(name);
         return Ok(text.map(|text| StepsPlan::parse(text, name)).transpose()?);
     }
-    // A file that cannot be read is no plan of any kind: whoever looks for another says so.
+    // An unreadable file is of no kind: the lookup of the last kind reports the error.
     let path = Path::new(name);
     let is_one = std::fs::read_to_string(path).is_ok_and(|text| StepsPlan::is_one(&text));
     Ok(if is_one { Some(StepsPlan::load(path)?) } else { None })
@@ -78,7 +79,7 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
         let syncs = syncs::run(&plan, sync_plan, base, steps_synced, arguments, &out_dir, &stop)?;
         syncs.assign(steps_synced);
         if part == Part::Sum && last > 0 {
-            // The step before it took no part.
+            // The step before it was not measured.
             steps_synced[0].alone = None;
         }
         Some(syncs)
@@ -117,7 +118,7 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
     Ok(outcome(&results))
 }
 
-/// What is measured.
+/// Selected part of the plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// Benchmarks, then syncs of every step.
@@ -176,7 +177,7 @@ impl<'a> Found<'a> {
         self.builds.iter().find(|(name, _)| name == revision).map(|(_, build)| build)
     }
 
-    /// Those of these revisions that there are no builds of.
+    /// The revisions without a build.
     fn absent<'r>(&self, revisions: impl IntoIterator<Item = &'r str>) -> Vec<Absent> {
         let revisions = revisions.into_iter().filter(|revision| self.build(revision).is_none());
         let absent = revisions.map(|revision| Absent {
@@ -216,7 +217,7 @@ fn steps(plan: &StepsPlan, found: &Found<'_>) -> Vec<StepResult> {
     plan.steps.iter().enumerate().map(step).collect()
 }
 
-/// The benchmarks of a step, where both of its builds are there.
+/// Measures the benchmarks of a step if both of its builds exist.
 fn measure_micro(
     plan: &StepsPlan,
     found: &Found<'_>,
@@ -265,7 +266,7 @@ fn write(results: &StepsResults, dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The command line that repeats the measurement; folders are the reader's own choice.
+/// Command line that repeats the measurement, without folders.
 fn rerun(arguments: &RunArguments) -> String {
     let mut words = vec![super::rerun(&arguments.plan, arguments)];
     words.extend(arguments.rounds.map(|rounds| format!("--rounds {rounds}")));
@@ -273,7 +274,7 @@ fn rerun(arguments: &RunArguments) -> String {
     words.join(" ")
 }
 
-/// Revisions and benchmarks are the plan's, and the chain is that of the plan of its syncs.
+/// Rejects other flags: revisions and benchmarks are the plan's, and the chain is that of its sync plan.
 fn reject_other_flags(arguments: &RunArguments) -> anyhow::Result<()> {
     let given = [
         ("--recipe", arguments.recipe.is_some()),
@@ -304,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_built_has_a_command() {
+    fn missing_builds_have_a_command() {
         let plan = find("ibd-tracking-core").expect("valid").expect("built in");
         let folder = tempfile::tempdir().expect("a folder");
         let found = Found::within(&plan, &Cache::at(folder.path())).expect("nothing is there");
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_results_are_read_back() {
         let plan = find("ibd-tracking-core").expect("valid").expect("built in");
         let folder = tempfile::tempdir().expect("a folder");
         let found = Found::within(&plan, &Cache::at(folder.path())).expect("nothing is there");

@@ -8,7 +8,7 @@ use assay_report::{Figure, Front, Page, Section, Table};
 use super::results::{StepResult, StepsResults, Syncs};
 use crate::commands::pr::nanoseconds;
 
-/// Digits of a commit's hash on the page.
+/// Digits of an abbreviated commit hash.
 const HASH: usize = 12;
 const NONE: &str = "–";
 
@@ -88,7 +88,7 @@ fn has_micro(results: &StepsResults) -> bool {
     results.steps.iter().any(|step| step.micro.is_some())
 }
 
-/// A verdict, and that there were too few pairs for one.
+/// A verdict, or that there were too few pairs for one.
 pub(super) fn verdict(row: &ComparedRow) -> &'static str {
     if row.ratio.pairs < PAIRS_MIN && !row.verdict.is_difference() {
         "undecided, too few pairs count"
@@ -109,7 +109,7 @@ fn ratio_figure(row: &ComparedRow, of: &str) -> Figure {
     }
 }
 
-/// A ratio with its interval and the number of its pairs.
+/// A ratio with its interval and its number of pairs.
 pub(super) fn ratio_text(row: &ComparedRow) -> String {
     let ratio = &row.ratio;
     let interval = ratio.interval;
@@ -208,7 +208,7 @@ fn related_prose(results: &StepsResults) -> Vec<String> {
     prose
 }
 
-/// Each change outside of the branch.
+/// Table of the changes outside of the branch.
 fn related_table(results: &StepsResults) -> Table {
     let head =
         ["Change", "What it changes", "Revision", "published", "ratio", "interval", "verdict"];
@@ -239,7 +239,7 @@ fn related_table(results: &StepsResults) -> Table {
     table
 }
 
-/// Each step alone and since the base.
+/// Table of each step, alone and since the base.
 fn syncs_table(results: &StepsResults) -> Table {
     let head = [
         "Step",
@@ -369,7 +369,7 @@ fn builds(results: &StepsResults) -> Table {
     table
 }
 
-/// A hash is shortened, other names are not.
+/// Abbreviates a hash; other names are returned unchanged.
 fn short(revision: &str) -> &str {
     let is_hash = revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     revision.get(..HASH).filter(|_| is_hash).unwrap_or(revision)

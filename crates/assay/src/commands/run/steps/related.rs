@@ -1,4 +1,5 @@
-//! Changes outside of the branch that the plan names: each in syncs of its own, against the revision before it.
+//! Changes outside of the branch that the plan names, each measured in syncs of its own against the
+//! revision before it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use crate::commands::pr::{own_programs, target};
 
 /// Name of the revision before the change.
 const BEFORE: &str = "before";
-/// Folder of all these syncs.
+/// Folder of these syncs.
 const FOLDER: &str = "related";
 
-/// Measures those that are built, both with the change and without it. The others have no figures.
+/// Measures the changes whose builds exist, both with the change and without it. The others have no figures.
 pub(super) fn run(
     plan: &StepsPlan,
     found: &Found<'_>,
@@ -47,7 +48,7 @@ pub(super) fn run(
     Ok(results)
 }
 
-/// All of them, without figures.
+/// All changes, without figures.
 pub(super) fn absent(plan: &StepsPlan, found: &Found<'_>) -> Vec<RelatedResult> {
     let of = |related: &Related| {
         let build = |revision: &str| found.build(revision).cloned();
@@ -82,7 +83,7 @@ fn syncs(
         ..own_programs()?
     };
     OwnChainFlags::of_run(arguments).put(&mut options)?;
-    // One chain for all of them.
+    // All changes share one chain.
     options.chain_dir.get_or_insert_with(|| out_dir.join(FOLDER).join("chain"));
     let results = run_plan(sync_plan, &options, &Terminal::stopped_by(Arc::clone(stop)))?;
     let void_runs = results.void_runs().count();

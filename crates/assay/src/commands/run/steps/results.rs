@@ -1,4 +1,4 @@
-//! What a run of a plan of steps found: `steps.json`, schema version 1.
+//! Results of a plan of steps: `steps.json`, schema version 1.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands::pr::micro::Micro;
 
-/// Name of the file.
 pub(super) const FILE: &str = "steps.json";
-/// What it says of its kind.
+/// Kind of the results, as stored in the file.
 pub(super) const KIND: &str = "steps";
 pub(super) const SCHEMA: u32 = 1;
 
-/// Everything that the page says.
+/// Results of a plan of steps.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct StepsResults {
     pub(super) schema: u32,
@@ -32,16 +31,15 @@ pub(crate) struct StepsResults {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) related: Vec<RelatedResult>,
     pub(super) sum: Sum,
-    /// The syncs; absent where they were not asked for, or where less than two builds are there.
+    /// The syncs; `None` unless requested, or if less than two builds exist.
     #[serde(rename = "macro", skip_serializing_if = "Option::is_none")]
     pub(super) syncs: Option<Syncs>,
-    /// Whether everything was measured that could be.
+    /// True if no measurement is missing.
     pub(super) is_complete: bool,
     #[serde(default)]
     pub(super) machine: Machine,
 }
 
-/// A step.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StepResult {
     pub(super) name: String,
@@ -49,16 +47,16 @@ pub(super) struct StepResult {
     pub(super) revision: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) build: Option<Build>,
-    /// Builds that the step needs and that there are not.
+    /// Builds that the step needs and that do not exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) absent: Vec<Absent>,
-    /// Published time of a sync before the step over that with it.
+    /// Published sync time before the step over the time with it.
     pub(super) published: Option<f64>,
-    /// Published time of a sync of the base over that with the step.
+    /// Published sync time of the base over the time with the step.
     pub(super) published_since_base: Option<f64>,
-    /// Syncs of the step before over syncs of this one.
+    /// Sync time of the previous step over that of this one.
     pub(super) alone: Option<ComparedRow>,
-    /// Syncs of the base over syncs of this one.
+    /// Sync time of the base over that of this step.
     pub(super) since_base: Option<ComparedRow>,
     /// `bench_bitcoin` before the step and with it.
     pub(super) micro: Option<Micro>,
@@ -72,25 +70,25 @@ pub(super) struct RelatedResult {
     pub(super) build: Option<Build>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) before: Option<Build>,
-    /// Syncs of the revision before it over syncs of it.
+    /// Sync time of the revision before the change over that with it.
     pub(super) syncs: Option<ComparedRow>,
     /// Runs whose end state is not that of the chain.
     #[serde(default)]
     pub(super) void_runs: usize,
 }
 
-/// A build that there is not.
+/// A missing build.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Absent {
     pub(super) revision: String,
-    /// The command that makes it.
+    /// The command that builds it.
     pub(super) command: String,
 }
 
-/// All steps up to the last one that is built, against the base.
+/// All steps up to the last one with a build, against the base.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Sum {
-    /// That step.
+    /// The last step.
     pub(super) up_to: String,
     pub(super) published: Option<f64>,
     #[serde(rename = "macro")]
@@ -104,16 +102,16 @@ pub(super) struct Syncs {
     pub(super) void_runs: usize,
     /// Blocks, inputs and bytes of the chain.
     pub(super) chain: String,
-    /// What the others are compared with, `base` or a step.
+    /// The reference of the other targets: `base` or a step.
     pub(super) first: String,
-    /// Everything against that.
+    /// Every target against the first.
     pub(super) since_first: Comparison,
-    /// Each step against the one before it, where both are built.
+    /// Each step against the one before it, if both have builds.
     pub(super) alone: Vec<PairComparison>,
 }
 
 impl StepsResults {
-    /// The file of such results in the folder of a run, if it is the folder of a plan of steps.
+    /// Path of the results in the folder of a run, if it is of a plan of steps.
     pub(crate) fn file_in(dir: &Path) -> Option<PathBuf> {
         Some(dir.join(FILE)).filter(|path| path.exists())
     }
@@ -126,7 +124,7 @@ impl StepsResults {
         file.parse("results of steps", SCHEMA..=SCHEMA)
     }
 
-    /// The clones that the builds were made from, which mean nothing to readers elsewhere.
+    /// Removes the paths of the clones that the builds were made from.
     pub(crate) fn forget_clones(&mut self) {
         let steps = self.steps.iter_mut().filter_map(|step| step.build.as_mut());
         let related = self.related.iter_mut();

@@ -1,5 +1,5 @@
-//! The syncs of a plan of steps: base, base again and every step that is built, all in one interleaved run. Where the base is not
-//! built, the first step that is takes its place.
+//! The syncs of a plan of steps: the base twice and every step with a build, in one interleaved
+//! run. If the base has no build, the first step that has one replaces it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,6 @@ use super::results::{StepResult, Syncs};
 use crate::cli::RunArguments;
 use crate::commands::pr::{BASE, chain_text, own_programs, target};
 
-/// Runs them.
 pub(super) fn run(
     plan: &StepsPlan,
     mut sync_plan: Plan,
@@ -55,7 +54,7 @@ pub(super) fn run(
     let mut alone = Vec::new();
     for (before, step) in steps.iter().zip(steps.iter().skip(1)) {
         if before.build.is_some() && step.build.is_some() {
-            // The first one against itself says what these have to exceed, too.
+            // The comparison of the first target with itself is the floor of these comparisons too.
             let all = against(&source, &before.name, since_first.floor.clone())?;
             alone.extend(all.comparisons.into_iter().filter(|pair| pair.second == step.name));
         }
@@ -70,13 +69,13 @@ fn against(source: &[Source], baseline: &str, aa: Option<Floor>) -> anyhow::Resu
 }
 
 impl Syncs {
-    /// Gives each step its figures.
+    /// Adds its figures to each step.
     pub(super) fn assign(&self, steps: &mut [StepResult]) {
         for (number, step) in steps.iter_mut().enumerate() {
             if self.first == BASE {
                 step.since_base = total(&self.since_first.comparisons, &step.name);
             }
-            // The first one follows the base.
+            // The first step follows the base.
             step.alone = match number {
                 0 => step.since_base.clone(),
                 _ => total(&self.alone, &step.name),
@@ -84,13 +83,13 @@ impl Syncs {
         }
     }
 
-    /// The first one against itself.
+    /// The first target against itself.
     pub(super) fn floor(&self) -> Option<ComparedRow> {
         total(&self.since_first.comparisons, &again(&self.first))
     }
 }
 
-/// Name of the target that repeats another one.
+/// Name of the repeated target.
 fn again(name: &str) -> String {
     format!("{name}-again")
 }

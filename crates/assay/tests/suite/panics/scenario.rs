@@ -1,5 +1,6 @@
-//! What the node goes through: two chains that fork at genesis, an invalid block, unconfirmed transactions, a reorganisation
-//! of the whole chain, a block that is declared invalid and valid again, peers and Electrum clients.
+//! Scenario for a node: two chains that fork at genesis, an invalid block, unconfirmed
+//! transactions, a reorganisation of the whole chain, `invalidateblock` and `reconsiderblock`,
+//! peers and Electrum clients.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -14,66 +15,66 @@ use serde_json::{Value, json};
 use super::chain::{forge, overpaying};
 use super::node::{Node, muhash};
 
-/// The process has, most likely, ended in the middle of this.
+/// The process has most likely ended during this call.
 #[derive(Debug)]
 pub(crate) struct Ended(pub(crate) String);
 
-/// What a node says when the story is over.
+/// State of a node after the scenario.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct End {
-    /// Tip and hash of the coins.
+    /// Hash of the tip and hash of the coins.
     pub(crate) set: (String, String),
     pub(crate) tips: Value,
     pub(crate) index: Vec<Value>,
 }
 
-/// What a node that never fails says.
+/// State of a node that never fails.
 #[derive(Default)]
 pub(crate) struct Oracle {
-    /// Hash of the coins by tip.
+    /// Hash of the coins, by tip.
     sets: BTreeMap<String, String>,
     pub(crate) end: End,
 }
 
 impl Oracle {
-    /// Notes the coins after every step.
-    pub(crate) fn watch(&mut self) -> Told<'_> {
-        Told { sets: Some(&mut self.sets), ..Told::default() }
+    /// Records the coins after every step.
+    pub(crate) fn watch(&mut self) -> Acknowledged<'_> {
+        Acknowledged { sets: Some(&mut self.sets), ..Acknowledged::default() }
     }
 }
 
-/// What a node has been told, and has acknowledged.
+/// Blocks and transactions that a node has acknowledged.
 #[derive(Default)]
-pub(crate) struct Told<'a> {
-    /// Valid blocks, by hash.
+pub(crate) struct Acknowledged<'a> {
+    /// Heights of valid blocks, by hash.
     acknowledged: HashMap<String, u32>,
     sets: Option<&'a mut BTreeMap<String, String>>,
 }
 
-/// The story, and a data folder in which it begins.
-pub(crate) struct Story {
+/// The scenario, and a data folder to start from.
+pub(crate) struct Scenario {
     pub(crate) base: PathBuf,
     first: Vec<Block>,
     second: Vec<Block>,
     invalid: Block,
 }
 
-/// Blocks of each chain in the base.
+/// Number of blocks of each chain in the base.
 const BASE: usize = 99;
-/// Blocks of the first chain, and of the second, which has more work.
+/// Number of blocks of the first chain, and of the second, which has more work.
 const FIRST: usize = 119;
 const SECOND: usize = 120;
-/// Runs of the index that are merged at once: the base leaves as many, so that a start begins with merging.
+/// Number of index runs that trigger a merge: the base has as many, so that a start begins with merging.
 const RUNS: usize = 8;
 
 static SCRIPTS: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Script hashes that the index is asked for.
+/// Script hashes of the index queries.
 pub(crate) fn scripts() -> &'static [String] {
     SCRIPTS.get().map_or(&[], Vec::as_slice)
 }
 
-impl Story {
+impl Scenario {
     pub(crate) fn prepare(folder: &Path) -> Self {
         let mut first = forge(&folder.join("chain-1"), "1", "0.0003");
         let mut second = forge(&folder.join("chain-2"), "2", "0.0003");
@@ -91,27 +92,27 @@ impl Story {
         SCRIPTS.get_or_init(|| hashes.collect());
         let base = folder.join("base");
         std::fs::create_dir_all(&base).expect("a folder");
-        let story = Self { base, first, second, invalid };
-        // Each proper end writes a run of the index.
-        for (number, part) in story.first[..BASE].chunks(BASE.div_ceil(RUNS)).enumerate() {
+        let scenario = Self { base, first, second, invalid };
+        // Each orderly shutdown writes a run of the index.
+        for (number, part) in scenario.first[..BASE].chunks(BASE.div_ceil(RUNS)).enumerate() {
             let node =
-                Node::start(&story.base, &[]).unwrap_or_else(|exit| panic!("{}", exit.stderr));
+                Node::start(&scenario.base, &[]).unwrap_or_else(|exit| panic!("{}", exit.stderr));
             for block in part {
                 assert_eq!(submit(&node, block).expect("it lives"), Value::Null);
             }
             if number + 1 == RUNS {
-                for block in &story.second[..BASE - 1] {
+                for block in &scenario.second[..BASE - 1] {
                     assert_eq!(submit(&node, block).expect("it lives"), "inconclusive");
                 }
             }
             node.stop().unwrap_or_else(|exit| panic!("{}", exit.stderr));
         }
-        story
+        scenario
     }
 
-    /// Tells the story; what was acknowledged is noted. Everything in it may be told a second time.
-    pub(crate) fn tell(&self, node: &Node, told: &mut Told<'_>) -> Result<(), Ended> {
-        told.note(node)?;
+    /// Runs the scenario and records acknowledgements. Every step can be repeated.
+    pub(crate) fn run(&self, node: &Node, seen: &mut Acknowledged<'_>) -> Result<(), Ended> {
+        seen.note(node)?;
         node.visit(self.first[0].hash())?;
         let mut client = node.electrum()?;
         client.call("blockchain.headers.subscribe", &json!([]))?;
@@ -122,45 +123,45 @@ impl Story {
         let known = [json!("bad-cb-amount"), json!("duplicate-invalid")];
         assert!(known.contains(&verdict), "the invalid block: {verdict}");
         for block in &self.first[BASE..FIRST - 1] {
-            told.submit(node, block)?;
+            seen.submit(node, block)?;
         }
         let last = &self.first[FIRST - 1];
         let mut is_admitted = false;
         for tx in last.txs().skip(1) {
-            // Not again where the story is told a second time and the block is there.
+            // Skipped on a repetition, if the block is present.
             let raw = hex_string(tx.to_owned_transaction().bytes());
             is_admitted = node.call("sendrawtransaction", &json!([raw]))?.is_ok();
         }
         if is_admitted {
-            // The last one pays to scripts that are watched.
+            // The last block pays to subscribed scripts.
             client.notification()?;
         }
         node.get("savemempool", &json!([]))?;
-        told.submit(node, last)?;
+        seen.submit(node, last)?;
         for block in &self.second[BASE - 1..] {
-            told.submit(node, block)?;
+            seen.submit(node, block)?;
         }
         let below = self.second[SECOND - 2].hash().to_string();
         node.get("invalidateblock", &json!([below]))?;
-        told.note(node)?;
+        seen.note(node)?;
         node.get("reconsiderblock", &json!([below]))?;
-        told.note(node)
+        seen.note(node)
     }
 
-    /// What a start after a defect must find; `Err` says what is wrong.
+    /// Checks the state after a restart; `Err` describes the difference.
     pub(crate) fn check(
         &self,
         node: &Node,
         oracle: &Oracle,
-        told: &Told<'_>,
+        seen: &Acknowledged<'_>,
     ) -> Result<(), String> {
         let ask =
             |method: &str, params: Value| node.get(method, &params).map_err(|Ended(what)| what);
-        // A branch that was declared invalid may be so still; nobody but us did that.
+        // A branch that the scenario has invalidated may still be invalid.
         let declared = self.second[SECOND - 2].hash().to_string();
         node.call("reconsiderblock", &json!([declared])).map_err(|Ended(what)| what)?.ok();
         let mut best = 0;
-        for (hash, height) in &told.acknowledged {
+        for (hash, height) in &seen.acknowledged {
             let header = ask("getblockheader", json!([hash]))?;
             let block = ask("getblock", json!([hash, 0]))?;
             if header["height"] != *height || block.as_str().is_none_or(str::is_empty) {
@@ -187,7 +188,7 @@ impl Story {
     }
 }
 
-impl Told<'_> {
+impl Acknowledged<'_> {
     fn submit(&mut self, node: &Node, block: &Block) -> Result<(), Ended> {
         let verdict = submit(node, block)?;
         let taken = [
