@@ -1,6 +1,6 @@
-//! Runs random scripts for a while, to be built with a sanitizer: `docs/sanitizers.md`.
+//! Runs random scripts for a given time under a sanitizer: `docs/sanitizers.md`.
 //!
-//! `soak [--seconds N] [--seed N] [--fault overflow|leak]`. A fault is made on purpose, to see that the sanitizer finds it.
+//! `soak [--seconds N] [--seed N] [--fault overflow|leak]`. A deliberate fault shows that the sanitizer works.
 
 #![expect(unsafe_code, reason = "the overflow that a sanitizer has to find")]
 #![expect(clippy::print_stdout, reason = "a program of its own")]
@@ -35,16 +35,16 @@ fn main() {
     println!("{} inputs verified, {} passed, {} bytes", soaked.inputs, soaked.passed, soaked.bytes);
 }
 
-/// Reads one number behind the end of an array of a hundred.
+/// Reads beyond the end of an array of a hundred numbers.
 #[inline(never)]
 fn overflow() {
     let numbers = black_box(vec![1u32; 100]);
-    // SAFETY: none; the sanitizer has to stop the program here.
+    // SAFETY: none; the sanitizer must stop the program here.
     let behind = unsafe { numbers.as_ptr().add(black_box(100)).read_volatile() };
     println!("read behind the end: {behind}");
 }
 
-/// Forgets memory that nothing points to any more.
+/// Leaks memory without a pointer to it.
 #[inline(never)]
 fn leak() {
     std::mem::forget(black_box(vec![1u32; 100]));

@@ -1,5 +1,6 @@
-//! The suites on pairing curves and on compilers. `assay-curves` serves them: a program of the workspace `curves/`, which nothing of
-//! this one depends on (docs/adr/0053-curves-workspace.md).
+//! The suites on pairing curves and on compilers, served by `assay-curves`, a program of the
+//! workspace `curves/`, which no crate of this workspace depends on
+//! (docs/adr/0053-curves-workspace.md).
 
 use std::env;
 use std::io;
@@ -16,7 +17,7 @@ use serde::Serialize;
 const PROGRAM: Companion<'static> =
     Companion { variable: "ASSAY_CURVES", folder: "curves", file: "target/release/assay-curves" };
 
-/// Why there is no program.
+/// Reason why the program is unavailable.
 #[derive(Debug, thiserror::Error)]
 enum CurvesError {
     #[error(
@@ -52,14 +53,14 @@ fn json(settings: &impl Serialize) -> String {
     serde_json::to_string(settings).expect("settings of a plan have text keys and numbers")
 }
 
-/// The program; built first where it is absent and a checkout has its sources.
+/// Path of the program; built first if it is missing and the checkout has its sources.
 fn program(say: &dyn Fn(&str)) -> Result<PathBuf, CurvesError> {
     let looked = PROGRAM.places(None);
     let is_there = |path: &&PathBuf| path.is_file();
     if let Some(path) = looked.iter().find(is_there) {
         return Ok(path.clone());
     }
-    // A path that somebody names is not a build of ours.
+    // A path from the environment is never built.
     let is_named = env::var_os(PROGRAM.variable).is_some();
     let workspaces = if is_named { Vec::new() } else { PROGRAM.workspaces() };
     if let Some(workspace) = workspaces.first() {
@@ -73,7 +74,7 @@ fn program(say: &dyn Fn(&str)) -> Result<PathBuf, CurvesError> {
     built.ok_or(CurvesError::Absent { looked })
 }
 
-/// Progress is what Cargo writes to standard error.
+/// Builds the program. Cargo prints its progress on standard error.
 fn build(workspace: &Path) -> Result<(), CurvesError> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--release", "--locked"]).current_dir(workspace);

@@ -1,7 +1,8 @@
-//! Counts what a piece of work takes from the allocator.
+//! Counts heap allocations of a piece of work.
 //!
-//! The allocator is the system's ([docs/adr/0006](../../../../docs/adr/0006-allocator.md)). Nothing is counted but on a thread
-//! that asks for it; to all others counting costs the look at one word that never changes.
+//! The allocator is the system's ([docs/adr/0006](../../../../docs/adr/0006-allocator.md)). Only
+//! threads that ask for it are counted; on all others the cost is a read of one word that never
+//! changes.
 
 #![expect(unsafe_code, reason = "an allocator is unsafe by its interface; this one only passes on")]
 
@@ -9,23 +10,22 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What was taken from the heap.
+/// Heap use of a piece of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeapUse {
-    /// Most bytes held at a time, beyond what was held before.
+    /// Peak of the allocated bytes above those at the start.
     pub(crate) peak_bytes: u64,
-    /// Bytes asked for, all together; growing asks for the new size.
+    /// Sum of all requested sizes; a reallocation adds its new size.
     pub(crate) asked_bytes: u64,
-    /// How often it was asked.
+    /// Number of allocations and reallocations.
     pub(crate) allocations: u64,
-    /// Bytes held at the end and not before.
+    /// Bytes still allocated at the end.
     pub(crate) kept_bytes: i64,
 }
 
-/// What `work` takes from the heap on this thread. What other threads do is not counted, what this thread does for calls
-/// inside `work` is.
+/// Heap use of `work` on this thread. Other threads are not counted, even if they run for `work`.
 pub(crate) fn heap_use<T>(work: impl FnOnce() -> T) -> (T, HeapUse) {
-    /// Ends counting also when the work panics.
+    /// Stops counting on drop, also if the work panics.
     struct Counted;
     impl Drop for Counted {
         fn drop(&mut self) {
@@ -42,11 +42,11 @@ pub(crate) fn heap_use<T>(work: impl FnOnce() -> T) -> (T, HeapUse) {
     (value, found)
 }
 
-/// How many threads count.
+/// Number of counting threads.
 static COUNTING: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// What this thread has counted. Without a destructor, so that it can be asked at any time in the life of a thread.
+    /// Counts of this thread. The cell has no destructor, so that it is accessible during the whole life of a thread.
     static COUNT: Cell<Option<HeapUse>> = const { Cell::new(None) };
 }
 
@@ -55,7 +55,7 @@ static ALLOCATOR: Counting = Counting;
 
 struct Counting;
 
-/// Notes that bytes were given back and others were asked for.
+/// Records freed and requested bytes.
 #[cold]
 fn note(returned: usize, asked: usize) {
     COUNT.with(|count| {
@@ -75,14 +75,14 @@ fn is_counting() -> bool {
     COUNTING.load(Ordering::Relaxed) != 0
 }
 
-// SAFETY: every call is passed on as it is to the system's allocator, which keeps the contract; counting neither allocates
-// nor unwinds.
+// SAFETY: every call is forwarded unchanged to the system's allocator, which keeps the contract;
+// counting neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_counting() {
             note(0, layout.size());
         }
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same there.
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same for the system's.
         unsafe { System.alloc(layout) }
     }
 
@@ -90,7 +90,7 @@ unsafe impl GlobalAlloc for Counting {
         if is_counting() {
             note(0, layout.size());
         }
-        // SAFETY: the caller keeps the contract of `alloc_zeroed`, which is the same there.
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`, which is the same for the system's.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -98,7 +98,7 @@ unsafe impl GlobalAlloc for Counting {
         if is_counting() {
             note(layout.size(), 0);
         }
-        // SAFETY: the memory came from the system's allocator with this layout, as all memory here does.
+        // SAFETY: the memory was allocated by the system's allocator with this layout, as all memory here is.
         unsafe { System.dealloc(memory, layout) }
     }
 
@@ -106,7 +106,7 @@ unsafe impl GlobalAlloc for Counting {
         if is_counting() {
             note(layout.size(), size);
         }
-        // SAFETY: the memory came from the system's allocator with this layout, as all memory here does.
+        // SAFETY: the memory was allocated by the system's allocator with this layout, as all memory here is.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -123,7 +123,7 @@ mod tests {
             drop(black_box(vec![1u8; 1000]));
             let mut grown = black_box(Vec::<u8>::with_capacity(100));
             grown.reserve_exact(300);
-            // Its memory is not counted, only what starting it takes here.
+            // The memory of the other thread is not counted, only that of starting it.
             let other = std::thread::spawn(|| drop(black_box(vec![1u8; 1 << 20])));
             other.join().expect("no panic");
             grown

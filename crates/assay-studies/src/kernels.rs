@@ -1,4 +1,4 @@
-//! Bitcoin Core's kernel, measured against our engine: as it is, and built with a limit of 8,000 bytes.
+//! Bitcoin Core's kernel, measured against our engine: unmodified, and built with a limit of 8,000 bytes.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -12,13 +12,13 @@ use assay_lab::target::kernel::{Build, find_build};
 
 use crate::spend::Spend;
 
-/// Name of the alternative that is Bitcoin Core as it is.
+/// Name of the alternative that is unmodified Bitcoin Core.
 pub(crate) const KERNEL: &str = "kernel";
 
-/// The one that was built with the report's limit.
+/// Name of the alternative built with the report's limit.
 pub(crate) const KERNEL_8000: &str = "kernel-8000";
 
-/// A kernel peer, and the rules that it has.
+/// A kernel peer with its rules.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// Starts the program of this build; none if it was not named and has not been built.
+    /// Starts the program of a build; `None` if it has no given path and is not built.
     fn start(build: Build, named: Option<&Path>) -> Result<Option<Self>, BenchError> {
         let program = match find_build(build, named) {
             Ok(program) => program,
@@ -50,7 +50,8 @@ impl Kernel {
         Ok(Some(kernel))
     }
 
-    /// Nobody has to be believed what a program was built with: an element of the limit passes, and one byte more does not.
+    /// Verifies the limit that the program was built with: an element of that size passes, and one
+    /// byte more does not.
     fn check_limit(&self, program: &Path) -> Result<(), BenchError> {
         let limit = self.rules.element_bytes_max();
         for (bytes, expected) in [(limit, true), (limit + 1, false)] {
@@ -70,7 +71,7 @@ impl Kernel {
     }
 }
 
-/// The kernel peers that there are: at these places, or where Cargo puts them.
+/// Starts the available kernel peers, from the given paths or from where Cargo builds them.
 pub(crate) fn start(
     ordinary: Option<&Path>,
     element_8000: Option<&Path>,

@@ -1,16 +1,18 @@
-//! Benchmarks of two reports, above the harness that times them: stack element size and initial block download; and an atlas of worst
-//! blocks. The benchmarks on pairing curves and on compilers are those of another program, which is found, and built, here.
+//! Benchmarks of two reports, stack element size and initial block download, and an atlas of worst
+//! blocks, on top of the harness of `assay-bench`. The benchmarks on pairing curves and on
+//! compilers belong to another program, which this crate finds and builds.
 //!
-//! A study is a suite of benchmarks for one section of a plan, and what their figures say: tables and answers behind the times.
-//! What is a table of parameters is data, next to the plans: published figures (`plans/published/`) and claims
-//! (`plans/claims/`), and programs and sizes of operations (`plans/studies/`).
+//! A study is a suite of benchmarks for one section of a plan, with an evaluation: tables and
+//! findings from the times. Tables of parameters are data next to the plans: published figures
+//! (`plans/published/`), claims (`plans/claims/`), and programs and sizes of operations
+//! (`plans/studies/`).
 //!
 //! ```
 //! let names: Vec<&str> = assay_studies::sections().iter().map(|section| section.name).collect();
 //! assert_eq!(names, ["stack", "worst", "ibd", "harness"]);
 //! ```
 //!
-//! Deliberately absent: how anything is timed, compared and reported. That is `assay-bench`.
+//! Deliberately absent: timing, comparison and reports, which are in `assay-bench`.
 
 mod curves;
 mod heap;
@@ -41,7 +43,7 @@ fn ibd(settings: IbdSettings) -> Section {
     Section { name: "ibd", suite: Box::new(IbdSuite::new(settings)) }
 }
 
-/// All suites of this program with their default settings, the harness's own among them.
+/// All suites of this program with their default settings, including the harness's own.
 pub fn sections() -> Vec<Section> {
     vec![
         stack(StackSettings::default()),
@@ -51,10 +53,10 @@ pub fn sections() -> Vec<Section> {
     ]
 }
 
-/// The suites that a plan asks for. Those of `assay-curves` are built first where that is needed, which `say` announces.
+/// The suites of a plan. `assay-curves` is built first if the plan needs it, which `say` announces.
 ///
 /// # Errors
-/// When the plan asks for suites of `assay-curves`, which is not there and cannot be built.
+/// If the plan needs `assay-curves`, which is missing and cannot be built.
 pub fn sections_of(plan: &BenchPlan, say: &dyn Fn(&str)) -> Result<Vec<Section>, BenchError> {
     let stack = plan.stack.clone().map(stack);
     let worst = plan.worst.clone().map(worst);
@@ -76,9 +78,9 @@ mod tests {
 
     use super::*;
 
-    /// Every benchmark of every suite, as small as it can be: all answers are checked.
+    /// Every benchmark of every suite at its smallest size: all results are checked.
     #[test]
-    fn every_benchmark_answers_rightly() {
+    fn every_benchmark_gives_correct_results() {
         let options = RunOptions {
             plan: None,
             extent: Extent::Smoke,

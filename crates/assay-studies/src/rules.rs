@@ -1,17 +1,17 @@
-//! What rule sets are called in reports.
+//! Names of rule sets in reports.
 
 use assay_bench::BenchError;
 use assay_consensus::script::RuleSet;
 use assay_consensus::script::opcode::op;
 
-/// The rule sets of these names, each once.
+/// The rule sets of these names, without duplicates.
 pub(crate) fn by_names<'a>(
     names: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<RuleSet>, BenchError> {
     Ok(named(names)?.into_iter().map(|(_, rules)| rules).collect())
 }
 
-/// The same with the names.
+/// The same, with names.
 pub(crate) fn named<'a>(
     names: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<(String, RuleSet)>, BenchError> {
@@ -26,7 +26,7 @@ pub(crate) fn named<'a>(
     Ok(all)
 }
 
-/// The name of rules, or their limits.
+/// Name of a rule set, or its limits if it has none.
 pub(crate) fn name(rules: &RuleSet) -> String {
     if let Some(name) = rules.name() {
         return name.to_owned();
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_of_several_names_keep_them() {
+    fn combined_sets_keep_all_names() {
         let names = ["pqsig+slh+ml", "report-8000+slh+ml", "today", "pqsig+slh+ml"];
         let found = named(names).expect("known names");
         let found: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();

@@ -14,7 +14,7 @@ use assay_hash::sha256;
 use assay_wire::{Encoding, OutPoint, Transaction, TxOut, Txid, encode};
 use secp256k1::{Scalar, XOnlyPublicKey};
 
-/// The rules that apply: those of the report, and Taproot where it is needed.
+/// Verification flags: those of the report, and Taproot if needed.
 fn flags_of(wrap: Wrap) -> Flags {
     match wrap {
         Wrap::Bare | Wrap::P2wsh => Flags::P2SH | Flags::WITNESS,
@@ -22,8 +22,12 @@ fn flags_of(wrap: Wrap) -> Flags {
     }
 }
 
-/// Output script and witness of what commits to a script so.
-fn dress(wrap: Wrap, script: &[u8], mut arguments: Vec<Vec<u8>>) -> (Vec<u8>, Vec<Vec<u8>>) {
+/// Output script and witness that commit to a script in this kind of output.
+fn commitment_to(
+    wrap: Wrap,
+    script: &[u8],
+    mut arguments: Vec<Vec<u8>>,
+) -> (Vec<u8>, Vec<Vec<u8>>) {
     match wrap {
         Wrap::Bare => (script.to_vec(), Vec::new()),
         Wrap::P2wsh => {
@@ -49,7 +53,7 @@ pub(crate) fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
 /// Leaf version of tapscript.
 const LEAF_TAPSCRIPT: u8 = 0xc0;
 
-/// The output key that commits to this root, and a control block without a path.
+/// Output key that commits to a Merkle root, and a control block with an empty path.
 fn under_key(root: &[u8; 32]) -> (Vec<u8>, [u8; 32]) {
     let tweak = tap_tweak_hash(&INTERNAL_KEY, Some(root));
     let (output, parity) = XOnlyPublicKey::from_byte_array(INTERNAL_KEY)
@@ -62,12 +66,12 @@ fn under_key(root: &[u8; 32]) -> (Vec<u8>, [u8; 32]) {
     (control, output.to_byte_array())
 }
 
-/// An output that commits to a tree of scripts.
+/// Kinds of outputs that commit to a script tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tree {
-    /// Under a key (BIP-0341).
+    /// Tweaked internal key (BIP-0341).
     Taproot,
-    /// By its root alone (P2MR, BIP-0360).
+    /// Merkle root alone (P2MR, BIP-0360).
     MerkleRoot,
 }
 
@@ -80,10 +84,10 @@ impl Tree {
     }
 }
 
-/// Most levels of a path (BIP-0341).
+/// Maximum length of a Merkle path (BIP-0341).
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// Control block of a leaf so deep in a tree of which nothing else is known, and the output.
+/// Control block and output script for a leaf at a depth, with arbitrary siblings.
 fn in_tree(tree: Tree, script: &[u8], depth: usize) -> (Vec<u8>, Vec<u8>) {
     let siblings: Vec<[u8; 32]> = (0..depth).map(|level| [level as u8; 32]).collect();
     let leaf = tap_leaf_hash(LEAF_TAPSCRIPT, script);
@@ -99,7 +103,7 @@ fn in_tree(tree: Tree, script: &[u8], depth: usize) -> (Vec<u8>, Vec<u8>) {
     (control, [&[version, 32], &program[..]].concat())
 }
 
-/// A transaction with one input, and what that spends.
+/// A transaction with one input, and the output that it spends.
 #[derive(Clone, Debug)]
 pub(crate) struct Spend {
     pub(crate) tx: Transaction,
@@ -109,20 +113,21 @@ pub(crate) struct Spend {
 }
 
 impl Spend {
-    /// Spends an output with this script and starts the script with these elements.
+    /// Spends an output with this script, with these elements as the initial stack.
     pub(crate) fn new(wrap: Wrap, script: &[u8], arguments: Vec<Vec<u8>>) -> Self {
-        let (script_pubkey, witness) = dress(wrap, script, arguments);
+        let (script_pubkey, witness) = commitment_to(wrap, script, arguments);
         Self::raw(&[], script_pubkey, &witness, 1, flags_of(wrap))
     }
 
-    /// Spends a leaf so deep in a tree of scripts.
+    /// Spends a leaf at a depth of a script tree.
     pub(crate) fn of_leaf(tree: Tree, script: &[u8], depth: usize) -> Self {
         let (control, script_pubkey) = in_tree(tree, script, depth);
         let witness = [script.to_vec(), control];
         Self::raw(&[], script_pubkey, &witness, 1, flags_of(Wrap::Tapscript))
     }
 
-    /// Spends this output with this input script and witness, as Core's `transaction_utils.cpp` builds transactions.
+    /// Spends this output with this input script and witness, in a transaction like those of Core's
+    /// `transaction_utils.cpp`.
     pub(crate) fn raw(
         script_sig: &[u8],
         script_pubkey: Vec<u8>,
@@ -136,7 +141,6 @@ impl Spend {
         Self { tx, script_pubkey, value, flags }
     }
 
-    /// The output that is spent.
     pub(crate) fn spent(&self) -> [TxOut<'_>; 1] {
         [TxOut { value: self.value, script_pubkey: &self.script_pubkey }]
     }
@@ -148,8 +152,8 @@ impl Spend {
         Interpreter::with_rules(*rules).verify_input(&context, 0, self.flags, &mut ImmediateChecker)
     }
 
-    /// Verifies the input so many times and says how long that took. What all inputs of a transaction share, and the memory
-    /// of the interpreter, are there before, as they are in a block.
+    /// Verifies the input `times` times and returns the total time. Data shared by all inputs of a
+    /// transaction and the memory of the interpreter are prepared before, as in a block.
     pub(crate) fn time(
         &self,
         interpreter: &mut Interpreter,
@@ -178,7 +182,7 @@ impl Spend {
         }
     }
 
-    /// The same input, spending an output of which one bit is another: it must not pass.
+    /// The same input with one bit of the spent output flipped: it must fail.
     pub(crate) fn spoiled(&self) -> Self {
         let mut spoiled = self.clone();
         if let Some(byte) = spoiled.script_pubkey.last_mut() {
@@ -187,7 +191,7 @@ impl Spend {
         spoiled
     }
 
-    /// Weight of the input alone.
+    /// Weight of the input without the rest of the transaction.
     pub(crate) fn input_weight(&self) -> u64 {
         let tx = self.tx.view();
         let input = tx.input(0);
@@ -241,7 +245,7 @@ mod tests {
                 Err(ScriptError::WitnessProgramMismatch)
             );
             let all = spend.tx.view().weight() as u64;
-            // Version, marker and flag, counts, one output of nothing, lock time.
+            // Subtracts version, marker and flag, counts, an empty output and lock time.
             assert_eq!(spend.input_weight(), all - 4 * (4 + 1 + 1 + 9 + 4) - 2);
         }
         let rules = RuleSet::by_name("p2mr").expect("a name");

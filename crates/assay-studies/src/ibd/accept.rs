@@ -1,4 +1,4 @@
-//! Transactions offered to the engine: their way up to the coins that are not there, and what it saves to look at scripts once.
+//! Transactions submitted to the engine: the path up to missing coins, and the savings of the script cache.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -14,7 +14,7 @@ use super::calls::{Scale, expect, file_error, wrong};
 use super::names::{AGAIN, ASSAY, FIRST};
 use super::subjects::{LazySubject, Subject};
 
-/// Transactions whose inputs are not there: everything but coins and scripts (the report's `ProcessTransactionBench`).
+/// Transactions with missing inputs: everything but coins and scripts (the report's `ProcessTransactionBench`).
 pub(super) fn missing<'a>(subject: &LazySubject, scale: Scale) -> Benchmark<'a> {
     let name = format!("process-transaction/{}", subject.name);
     let (subject, benchmark) = (subject.clone(), name.clone());
@@ -29,7 +29,7 @@ pub(super) fn missing<'a>(subject: &LazySubject, scale: Scale) -> Benchmark<'a> 
     }
 }
 
-/// Transactions of five inputs that are valid, offered for the first time and once more.
+/// Valid transactions of five inputs, submitted for the first time and again.
 pub(super) fn valid<'a>(extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
     let bench: Arc<OnceLock<Arc<Forged>>> = Arc::default();
     [Kind::Ecdsa, Kind::Schnorr]
@@ -55,7 +55,7 @@ pub(super) fn valid<'a>(extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
         .into()
 }
 
-/// An engine of its own on regtest.
+/// An engine with its own regtest chain.
 struct Node {
     engine: Engine,
     _dir: TempDir,
@@ -90,7 +90,7 @@ fn make_missing(
     let node = Node::open()?;
     let mut offers = Vec::new();
     for tx in subject.block.txs().skip(1) {
-        // What policy refuses at once, or a block's own chain of transactions, tells nothing of the way through.
+        // Transactions that policy rejects early, or that spend others of the block, do not take the whole path.
         let reject = node.offer(tx.raw()).reject;
         if reject.is_some_and(|reject| reject.code == TxRejectCode::MissingInputs) {
             offers.push(tx.raw().to_vec());
@@ -105,7 +105,7 @@ fn make_missing(
     Ok(vec![ours])
 }
 
-/// An engine with coins to spend, and who signs for them.
+/// An engine with coins to spend and their signer.
 #[derive(Default)]
 struct Forged(Mutex<Option<Funded>>);
 

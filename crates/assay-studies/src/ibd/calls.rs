@@ -8,7 +8,7 @@ use assay_bench::BenchError;
 use assay_bench::harness::{Alternative, Sample};
 use assay_bench::suite::Extent;
 
-/// How long an epoch takes, and how often a call may be repeated for that.
+/// Length of an epoch, and the limit on its calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     epoch: Duration,
@@ -25,7 +25,7 @@ impl Scale {
         Self { epoch, times_max: u64::MAX }
     }
 
-    /// For calls whose repetition takes memory or disk.
+    /// Limits the calls, if repeating them takes memory or disk space.
     pub(super) fn at_most(self, times_max: u64) -> Self {
         Self { times_max, ..self }
     }
@@ -34,7 +34,7 @@ impl Scale {
         self.epoch.as_nanos() as u64
     }
 
-    /// How many calls make an epoch.
+    /// Number of calls per epoch.
     fn calibrate(
         self,
         epoch: &mut impl FnMut(u64) -> Result<Sample, BenchError>,
@@ -50,7 +50,7 @@ impl Scale {
         }
     }
 
-    /// An alternative that does `ops` operations with each call and cannot fail.
+    /// An alternative that does `ops` operations per call and cannot fail.
     pub(super) fn calls<'a, R>(
         self,
         name: &str,
@@ -68,7 +68,7 @@ impl Scale {
         )
     }
 
-    /// An alternative whose epochs begin with something that is prepared, and dropped, outside the time.
+    /// An alternative whose epochs begin with an untimed preparation, dropped untimed as well.
     pub(super) fn prepared<'a, T>(
         self,
         name: &str,
@@ -94,17 +94,17 @@ impl Scale {
     }
 }
 
-/// A failure of the disk on the way to an answer.
+/// Error of a file operation.
 pub(super) fn file_error(path: &Path) -> impl Fn(std::io::Error) -> BenchError + '_ {
     |source| BenchError::File { path: path.to_owned(), source }
 }
 
-/// A failure of our own store.
+/// Error of our own store.
 pub(super) fn store_error<E: std::error::Error + Send + Sync + 'static>(source: E) -> BenchError {
     BenchError::Store { source: Box::new(source) }
 }
 
-/// An answer that another alternative does not give.
+/// Error of a result that differs from that of another alternative.
 pub(super) fn wrong(benchmark: &str, alternative: &str, detail: impl Into<String>) -> BenchError {
     BenchError::WrongAnswer {
         benchmark: benchmark.to_owned(),
@@ -113,7 +113,7 @@ pub(super) fn wrong(benchmark: &str, alternative: &str, detail: impl Into<String
     }
 }
 
-/// That this holds, or the answer is wrong.
+/// Returns the error of a wrong result unless the condition holds.
 pub(super) fn expect(
     holds: bool,
     benchmark: &str,

@@ -1,4 +1,4 @@
-//! `CheckBlock` and the check for inputs that spend the same, in the report's last step and as ours does it.
+//! `CheckBlock` and the check for duplicate inputs, by the report's last step and by our engine.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::calls::{Scale, expect, wrong};
 use super::names::{ASSAY, LAST_STEP};
 use super::subjects::{LazySubject, Subject};
 
-/// `CheckTransaction` with the last step's check of inputs; everything else in Core's order.
+/// `CheckTransaction` with the last step's check of inputs, in Core's order.
 fn check_by_sorting(tx: Tx<'_>) -> bool {
     if tx.input_count() == 0 || tx.output_count() == 0 || tx.stripped_size() > MAX_TX_BYTES {
         return false;
@@ -36,8 +36,8 @@ fn check_by_sorting(tx: Tx<'_>) -> bool {
     are_inputs_right(tx)
 }
 
-/// A coinbase's script has 2 to 100 bytes; the inputs of any other transaction are sorted, two of them only compared, and the
-/// null outpoint is sought among the sorted.
+/// A coinbase script has 2 to 100 bytes. The inputs of any other transaction are sorted (two are
+/// just compared) and must have neither duplicates nor a null outpoint.
 fn are_inputs_right(tx: Tx<'_>) -> bool {
     if tx.is_coinbase() {
         return (2..=100).contains(&tx.input(0).script_sig.len());
@@ -51,13 +51,13 @@ fn are_inputs_right(tx: Tx<'_>) -> bool {
     let mut sorted = Vec::with_capacity(tx.input_count());
     sorted.extend(tx.inputs().map(|input| input.prevout));
     sorted.sort_unstable();
-    // The null outpoint has the least txid and the greatest index: it follows the others of that txid.
+    // The null outpoint has the smallest txid and the largest index: it is the last one of that txid.
     let zeros = sorted.iter().take_while(|prevout| prevout.txid == Txid::default());
     let are_distinct = sorted.array_windows().all(|[left, right]| left != right);
     are_distinct && !zeros.last().is_some_and(OutPoint::is_null)
 }
 
-/// Rows over numbers of inputs.
+/// Rows by number of inputs.
 pub(super) fn duplicates<'a>(counts: &[u64], extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
     let counts = if extent == Extent::Smoke { &[1, 2, 50][..] } else { counts };
     let rows = counts.iter().map(|count| ("duplicate-inputs", *count, false));
@@ -81,7 +81,7 @@ pub(super) fn duplicates<'a>(counts: &[u64], extent: Extent, scale: Scale) -> Ve
         .collect()
 }
 
-/// Inputs whose txids agree in their first eight bytes, which somebody has ground for.
+/// Inputs whose txids collide in their first eight bytes, as an attacker could grind them.
 const COLLIDING: u64 = 2_000;
 
 fn prevouts(count: u64, is_colliding: bool) -> Vec<OutPoint> {
@@ -111,8 +111,8 @@ fn spending(prevouts: &[OutPoint]) -> Arc<Transaction> {
     Arc::new(Transaction::parse(raw, Encoding::Segwit).expect("it is well formed"))
 }
 
-/// The transaction passes, and does not with one input twice or with one that spends nothing.
-fn is_judged_right(prevouts: &[OutPoint], check: impl Fn(Tx<'_>) -> bool) -> bool {
+/// True if the transaction passes, and fails with a duplicate input or a null outpoint.
+fn gives_the_right_verdict(prevouts: &[OutPoint], check: impl Fn(Tx<'_>) -> bool) -> bool {
     let is_valid = |prevouts: &[OutPoint]| check(spending(prevouts).view());
     if prevouts.len() == 1 {
         return is_valid(prevouts);
@@ -128,9 +128,9 @@ fn duplicates_of<'a>(
     prevouts: &[OutPoint],
     scale: Scale,
 ) -> Result<Vec<Alternative<'a>>, BenchError> {
-    let right = is_judged_right(prevouts, check_by_sorting);
+    let right = gives_the_right_verdict(prevouts, check_by_sorting);
     expect(right, name, LAST_STEP, "another verdict")?;
-    let right = is_judged_right(prevouts, |tx| check_transaction(tx).is_ok());
+    let right = gives_the_right_verdict(prevouts, |tx| check_transaction(tx).is_ok());
     expect(right, name, ASSAY, "another verdict")?;
     let tx = spending(prevouts);
     let again = Arc::clone(&tx);
@@ -144,7 +144,7 @@ fn duplicates_of<'a>(
     ])
 }
 
-/// All that a block tells alone, except its work.
+/// All context-free checks of a block except proof of work.
 pub(super) fn blocks<'a>(subject: &LazySubject, scale: Scale) -> Benchmark<'a> {
     let name = format!("check-block/{}", subject.name);
     let (subject, benchmark) = (subject.clone(), name.clone());
@@ -159,7 +159,7 @@ pub(super) fn blocks<'a>(subject: &LazySubject, scale: Scale) -> Benchmark<'a> {
     }
 }
 
-/// Ours, with the check of transactions exchanged.
+/// Our checks, with that of inputs replaced.
 fn check_block_by_sorting(params: &ChainParams, subject: &Subject) -> bool {
     let block = &subject.block;
     let mut sigops = 0;

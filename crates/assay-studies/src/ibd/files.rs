@@ -1,4 +1,4 @@
-//! Blocks and undo data to and from files, as our store does it; raw blocks as the report's last step reads them, too.
+//! Blocks and undo data in files, by our store; raw blocks by the report's last step too.
 
 use std::fs::File;
 use std::io::Read;
@@ -48,18 +48,18 @@ pub(super) fn benchmarks<'a>(subject: &LazySubject, scale: Scale) -> Vec<Benchma
         .collect()
 }
 
-/// Files are obfuscated, as Core's are by default.
+/// Obfuscation key; Core obfuscates files by default.
 const KEY: [u8; 8] = [0x3b, 0xa1, 0x07, 0xe4, 0x5c, 0x92, 0xd8, 0x6f];
 
 const MAGIC: [u8; 4] = [0xf9, 0xbe, 0xb4, 0xd9];
 
-/// Magic and length.
+/// Length of the frame: magic and block length.
 const FRAME_BYTES: usize = 8;
 
-/// Repetitions that append to a file.
+/// Maximum number of repetitions that append to a file.
 const APPENDS_MAX: u64 = 32;
 
-/// A folder with the block in a file as Core would have written it.
+/// A folder with the block in a file as Core would write it.
 struct BlockFolder {
     path: PathBuf,
     dir: TempDir,
@@ -84,7 +84,7 @@ fn folder() -> Result<TempDir, BenchError> {
     tempfile::tempdir().map_err(file_error(&std::env::temp_dir()))
 }
 
-/// The raw block in one read, as Core's `ReadRawBlockFromDisk` takes it: open, frame, bytes.
+/// Reads the raw block, as Core's `ReadRawBlockFromDisk` does: open, frame, bytes.
 fn read_raw(path: &Path) -> Result<Vec<u8>, BenchError> {
     let failed = file_error(path);
     let mut file = File::open(path).map_err(&failed)?;
@@ -122,7 +122,7 @@ fn read_raw_block(
         1,
         || Ok(()),
         move |()| {
-            // The whole of it, or its folder would be removed with the rest.
+            // Captures the whole value: its folder is removed on drop.
             let folder: &BlockFolder = &folder;
             read_raw(&folder.path).map(drop)
         },
@@ -130,7 +130,7 @@ fn read_raw_block(
     Ok(std::iter::once(last_step).chain(ours).collect())
 }
 
-/// Reads the block by our store from Core's file and from one of its own, and does something with it.
+/// Reads the block by our store, from Core's file and from our own, and passes it to a function.
 fn read(
     name: &str,
     subject: &Subject,
@@ -158,7 +158,7 @@ fn read(
             1,
             || Ok(()),
             move |()| {
-                // The whole of it, or its folder would be removed with the rest.
+                // Captures the whole value: its folder is removed on drop.
                 let own: &StoreFolder = &own;
                 then(own.store.blocks.read_block(pos).map_err(store_error)?)
             },
@@ -166,7 +166,7 @@ fn read(
     ])
 }
 
-/// Our store on real files, with its coins in memory: they take no part.
+/// Our store on real files, with its coins in memory, since they are not measured.
 struct StoreFolder {
     store: Store,
     _dir: TempDir,
@@ -204,7 +204,7 @@ fn write_block(
     Ok(vec![ours])
 }
 
-/// The block to which undo data belong; its hash goes into their checksum.
+/// Parent of the block of the undo data; its hash is part of their checksum.
 const PREV: BlockHash = BlockHash([0x5a; 32]);
 
 fn write_undo(

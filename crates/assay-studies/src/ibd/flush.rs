@@ -1,9 +1,10 @@
-//! Writing a cache of coins to the disk: as one write batch, which the report's last step makes of a cache of up to 64 MiB, and
-//! as our store does it.
+//! Flushing a cache of coins to disk: as one write batch, as in the report's last step for a cache
+//! of up to 64 MiB, and by our store.
 //!
-//! A write batch goes through the database's journal into its memtable, in the order of the cache's hash table and without a
-//! sync of its own, as Core writes to `LevelDB`; the journal is synced once, at the end. Our store writes sorted tables that
-//! enter the tree all at once (`assay_store::FjallTier`), so it has no batches to size.
+//! A write batch goes through the database's journal into its memtable, in the order of the cache's
+//! hash table and without a sync of its own, as Core writes to `LevelDB`; the journal is synced
+//! once at the end. Our store ingests sorted tables into the tree atomically
+//! (`assay_store::FjallTier`), so it has no batch size.
 
 use assay_bench::BenchError;
 use assay_bench::harness::Alternative;
@@ -17,12 +18,12 @@ use tempfile::TempDir;
 use super::calls::{Scale, expect, file_error, store_error};
 use super::names::{ASSAY, LAST_STEP};
 
-/// Bytes of the tier's block cache.
+/// Size of the tier's block cache.
 const TIER_CACHE_BYTES: usize = 16 << 20;
 
 type Pair = ([u8; 36], [u8; 28]);
 
-/// Over sizes of the cache, coins.
+/// Rows by size of the cache in coins.
 pub(super) fn benchmarks<'a>(counts: &[u64], extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
     let counts = if extent == Extent::Smoke { &[1_000][..] } else { counts };
     counts
@@ -43,7 +44,7 @@ pub(super) fn benchmarks<'a>(counts: &[u64], extent: Extent, scale: Scale) -> Ve
         .collect()
 }
 
-/// The database that our store has, on the real disk, with batches through its journal.
+/// The database of our store, on the real disk, with batches through its journal.
 struct Batches {
     db: Database,
     coins: Keyspace,
@@ -63,7 +64,7 @@ impl Batches {
         Ok(Self { db, coins, _dir: dir })
     }
 
-    /// Writes everything in one batch, which survives a power cut when this returns.
+    /// Writes everything in one durable batch.
     fn write(&self, pairs: &[Pair]) -> Result<(), BenchError> {
         let mut batch = self.db.batch();
         for (key, value) in pairs {
@@ -84,7 +85,7 @@ impl Batches {
     }
 }
 
-/// Our store's tier on the real disk.
+/// The tier of our store, on the real disk.
 struct Tier {
     tier: FjallTier,
     _dir: TempDir,
@@ -97,7 +98,7 @@ impl Tier {
         Ok(Self { tier, _dir: dir })
     }
 
-    /// Sorts everything and writes it as one atomic change, which survives a power cut when this returns.
+    /// Sorts everything and writes it as one durable and atomic change.
     fn write(&self, pairs: &[Pair]) -> Result<(), BenchError> {
         let mut sorted: Vec<&Pair> = pairs.iter().collect();
         sorted.sort_unstable_by_key(|pair| &pair.0);
@@ -124,7 +125,7 @@ fn folder() -> Result<TempDir, BenchError> {
     tempfile::tempdir().map_err(file_error(&std::env::temp_dir()))
 }
 
-/// Keys in the order of a hash table.
+/// Key-value pairs in the order of a hash table.
 fn pairs(count: usize) -> Vec<Pair> {
     let mut random = Random::new(count as u64);
     let any = |n: usize| {
@@ -157,7 +158,7 @@ fn make(name: &str, count: usize, scale: Scale) -> Result<Vec<Alternative<'stati
 mod tests {
     use super::*;
 
-    /// What is timed as a write batch went through the journal; what is timed as ours did not.
+    /// The timed write batch passes through the journal; our timed flush does not.
     #[test]
     fn write_batches_go_through_the_journal_and_our_tables_do_not() {
         let pairs = pairs(2_000);

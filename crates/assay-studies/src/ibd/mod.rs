@@ -1,8 +1,9 @@
-//! Report 3, micro part: the engine on the operations that the report makes faster.
+//! Report 3, micro part: the engine on the operations that the report optimises.
 //!
-//! The report is pull request 32043 of Bitcoin Core. Where a few lines have the same effect as its last step, they are timed
-//! next to the engine; its steps themselves are timed on Bitcoin Core's commits, by the plan `ibd-tracking-core`. Blocks are the
-//! report's, 413,567, where it is found, and a made one that looks like those since taproot.
+//! The report is pull request 32043 of Bitcoin Core. If a few lines have the effect of its last
+//! step, they are timed next to the engine; the steps themselves are timed on Bitcoin Core's
+//! commits by the plan `ibd-tracking-core`. The blocks are the report's 413,567, if available, and
+//! a synthetic one with the structure of blocks since Taproot.
 
 mod accept;
 mod calls;
@@ -28,7 +29,7 @@ use self::calls::Scale;
 use self::names::{ASSAY, LAST_STEP};
 use self::subjects::REAL;
 
-/// What the section asks for.
+/// The suite of section `[ibd]`.
 #[derive(Clone, Debug)]
 pub(crate) struct IbdSuite {
     settings: IbdSettings,
@@ -36,13 +37,12 @@ pub(crate) struct IbdSuite {
 }
 
 impl IbdSuite {
-    /// With these settings.
     pub(crate) fn new(settings: IbdSettings) -> Self {
         let real = subjects::real_block(settings.data.as_deref());
         Self { settings, real }
     }
 
-    /// Whether the real block was found.
+    /// True if the real block is available.
     fn has_real(&self) -> bool {
         self.real.is_some()
     }
@@ -62,7 +62,7 @@ impl Suite for IbdSuite {
             }
         }
         let scale = Scale::of(extent);
-        // The real block is too large for a test that has other things to do.
+        // The smoke test skips the real block, which is large.
         let real = self.real.as_deref().filter(|_| extent != Extent::Smoke);
         let subjects = subjects::subjects(real, extent, settings.seed);
         let each = |of: fn(&subjects::LazySubject, Scale) -> Vec<Benchmark<'s>>| {
@@ -148,7 +148,8 @@ mod tests {
         }
         let studies = suite.studies(Extent::Smoke, &rows, &Silent).expect("studies");
         let lead = studies[0].lead.as_deref().expect("a lead");
-        // Obfuscation twice, a raw block, a block's check, three numbers of inputs and colliding ones, a flush.
+        // Two rows of obfuscation, a raw block, the check of a block, three numbers of inputs and
+        // the colliding ones, and a flush.
         let beside = rows.iter().filter(|row| row.of(LAST_STEP).is_some()).count();
         assert!(beside == 9 && lead.starts_with("Of 9 "), "{beside}: {lead}");
     }

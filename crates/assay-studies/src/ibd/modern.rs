@@ -1,9 +1,10 @@
-//! A block as they look since taproot: thousands of inputs, most of them segwit, with inscriptions, multisig,
-//! consolidations and payouts to many, in the way of block 784,588, by which the report's author later replaced the one of
-//! 2016 in Bitcoin Core's benchmarks.
+//! A synthetic block with the structure of blocks since Taproot: thousands of inputs, most of them
+//! segwit, with inscriptions, multisig, consolidations and batched payouts. Its model is block
+//! 784,588, by which the report's author later replaced the one of 2016 in Bitcoin Core's
+//! benchmarks.
 //!
-//! Sizes and kinds are real, the rest is made up: keys and signatures are random bytes, because nothing that is measured
-//! with this block looks at them. It keeps every rule that can be told from a block alone.
+//! Sizes and kinds are realistic. Keys and signatures are random bytes, since no benchmark verifies
+//! them. The block passes all context-free checks.
 
 use assay_bench::block_builder::Coinbase;
 use assay_bench::random::Random;
@@ -13,7 +14,7 @@ use assay_wire::{
     BlockHash, Coin, Encoding, Header, OutPoint, Script, Transaction, Txid, Wtxid, encode,
 };
 
-/// The height that the block claims.
+/// Height of the block in its coinbase.
 pub(super) const HEIGHT: u32 = 784_588;
 
 /// Kinds of outputs.
@@ -24,12 +25,12 @@ pub(super) enum Kind {
     P2wpkh,
     P2wsh,
     P2tr,
-    /// Spent by a script that holds some hundred bytes of somebody's data.
+    /// Spent by a script with some hundred bytes of embedded data.
     Inscription,
 }
 
 impl Kind {
-    /// A locking script of this kind.
+    /// A random output script of this kind.
     pub(super) fn script(self, random: &mut Random) -> Vec<u8> {
         let hash: [u8; 32] = random.bytes();
         match self {
@@ -41,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// The signature script and the witness that would spend it.
+    /// Signature script and witness that spend an output of this kind.
     fn unlock(self, random: &mut Random) -> (Vec<u8>, Vec<Vec<u8>>) {
         let some = |random: &mut Random, length: usize| {
             let mut bytes = vec![0; length];
@@ -77,7 +78,7 @@ impl Kind {
         }
     }
 
-    /// As frequent as they are in such blocks, about.
+    /// A random kind, with the approximate frequencies of such blocks.
     pub(super) fn any(random: &mut Random) -> Self {
         match random.below(100) {
             0..14 => Self::P2pkh,
@@ -90,7 +91,7 @@ impl Kind {
     }
 }
 
-/// The raw block of `txs` transactions and a coinbase, and the coins that it spends.
+/// A raw block of `txs` transactions and a coinbase, and the coins that it spends.
 pub(super) fn block(seed: u64, txs: usize) -> (Vec<u8>, Vec<Coin>) {
     let mut random = Random::new(seed);
     let mut coins = Vec::new();
@@ -127,7 +128,7 @@ pub(super) fn block(seed: u64, txs: usize) -> (Vec<u8>, Vec<Coin>) {
     (raw, coins)
 }
 
-/// How many inputs and outputs a transaction has: most have one and two, some sweep and some pay many.
+/// Numbers of inputs and outputs of a transaction: most have one and two, some consolidate, and some pay to many.
 fn shape(random: &mut Random) -> (u64, u64) {
     match random.below(100) {
         0..72 => (1, 1 + random.below(2)),
@@ -140,7 +141,7 @@ fn shape(random: &mut Random) -> (u64, u64) {
 
 fn transaction(random: &mut Random, coins: &mut Vec<Coin>) -> Vec<u8> {
     let (inputs, outputs) = shape(random);
-    // Who spends several coins mostly has them of one kind.
+    // The inputs of a consolidation are mostly of one kind.
     let kind = Kind::any(random);
     let kind = if kind == Kind::Inscription && inputs > 2 { Kind::P2tr } else { kind };
     let (mut body, mut witness) = (Vec::new(), Vec::new());
@@ -176,7 +177,7 @@ fn transaction(random: &mut Random, coins: &mut Vec<Coin>) -> Vec<u8> {
     raw
 }
 
-/// A coin of this kind such as a block of today spends: most are young.
+/// A coin of this kind with realistic age and amount: most are young.
 pub(super) fn coin(kind: Kind, random: &mut Random) -> Coin {
     let span = 1 << random.below(19);
     let age = 1 + random.below(span) as u32;

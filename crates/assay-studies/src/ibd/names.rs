@@ -1,8 +1,8 @@
 //! Names of alternatives.
 
-/// Ours, on files in Core's form where files take part.
+/// Our engine; any files have Core's format.
 pub(super) const ASSAY: &str = "assay";
-/// Ours, on our own files: not obfuscated, but with a checksum.
+/// Our engine on files in our own format: not obfuscated, but with a checksum.
 pub(super) const ASSAY_STORE: &str = "assay, own files with checksum";
 /// The algorithm of the report's last step, in Rust.
 pub(super) const LAST_STEP: &str = "report's last step";

@@ -1,4 +1,4 @@
-//! The operations that all this is made of, for whoever compares machines: each beside the portable kernel where there is one.
+//! Primitives of the operations, for comparisons of machines, each against the portable kernel if there is one.
 
 use std::hint::black_box;
 
@@ -16,14 +16,14 @@ use assay_wire::{OutPoint, Txid};
 use super::calls::{Scale, expect, store_error};
 use super::names::{ASSAY, GENERAL, MANY, PORTABLE};
 
-/// Bytes of the long message.
+/// Length of the long message.
 const LONG: u64 = 1 << 20;
 
-/// Messages of 64 bytes, and leaves of a tree, as Core's benchmarks have them.
+/// Number of 64-byte messages, and of leaves of a tree, as in Core's benchmarks.
 const MESSAGES: usize = 1_024;
 const LEAVES: usize = 9_001;
 
-/// All of them.
+/// All primitives.
 pub(super) fn benchmarks<'a>(extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
     type Make = fn(&str, Extent, Scale) -> Result<Vec<Alternative<'static>>, BenchError>;
     let all: [(&str, &str, Option<u64>, Make); 8] = [
@@ -150,10 +150,10 @@ fn outpoints(seed: u64, count: usize) -> Vec<OutPoint> {
     (0..count).map(any).collect()
 }
 
-/// Outpoints that are hashed one after the other, and coins in a cache; the report has 1,000.
+/// Number of hashed outpoints, and of coins in a cache; 1,000 in the report.
 const OUTPOINTS: usize = 1_000;
 
-/// The salted hash, of any message and of outpoints.
+/// SipHash on messages and on outpoints.
 fn siphash(
     name: &str,
     _extent: Extent,
@@ -169,7 +169,7 @@ fn siphash(
         each.all(|outpoint| of_outpoint(&salt, outpoint) == salt.hash(&outpoint.to_bytes()));
     expect(right, name, ASSAY, "another hash")?;
     let (again, ops) = (all.clone(), OUTPOINTS as u64);
-    // The salt is read anew for every outpoint, as it is where it belongs to a map.
+    // The salt is loaded for every outpoint, as from the hasher of a map.
     Ok(vec![
         scale.calls(GENERAL, ops, move || {
             again.iter().fold(0, |sum, outpoint| sum ^ black_box(&salt).hash(&outpoint.to_bytes()))
@@ -190,7 +190,7 @@ fn cache_of(outpoints: &[OutPoint]) -> Result<CoinStore, BenchError> {
     Ok(store)
 }
 
-/// Looks for coins that the cache has, or has not.
+/// Looks up coins that are in the cache, or are not.
 fn look_up(
     name: &str,
     is_there: bool,
@@ -218,7 +218,7 @@ fn coins_cache(
     let mut store = cache_of(&outpoints)?;
     expect(store.cached_coins() == outpoints.len(), name, ASSAY, "a coin is lost")?;
     let mut next = 0;
-    // Each coin is found in a table of many, taken out and put back.
+    // Each coin is found in a large table, removed and inserted again.
     let work = move || {
         let outpoint = &outpoints[next];
         next = (next + 1) % outpoints.len();

@@ -7,7 +7,7 @@ use super::subjects::REAL;
 
 const FIGURES: &str = include_str!("../../../../plans/published/ibd-tracking.toml");
 
-/// All figures; those of the real block only where it is measured.
+/// All figures; those of the real block only if it is measured.
 pub(super) fn all(has_real: bool) -> Vec<Published> {
     let mut all = PublishedFile::built_in(FIGURES).figures();
     all.retain(|published| has_real || !published.benchmark.ends_with(&format!("/{REAL}")));

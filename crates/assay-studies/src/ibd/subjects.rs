@@ -1,4 +1,4 @@
-//! The blocks on which the pairs are measured.
+//! The blocks of the measurements.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -14,29 +14,29 @@ use assay_wire::{Block, Coin, Encoding, Txid};
 use super::calls::{file_error, wrong};
 use super::modern::{self, Kind};
 
-/// A block and everything about it that alternatives start from.
+/// A block with all data that alternatives start from.
 #[derive(Debug)]
 pub(super) struct Subject {
     pub(super) raw: Vec<u8>,
     pub(super) block: Block,
     pub(super) txids: Vec<Txid>,
-    /// What it spends, input by input.
+    /// The spent coins, in order of the inputs.
     pub(super) coins: Vec<Coin>,
-    /// Undo data of that.
+    /// Undo data of the spent coins.
     pub(super) undo: Vec<u8>,
 }
 
-/// Where a subject comes from.
+/// Source of a subject.
 #[derive(Clone, Debug)]
 enum Source {
     File(PathBuf),
     Modern { seed: u64, txs: usize },
 }
 
-/// A subject that is made when it is first needed.
+/// A subject that is created on first use.
 #[derive(Clone, Debug)]
 pub(super) struct LazySubject {
-    /// Its part of names of benchmarks.
+    /// Its part of the names of benchmarks.
     pub(super) name: &'static str,
     source: Source,
     made: Arc<OnceLock<Arc<Subject>>>,
@@ -47,7 +47,7 @@ impl LazySubject {
         Self { name, source, made: Arc::default() }
     }
 
-    /// Makes it, or gives what was made.
+    /// Returns the subject, and creates it on the first call.
     pub(super) fn get(&self) -> Result<Arc<Subject>, BenchError> {
         if let Some(made) = self.made.get() {
             return Ok(Arc::clone(made));
@@ -83,7 +83,7 @@ impl Subject {
     }
 }
 
-/// Coins such as a block of 2016 spends; the real ones are not at hand.
+/// Coins like those spent by a block of 2016; the real ones are not available.
 fn coins_of_2016(count: usize) -> Vec<Coin> {
     let mut random = Random::new(413_567);
     (0..count)
@@ -95,7 +95,7 @@ fn coins_of_2016(count: usize) -> Vec<Coin> {
         .collect()
 }
 
-/// The real block where it is found, and the modern one.
+/// The real block, if available, and the modern one.
 pub(super) fn subjects(real: Option<&Path>, extent: Extent, seed: u64) -> Vec<LazySubject> {
     let txs = if extent == Extent::Smoke { 40 } else { 2_750 };
     let real = real.map(|path| LazySubject::new(REAL, Source::File(path.to_owned())));
@@ -103,13 +103,13 @@ pub(super) fn subjects(real: Option<&Path>, extent: Extent, seed: u64) -> Vec<La
     real.into_iter().chain([modern]).collect()
 }
 
-/// The block of the report.
+/// Height of the report's block.
 pub(super) const REAL: &str = "413567";
 
-/// The one that looks like those of today.
+/// Name of the synthetic block.
 pub(super) const MODERN: &str = "modern";
 
-/// Finds the real block: where the settings or the environment have it.
+/// Finds the real block in the folder of the settings or the environment.
 pub(super) fn real_block(data: Option<&Path>) -> Option<PathBuf> {
     let given = data.map(Path::to_owned);
     let root = given.or_else(|| std::env::var_os("ASSAY_TEST_DATA").map(PathBuf::from))?;

@@ -1,4 +1,5 @@
-//! Obfuscation: by eight bytes, as the report's last step does it, and as our store does it; next to a plain copy of as many bytes.
+//! Obfuscation by the report's last step, eight bytes at a time, and by our store, against a plain
+//! copy of the same length.
 
 use std::hint::black_box;
 
@@ -13,8 +14,7 @@ use super::names::{ASSAY, COPY, LAST_STEP};
 
 const KEY: [u8; 8] = [0x5a, 0x01, 0xc2, 0x33, 0x74, 0xff, 0x16, 0x97];
 
-/// Combines bytes at `offset` of their file with the key by words of eight bytes; how wide the machine's steps are is up to the
-/// compiler.
+/// XORs bytes at an offset of their file with the key in words of eight bytes; vectorisation is left to the compiler.
 pub(super) fn xor_wordwise(bytes: &mut [u8], mut key: [u8; 8], offset: u64) {
     key.rotate_left((offset % 8) as usize);
     let word = u64::from_ne_bytes(key);
@@ -27,7 +27,7 @@ pub(super) fn xor_wordwise(bytes: &mut [u8], mut key: [u8; 8], offset: u64) {
     }
 }
 
-/// Where the bytes begin, in memory and in their file, and by how much their number misses a multiple of anything.
+/// Start of the bytes in memory and in their file, and the remainder of their length.
 #[derive(Clone, Copy)]
 struct Place {
     name: &'static str,
@@ -41,7 +41,7 @@ const PLACES: [Place; 2] = [
     Place { name: "xor-unaligned", start: 3, offset: 13, missing: 5 },
 ];
 
-/// Sizes from one that lies in the first cache to one that lies in none; the report has 1 MiB.
+/// Sizes from one that fits into the L1 cache to one that exceeds all caches; the report has 1 MiB.
 pub(super) fn benchmarks<'a>(sizes: &[u64], extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
     let sizes = if extent == Extent::Smoke { &[4096][..] } else { sizes };
     let mut all = Vec::new();
@@ -84,7 +84,7 @@ fn make<'a>(
     ours[start..].copy_from_slice(&plain[..length]);
     key.apply(&mut ours[start..], offset);
     expect(ours[start..] == expected, name, ASSAY, "other bytes")?;
-    // Each works on a buffer that begins at the same distance from a cache line.
+    // All buffers have the same offset from a cache line.
     let buffer = || aligned(start + length);
     let (mut one, mut two, mut from, mut to) = (buffer(), buffer(), buffer(), buffer());
     from.slice(start, length).copy_from_slice(&plain[..length]);
@@ -102,7 +102,7 @@ fn make<'a>(
     ])
 }
 
-/// Bytes of which the first can be placed at the start of a cache line.
+/// A buffer whose first byte can be aligned to a cache line.
 struct Aligned {
     bytes: Vec<u8>,
     skip: usize,

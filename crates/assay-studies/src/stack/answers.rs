@@ -1,4 +1,4 @@
-//! What the report says about its tables, asked of ours.
+//! The report's findings, evaluated on our measurements.
 
 use assay_bench::harness::Row;
 use assay_bench::suite::{Study, StudyTable};
@@ -8,7 +8,7 @@ use super::ASSAY;
 use super::published;
 use crate::kernels::{KERNEL, KERNEL_8000};
 
-/// Times of one series over sizes.
+/// Times of one series by size.
 struct Series<'r> {
     rows: &'r [Row],
     name: &'static str,
@@ -24,14 +24,15 @@ impl Series<'_> {
         Some(self.row(size)?.of(by)?.ns_per_op)
     }
 
-    /// The kernel's time over ours: of Bitcoin Core as it is where that lets the script pass, else of the one with the report's limit.
+    /// The kernel's time over ours. The kernel is unmodified Bitcoin Core if the script passes
+    /// there, otherwise the one with the report's limit.
     fn ratio(&self, size: usize) -> Option<Ratio> {
         let row = self.row(size)?;
         row.ratio(KERNEL, ASSAY).or_else(|| row.ratio(KERNEL_8000, ASSAY))
     }
 }
 
-/// The report's observations, computed from the rows measured.
+/// The report's observations, computed from the measured rows.
 pub(super) fn study(rows: &[Row]) -> Study {
     let plain = Series { rows, name: published::PLAIN };
     let dup = Series { rows, name: published::DUP };
@@ -53,7 +54,7 @@ pub(super) fn study(rows: &[Row]) -> Study {
     }
 }
 
-/// How the time of 8,000 bytes compares with that of 520.
+/// Time of 8,000 bytes against that of 520.
 fn scaling(plain: &Series<'_>) -> Vec<String> {
     let grows = |short: f64, long: f64| {
         let (size, time) = (8000.0 / 520.0, long / short);
@@ -112,7 +113,7 @@ fn scaling(plain: &Series<'_>) -> Vec<String> {
     prose
 }
 
-/// What duplicating costs.
+/// Cost of duplicating.
 fn dup_cost(plain: &Series<'_>, dup: &Series<'_>) -> Vec<String> {
     let costs: Vec<String> = published::times()
         .into_iter()
@@ -136,7 +137,7 @@ fn dup_cost(plain: &Series<'_>, dup: &Series<'_>) -> Vec<String> {
     )]
 }
 
-/// SHA-256 beside other libraries.
+/// SHA-256 against other libraries.
 fn libraries(rows: &[Row]) -> Option<String> {
     let row = rows.iter().find(|row| row.name == "hash/sha256/8000")?;
     let ours = row.of(ASSAY)?;

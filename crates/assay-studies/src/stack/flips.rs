@@ -1,4 +1,4 @@
-//! Which published vectors say something else under other rules.
+//! Published vectors whose verdict depends on the rules.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ use super::vectors::{Suite, suites};
 use crate::rules::name;
 use crate::spend::Spend;
 
-/// What changes: file, comment, verdict before, verdict after, why; and how often.
+/// Count of changes by file, comment, verdict before, verdict after, and reason.
 type Flips = BTreeMap<[String; 5], usize>;
 
 impl StackSuite {
-    /// Every vector under today's limit and under each other one.
+    /// Every vector under today's limit and under each other limit.
     pub(super) fn flips(&self, progress: &dyn Progress) -> Result<Study, BenchError> {
         let suites = suites(self.vectors_folder().as_deref());
         let mut study = Study {
@@ -98,7 +98,7 @@ fn flips(suites: &[Suite], before: &RuleSet, after: &RuleSet) -> Flips {
     flips
 }
 
-/// The report's four regression tests that failed, and what stands for them here.
+/// The four regression tests that failed in the report, and their counterparts here.
 fn counterparts(suites: &[Suite], all: &[RuleSet]) -> StudyTable {
     let mut head = vec!["regression test of the report".to_owned(), "here".to_owned()];
     head.extend(all.iter().map(name));
@@ -145,7 +145,7 @@ fn counterparts(suites: &[Suite], all: &[RuleSet]) -> StudyTable {
     StudyTable { caption, head, word_columns: 2 + all.len(), rows }
 }
 
-/// None of twenty keys has to sign, so that nothing else can fail.
+/// A 0-of-20 multisig, so that only the size can fail.
 fn redeem_script_of_684_bytes() -> Spend {
     let mut redeem_script = vec![0];
     for _ in 0..20 {
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(table.rows[2][2..], ["PUSH_SIZE", "OK"]);
     }
 
-    /// The vectors of Bitcoin Core that change from 520 to 8,000 bytes, all of them.
+    /// The list of Bitcoin Core's vectors that change from 520 to 8,000 bytes is complete.
     #[test]
     fn flips_are_those_known() {
         let data = std::env::var_os("ASSAY_TEST_DATA").map(PathBuf::from);

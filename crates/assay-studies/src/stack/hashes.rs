@@ -1,4 +1,4 @@
-//! The hash functions themselves, and SHA-256 beside other libraries.
+//! The hash functions alone, and SHA-256 against other libraries.
 
 use std::hint::black_box;
 
@@ -10,14 +10,14 @@ use sha2::Digest as _;
 
 use super::{ASSAY, repeated};
 
-/// One library's.
+/// A hash function of one library.
 type Hash = fn(&[u8]) -> Vec<u8>;
 
-/// A hash function by its opcode's name, and who else has it.
+/// A hash function by the name of its opcode, with its implementations.
 struct Function {
     name: &'static str,
     by: &'static [(&'static str, Hash)],
-    /// Its hash of `abc`, to the first four bytes.
+    /// First four bytes of its hash of `abc`.
     abc: [u8; 4],
 }
 
@@ -53,7 +53,7 @@ const FUNCTIONS: [Function; 5] = [
     },
 ];
 
-/// Every function over the sizes.
+/// Every function by size.
 pub(super) fn benchmarks<'a>(sizes: &[usize]) -> Vec<Benchmark<'a>> {
     let mut benchmarks = Vec::new();
     for function in &FUNCTIONS {
@@ -96,7 +96,7 @@ fn alternatives<'a>(
     Ok(alternatives)
 }
 
-/// The loops that are timed: without the vector that comparing answers needs.
+/// Timed loops, without the vector that comparing results needs.
 fn timed(by: &str, function: &str, data: &[u8], times: u64) -> Sample {
     fn each<T>(times: u64, data: &[u8], hash: impl Fn(&[u8]) -> T) -> Sample {
         Sample::of(times, || {

@@ -1,4 +1,4 @@
-//! Published vectors, judged by Bitcoin Core itself.
+//! Verdicts of Bitcoin Core on the published vectors.
 
 use assay_bench::suite::{Study, StudyTable};
 use assay_bench::{BenchError, Progress};
@@ -8,7 +8,7 @@ use super::StackSuite;
 use super::vectors::{Suite, Vector, suites};
 use crate::kernels::{self, Kernel};
 
-/// Whether this vector passes, by Bitcoin Core and by us; an error if they say different things.
+/// True if Bitcoin Core and our engine accept the vector; an error if they disagree.
 fn judge(kernel: &Kernel, file: &str, vector: &Vector) -> Result<bool, BenchError> {
     let flags = offered(vector.flags());
     let theirs =
@@ -28,7 +28,7 @@ fn judge(kernel: &Kernel, file: &str, vector: &Vector) -> Result<bool, BenchErro
     })
 }
 
-/// Of these flags those that the kernel's interface offers: no policy, and no witnesses without pay-to-script-hash.
+/// The flags that the kernel's interface supports: no policy, and no witnesses without pay-to-script-hash.
 fn offered(flags: Flags) -> Flags {
     let mut offered = flags & Flags::BITCOIN_BLOCK;
     if !offered.contains(Flags::P2SH) {
@@ -38,7 +38,7 @@ fn offered(flags: Flags) -> Flags {
 }
 
 impl StackSuite {
-    /// The kernel peers that there are, started when they are first asked for.
+    /// The available kernel peers, started on first use.
     pub(super) fn kernels(&self) -> Result<&[Kernel], BenchError> {
         if let Some(kernels) = self.kernels.get() {
             return Ok(kernels);
@@ -48,7 +48,7 @@ impl StackSuite {
         Ok(self.kernels.get_or_init(|| kernels))
     }
 
-    /// Every published vector by Bitcoin Core itself.
+    /// Verifies every published vector by Bitcoin Core.
     pub(super) fn judged(&self, progress: &dyn Progress) -> Result<Option<Study>, BenchError> {
         let kernels = self.kernels()?;
         let suites = suites(self.vectors_folder().as_deref());

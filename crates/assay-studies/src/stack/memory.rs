@@ -1,4 +1,4 @@
-//! Heap and stack that scripts need.
+//! Heap and stack use of scripts.
 
 use std::fs;
 use std::sync::mpsc;
@@ -16,21 +16,21 @@ use crate::heap::{HeapUse, heap_use};
 use crate::rules::name;
 use crate::spend::Spend;
 
-/// Sizes of threads' stacks: from about the least that systems give, by way of musl's default (128 KiB) and Rust's (2 MiB),
-/// to what the report's machine had (8 MiB).
+/// Sizes of threads' stacks, from about the system's minimum over musl's default (128 KiB) and
+/// Rust's (2 MiB) to that of the report's machine (8 MiB).
 const STACK_KIB: [usize; 8] = [32, 64, 128, 256, 512, 1024, 2048, 8192];
 
-/// A script, and what it is.
+/// A script with its description.
 struct Subject {
     name: String,
     rules: RuleSet,
     spend: Spend,
-    /// Most bytes of all elements together, each counted by itself.
+    /// Maximum total size of all elements, without sharing.
     elements_bytes: u64,
 }
 
 impl StackSuite {
-    /// Peak heap of each script, and whether it runs in threads with small stacks.
+    /// Peak heap of each script, and stack use in threads with stacks of several sizes.
     pub(super) fn memory(
         &self,
         extent: Extent,
@@ -90,7 +90,7 @@ impl StackSuite {
         let all = self.rules()?;
         let mut subjects = Vec::new();
         for case in self.cases(extent)? {
-            // The other hashing opcodes need the same.
+            // The other hashing opcodes need the same memory.
             if case.wrap == Wrap::P2wsh
                 && self.settings.templates.iter().any(|text| text == case.template.text())
                 && let Some(passing) = case.pass_any(&all)
@@ -114,7 +114,7 @@ impl StackSuite {
                     spend: fill(opcode, size),
                     elements_bytes: 999 * size as u64,
                 };
-                // Where `OP_DUP` is forbidden it does not come that far.
+                // With `OP_DUP` forbidden, the script fails early.
                 if fill.spend.verify(&rules).is_ok() {
                     subjects.push(fill);
                 }
@@ -133,7 +133,7 @@ impl StackSuite {
     }
 }
 
-/// A tapscript that fills the stack with copies, by 999 elements at most, and then empties it again.
+/// A tapscript that fills the stack with up to 999 copies, and then empties it.
 fn fill(opcode: u8, size: usize) -> Spend {
     let (given, copies, rounds) = if opcode == op::DUP { (1, 1, 998) } else { (3, 3, 332) };
     let mut script = vec![opcode; rounds];
@@ -158,9 +158,9 @@ impl Subject {
         )
     }
 
-    /// Of the first input of an interpreter and of the second one.
+    /// Heap use of the first input of an interpreter and of the second.
     fn heap(&self) -> Result<(HeapUse, HeapUse), BenchError> {
-        // What is set up once in a process, such as hashes of tags, is not the script's.
+        // One-time initialisation, such as of tagged hashes, is excluded.
         self.verify(&mut Interpreter::with_rules(self.rules))?;
         let mut interpreter = Interpreter::with_rules(self.rules);
         let (verdict, first) = heap_use(|| self.verify(&mut interpreter));
@@ -170,7 +170,7 @@ impl Subject {
     }
 }
 
-/// Runs all of them in threads with stacks of different sizes.
+/// Runs all scripts in threads with stacks of different sizes.
 fn stacks(subjects: &[Subject], progress: &dyn Progress) -> Result<StudyTable, BenchError> {
     let mut rows = Vec::new();
     progress.begin("stacks of threads", STACK_KIB.len() as u64);
@@ -188,7 +188,7 @@ fn stacks(subjects: &[Subject], progress: &dyn Progress) -> Result<StudyTable, B
     })
 }
 
-/// KiB of its stack that a thread has touched once it has run all scripts; none where the system does not report it.
+/// KiB of stack touched by a thread that runs all scripts; `None` if the system does not report it.
 fn in_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, BenchError> {
     thread::scope(|scope| {
         let (done, finished) = mpsc::channel::<usize>();
@@ -199,7 +199,7 @@ fn in_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, Benc
                 subject.verify(&mut Interpreter::with_rules(subject.rules))
             });
             let _ = done.send(std::ptr::from_ref(&here).addr());
-            // The stack must exist while its mapping is read.
+            // The stack must be mapped while its mapping is read.
             let _ = may_end.recv();
             outcome
         };
@@ -215,8 +215,8 @@ fn in_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, Benc
     })
 }
 
-/// KiB of the mapping with this address that are in memory or swapped out, of the text of Linux's `smaps`. None with huge
-/// pages, which come into memory whole.
+/// KiB of the mapping at this address that are resident or swapped out, from the text of Linux's
+/// `smaps`. `None` with huge pages, which are resident as a whole.
 fn touched_kib(smaps: &str, address: usize) -> Option<u64> {
     let holds = |line: &str| {
         let (start, end) = line.split_once(' ')?.0.split_once('-')?;
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn touched_stack_is_seen() {
+    fn touched_stack_is_measured() {
         let subjects = StackSuite::new(assay_bench::plan::StackSettings::default())
             .subjects(Extent::Smoke)
             .expect("scripts");

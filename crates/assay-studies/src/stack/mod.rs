@@ -1,9 +1,11 @@
-//! Report 1: what larger stack elements cost (published with BIP-0360 as it was in 2025; the limit is in the PQSIG draft now).
+//! Report 1: cost of larger stack elements (published with BIP-0360 in its version of 2025; the
+//! limit is now in the PQSIG draft).
 //!
-//! Scripts with data of several sizes are verified as whole inputs, under today's limit of 520 bytes and under others. The
-//! report's own benchmark (`src/bench/verify_script.cpp` of its branch of Bitcoin Core) puts the data into the witness of a
-//! P2WSH input and applies the rules `P2SH` and `WITNESS`; so do we, and Bitcoin Core's kernel interleaved with us: as it is, and
-//! built with the report's limit.
+//! Scripts with data of several sizes are verified as whole inputs, under today's limit of 520
+//! bytes and under others. The report's benchmark (`src/bench/verify_script.cpp` of its branch of
+//! Bitcoin Core) puts the data into the witness of a P2WSH input and applies the rules `P2SH` and
+//! `WITNESS`. So does this suite, interleaved with Bitcoin Core's kernel, both unmodified and built
+//! with the report's limit.
 
 mod answers;
 mod flips;
@@ -36,10 +38,9 @@ use crate::worst::hashing::HASHING_OPCODES;
 
 pub use template::TemplateError;
 
-/// Name of the alternative that is our engine.
 const ASSAY: &str = "assay";
 
-/// The rules that settings ask for, in every kind of script.
+/// The rules of the settings, in every kind of script.
 fn limited(settings: LimitSettings) -> Result<RuleSet, BenchError> {
     let rules = RuleSet::TODAY.with_element_bytes_max(settings.element_bytes_max).ok_or(
         BenchError::Parameter { what: "element_bytes_max", wanted: "at most 1048576 bytes" },
@@ -50,7 +51,7 @@ fn limited(settings: LimitSettings) -> Result<RuleSet, BenchError> {
     })
 }
 
-/// What the section asks for.
+/// The suite of section `[stack]`.
 #[derive(Debug)]
 pub struct StackSuite {
     settings: StackSettings,
@@ -58,12 +59,11 @@ pub struct StackSuite {
 }
 
 impl StackSuite {
-    /// With these settings.
     pub fn new(settings: StackSettings) -> Self {
         Self { settings, kernels: OnceCell::new() }
     }
 
-    /// The templates, each with a name of its own.
+    /// The templates, with unique names.
     fn templates(&self) -> Result<Vec<Template>, BenchError> {
         let hashes = if self.settings.hashing_opcodes { &HASHING_OPCODES[..] } else { &[] };
         let more = hashes.iter().map(|name| format!("<data> OP_{name} OP_DROP OP_1"));
@@ -83,7 +83,7 @@ impl StackSuite {
         Ok(templates)
     }
 
-    /// The rule sets of the plan, those with names first, each once.
+    /// The rule sets of the plan without duplicates, named ones first.
     fn rules(&self) -> Result<Vec<RuleSet>, BenchError> {
         let mut all = rules::by_names(self.settings.rule_names())?;
         for rules in self.settings.limits.iter().copied().map(limited) {
@@ -98,7 +98,7 @@ impl StackSuite {
         Ok(all)
     }
 
-    /// The sizes that an extent has time for.
+    /// The sizes measured at an extent.
     fn sizes(&self, extent: Extent) -> Vec<usize> {
         let sizes = &self.settings.sizes;
         match extent {
@@ -109,7 +109,7 @@ impl StackSuite {
     }
 }
 
-/// The first and the last size, and of those between them the ones that are at least twice as large as the one before.
+/// The first and the last size, and those between them that are at least twice the previous one.
 fn far_apart(sizes: &[usize]) -> Vec<usize> {
     let mut kept: Vec<usize> = Vec::new();
     for (index, &size) in sizes.iter().enumerate() {
@@ -150,12 +150,12 @@ impl Suite for StackSuite {
     }
 }
 
-/// An alternative that does its operation as often as it is told, and times that itself.
+/// An alternative that repeats its operation a given number of times, and times itself.
 fn repeated<'a>(
     name: &str,
     mut run: impl FnMut(u64) -> Result<Sample, BenchError> + 'a,
 ) -> Alternative<'a> {
-    // Not known before the first epoch.
+    // Unknown before the first epoch.
     let mut times = 0;
     Alternative::fallible(name, move || {
         if times == 0 {
@@ -181,7 +181,7 @@ mod tests {
     use assay_bench::harness::{Rounds, compare};
 
     #[test]
-    fn every_benchmark_gives_right_answers() {
+    fn every_benchmark_gives_correct_results() {
         let suite = StackSuite::new(StackSettings::default());
         let benchmarks = suite.benchmarks(Extent::Smoke).expect("benchmarks");
         let mut names: Vec<&str> = benchmarks.iter().map(|it| it.name.as_str()).collect();
@@ -206,13 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn studies_come_to_an_end() {
+    fn studies_finish() {
         let suite = StackSuite::new(StackSettings::default());
         let studies = suite.studies(Extent::Smoke, &[], &Silent).expect("studies");
         assert!(studies.iter().all(|study| !study.prose.is_empty()));
     }
 
-    /// Notes every part that begins, and that none has more or fewer steps than it said.
+    /// Records the parts, and checks that each has as many steps as announced.
     #[derive(Default)]
     struct Noted(RefCell<Vec<(String, u64, u64)>>);
 

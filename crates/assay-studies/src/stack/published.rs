@@ -1,16 +1,16 @@
-//! The report's figures.
+//! Figures of the report.
 
 use assay_bench::published::PublishedFile;
 use assay_bench::suite::Published;
 
 const FIGURES: &str = include_str!("../../../../plans/published/stack-element-size.toml");
 
-/// Both tables.
+/// The figures of both tables.
 pub(super) fn rows() -> Vec<Published> {
     PublishedFile::built_in(FIGURES).figures()
 }
 
-/// Bytes, then nanoseconds of one operation without and with `OP_DUP`.
+/// Bytes, then nanoseconds per operation without and with `OP_DUP`.
 pub(super) fn times() -> Vec<(usize, f64, f64)> {
     let rows = rows();
     let ns = |series: &str, size: usize| {
@@ -21,7 +21,7 @@ pub(super) fn times() -> Vec<(usize, f64, f64)> {
     sizes.filter_map(|size| Some((size, ns(PLAIN, size)?, ns(DUP, size)?))).collect()
 }
 
-/// Series of `<data> OP_SHA256 OP_DROP OP_1`, and of the same with `OP_DUP`.
+/// Series of `<data> OP_SHA256 OP_DROP OP_1`.
 pub(super) const PLAIN: &str = "script/p2wsh/sha256";
 pub(super) const DUP: &str = "script/p2wsh/dup-sha256";
 

@@ -1,4 +1,4 @@
-//! Whole inputs, ours and the kernels'.
+//! Whole inputs, by our engine and by the kernels.
 
 use std::rc::Rc;
 
@@ -21,31 +21,31 @@ pub(super) struct Case {
     pub(super) size: usize,
 }
 
-/// A script that passes, and the rules under which it does.
+/// A passing script with the rules under which it passes.
 #[derive(Clone, Debug)]
 pub(super) struct Passing {
     pub(super) spend: Spend,
     pub(super) rules: RuleSet,
-    /// `OP_NIP`s that had to be added for exactly one element to be left.
+    /// Number of `OP_NIP`s appended to leave exactly one element.
     pub(super) nips: usize,
 }
 
-/// More elements than this are not cleaned up for a template.
+/// Maximum number of appended `OP_NIP`s.
 const NIPS_MAX: usize = 16;
 
 impl Case {
-    /// The input, with so many `OP_NIP` behind the script.
+    /// The input, with `nips` times `OP_NIP` after the script.
     pub(super) fn spend(&self, nips: usize) -> Spend {
         let mut script = self.template.script(self.size);
         script.extend(std::iter::repeat_n(assay_consensus::script::opcode::op::NIP, nips));
         Spend::new(self.wrap, &script, self.template.arguments(self.size))
     }
 
-    /// Runs it under these rules. Witness scripts have to leave exactly one element, which a template such as the report's
-    /// second one does not: what is below the top is then removed by `OP_NIP`s.
+    /// Runs the case under these rules. Witness scripts must leave exactly one element; for
+    /// templates that leave more, such as the report's second one, `OP_NIP`s are appended.
     ///
     /// # Errors
-    /// What the script breaks.
+    /// The rule that the script breaks.
     pub(super) fn pass(&self, rules: &RuleSet) -> Result<Passing, ScriptError> {
         for nips in 0..NIPS_MAX {
             let spend = self.spend(nips);
@@ -58,7 +58,7 @@ impl Case {
         Err(ScriptError::CleanStack)
     }
 
-    /// Under the first rules that let it pass.
+    /// Runs the case under the first rules that accept it.
     pub(super) fn pass_any(&self, all: &[RuleSet]) -> Option<Passing> {
         all.iter().find_map(|rules| self.pass(rules).ok())
     }
@@ -73,7 +73,7 @@ impl Case {
 }
 
 impl StackSuite {
-    /// Every template in every kind of output, over the sizes.
+    /// Every template in every kind of output, by size.
     pub(super) fn cases(&self, extent: Extent) -> Result<Vec<Case>, BenchError> {
         let mut cases = Vec::new();
         for template in self.templates()?.into_iter().map(Rc::new) {
@@ -88,7 +88,7 @@ impl StackSuite {
         Ok(cases)
     }
 
-    /// Those that pass under some rules.
+    /// Benchmarks of the cases that pass under some rules.
     pub(super) fn script_benchmarks(
         &self,
         extent: Extent,

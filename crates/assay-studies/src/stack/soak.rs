@@ -1,4 +1,4 @@
-//! Random scripts for as long as one likes: nothing to measure, but everything to run under a sanitizer.
+//! Random scripts for any length of time, to run under a sanitizer. Nothing is measured.
 
 use std::time::{Duration, Instant};
 
@@ -10,26 +10,27 @@ use assay_engine::ImmediateChecker;
 
 use crate::spend::Spend;
 
-/// What a soak run did.
+/// Result of a soak run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Soaked {
-    /// Inputs verified.
+    /// Verified inputs.
     pub inputs: u64,
-    /// Those that passed.
+    /// Valid inputs.
     pub passed: u64,
-    /// Bytes of elements and scripts.
+    /// Total bytes of elements and scripts.
     pub bytes: u64,
 }
 
-/// The rule sets under which each script is run.
+/// Names of the rule sets that each script runs under.
 const RULES: [&str; 6] =
     ["today", "report-8000", "report-8000-dup", "report-8000-copies", "pqsig", "ctv+cat+bip448"];
 
-/// Verifies inputs with random scripts over elements of 0 to 8,000 bytes in every kind of output, under several
-/// rule sets, with the same interpreters all the time. Half of the scripts are the report's templates.
+/// Verifies inputs with random scripts over elements of 0 to 8,000 bytes in every kind of output,
+/// under several rule sets, reusing the interpreters. Half of the scripts are the report's
+/// templates.
 ///
 /// # Panics
-/// When a verdict depends on what an interpreter ran before.
+/// If a verdict depends on earlier scripts of an interpreter.
 pub fn soak(duration: Duration, seed: u64) -> Soaked {
     let start = Instant::now();
     let all = RULES.map(|name| RuleSet::by_name(name).expect("a name"));
@@ -53,7 +54,7 @@ pub fn soak(duration: Duration, seed: u64) -> Soaked {
     soaked
 }
 
-/// Xorshift: all that matters is that the same seed gives the same scripts.
+/// Xorshift generator: the same seed generates the same scripts.
 struct Dice(u64);
 
 impl Dice {
@@ -89,7 +90,7 @@ impl Dice {
         Spend::new(wrap, &script, arguments)
     }
 
-    /// Opcodes of all kinds, mostly ones that go on.
+    /// Appends a random opcode, mostly one that does not fail.
     fn random(&mut self, script: &mut Vec<u8>) {
         for _ in 0..self.below(60) {
             match self.below(8) {

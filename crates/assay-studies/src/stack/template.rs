@@ -1,15 +1,16 @@
-//! Scripts with a hole of any size: `<data> OP_SHA256 OP_DROP OP_1`.
+//! Scripts with a placeholder for data of any size: `<data> OP_SHA256 OP_DROP OP_1`.
 
 use assay_bench::BenchError;
 use assay_consensus::script::asm;
 
-/// What fills the holes, as in the report.
+/// Byte that fills the placeholders, as in the report.
 const FILLING: u8 = 0x42;
 
-/// A script in which data of any size stands.
+/// A script with placeholders for data of any size.
 ///
-/// `<data>` in front is an element of the witness that the script starts with, as the report has it; `<push>` is a push of
-/// the data by the script itself, anywhere. The other words are opcodes, numbers, `0x…` raw bytes and `'text'`.
+/// `<data>` at the start is an element of the initial stack from the witness, as in the report;
+/// `<push>` is a push of the data by the script itself, at any position. The other words are
+/// opcodes, numbers, `0x…` raw bytes and `'text'`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template {
     text: String,
@@ -24,33 +25,22 @@ enum Part {
     Push,
 }
 
-/// Why a text is not a template.
+/// Reason why a text is not a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// Nothing would be measured over sizes.
+    /// The template has no placeholder.
     #[error("template `{template}`: it has neither `<data>` nor `<push>`, so no size")]
-    NoData {
-        /// The text.
-        template: String,
-    },
-    /// Data behind the front.
+    NoData { template: String },
+    /// `<data>` after the start.
     #[error(
         "template `{template}`: `<data>` is an element of the witness and stands in front of the script; write `<push>` to push data in the script"
     )]
-    DataInside {
-        /// The text.
-        template: String,
-    },
-    /// Not a word of the language.
+    DataInside { template: String },
+    /// An unknown word.
     #[error(
         "template `{template}`: `{word}` is no opcode, number, 0x followed by pairs of hex digits, 'text', `<data>` or `<push>`"
     )]
-    Word {
-        /// The text.
-        template: String,
-        /// The word.
-        word: String,
-    },
+    Word { template: String, word: String },
 }
 
 impl From<TemplateError> for BenchError {
@@ -60,7 +50,7 @@ impl From<TemplateError> for BenchError {
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     pub(super) fn parse(text: &str) -> Result<Self, TemplateError> {
         let template = || text.to_owned();
         let (mut parts, mut names, mut arguments) = (Vec::new(), Vec::new(), 0);
@@ -84,7 +74,7 @@ impl Template {
         if arguments == 0 && !parts.contains(&Part::Push) {
             return Err(TemplateError::NoData { template: template() });
         }
-        // What cleans up and ends is in every script, and says nothing.
+        // Cleanup and final opcodes occur in every script and are left out of names.
         let says = |name: &&String| {
             !["data", "drop", "2drop", "nip"].contains(&name.as_str())
                 && name.parse::<i64>().is_err()
@@ -96,17 +86,17 @@ impl Template {
         Ok(Self { text: template(), name, arguments, parts })
     }
 
-    /// As it was written.
+    /// Source text of the template.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// A short name for it: `dup-sha256`.
+    /// Short name: `dup-sha256`.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Names it by everything that it consists of.
+    /// Sets a name that contains every word.
     pub(super) fn name_in_full(&mut self) {
         let letters = self.text.to_ascii_lowercase().replace("op_", "");
         let words: Vec<String> = letters
@@ -116,7 +106,7 @@ impl Template {
         self.name = words.join("-");
     }
 
-    /// The elements it starts with.
+    /// Initial stack elements.
     pub(super) fn arguments(&self, size: usize) -> Vec<Vec<u8>> {
         vec![vec![FILLING; size]; self.arguments]
     }
@@ -156,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn template_errors_are_reported() {
         for (text, part) in [
             ("OP_SHA256 OP_DROP OP_1", "no size"),
             ("", "no size"),

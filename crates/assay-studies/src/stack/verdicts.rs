@@ -1,4 +1,4 @@
-//! Which scripts pass under which rules.
+//! Table of verdicts by script and rules.
 
 use assay_bench::suite::{Extent, Study, StudyTable};
 use assay_bench::{BenchError, Progress};

@@ -1,4 +1,4 @@
-//! Which scripts take longest for their weight.
+//! Scripts with the longest time for their weight.
 
 use assay_bench::plan::Wrap;
 use assay_bench::suite::{Extent, Study, StudyTable};
@@ -8,7 +8,7 @@ use super::StackSuite;
 use crate::worst::hashing::{Cost, HASHING_OPCODES, search};
 
 impl StackSuite {
-    /// The worst of each kind.
+    /// The worst script of each kind.
     pub(super) fn worst(
         &self,
         extent: Extent,

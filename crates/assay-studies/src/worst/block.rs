@@ -1,4 +1,4 @@
-//! A block full of inputs that are all alike.
+//! A block full of identical inputs.
 
 use assay_bench::BenchError;
 use assay_bench::block_builder::{Coinbase, mined};
@@ -12,32 +12,32 @@ use assay_wire::{BlockHash, Encoding, TxOut, Wtxid, encode};
 use super::preparation::{Preparation, VALUE};
 use crate::spend::Spend;
 
-/// Most weight of a block.
+/// Maximum weight of a block.
 pub(crate) const BLOCK_WEIGHT: u32 = 4_000_000;
 
-/// Cost of signature operations that a block may have (BIP-0141).
+/// Maximum sigop cost of a block (BIP-0141).
 pub(crate) const SIGOP_COST_MAX: u32 = 80_000;
 
-/// Weight of everything that is not an input: header, coinbase, and the rest of a transaction, rounded up.
+/// Weight of everything but inputs: header, coinbase, and the rest of a transaction, rounded up.
 pub(crate) const OVERHEAD: f64 = 1_600.0;
 
 /// Weight of a transaction without its inputs, rounded up.
 const TX_OVERHEAD: u64 = 100;
 
-/// Height of the block; on regtest everything is active from the first.
+/// Height of the block; on regtest all rules are active from the first.
 pub(crate) const HEIGHT: u32 = 200;
 
-/// How the inputs are spread over transactions.
+/// Distribution of the inputs over transactions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
-    /// Most inputs of a transaction.
+    /// Maximum number of inputs of a transaction.
     pub(crate) inputs_max: usize,
-    /// One transaction alone, filled up with an output: its messages are long.
+    /// True for a single transaction padded with an output, which makes its messages long.
     pub(crate) is_padded: bool,
 }
 
 impl Split {
-    /// One transaction has all.
+    /// All inputs in one transaction.
     pub(crate) const NONE: Self = Self { inputs_max: usize::MAX, is_padded: false };
 }
 
@@ -45,15 +45,15 @@ impl Split {
 #[derive(Debug)]
 pub(crate) struct FullBlock {
     pub(crate) raw: Vec<u8>,
-    /// Of every input.
+    /// Output script of every input.
     pub(crate) script_pubkey: Vec<u8>,
     pub(crate) inputs: usize,
     pub(crate) weight: u64,
-    /// Its transactions but for the coinbase, each without and with its witness.
+    /// Serialised transactions except the coinbase, without and with witness.
     pub(crate) txs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// As many of these inputs as fit into `weight`.
+/// A block of as many of these inputs as fit into `weight`.
 pub(crate) fn of_inputs(spend: &Spend, weight: u32, split: Split) -> FullBlock {
     let view = spend.tx.view();
     let witness: Vec<&[u8]> =
@@ -64,7 +64,7 @@ pub(crate) fn of_inputs(spend: &Spend, weight: u32, split: Split) -> FullBlock {
     let mut pad = 0;
     if split.is_padded {
         inputs = inputs.min(split.inputs_max);
-        // Four weight units a byte; an output's script has no limit of its own.
+        // Four weight units per byte; the length of an output script has no limit of its own.
         pad = ((room - (inputs as u64 * each).min(room)) / 4) as usize;
     } else if inputs > split.inputs_max {
         let of_one = TX_OVERHEAD + each * split.inputs_max as u64;
@@ -81,7 +81,7 @@ pub(crate) fn of_inputs(spend: &Spend, weight: u32, split: Split) -> FullBlock {
     of_transactions(txs, spend.script_pubkey.clone(), inputs)
 }
 
-/// The block of these transactions, each without and with its witness.
+/// A block of these transactions, each given without and with witness.
 pub(crate) fn of_transactions(
     txs: Vec<(Vec<u8>, Vec<u8>)>,
     script_pubkey: Vec<u8>,
@@ -92,7 +92,7 @@ pub(crate) fn of_transactions(
     FullBlock { raw, script_pubkey, inputs, weight: block.weight() as u64, txs }
 }
 
-/// A block of these transactions at a height.
+/// Assembles a block of these transactions at a height.
 pub(super) fn assemble(txs: &[(Vec<u8>, Vec<u8>)], height: u32, prev_block: BlockHash) -> Vec<u8> {
     let wtxids: Vec<Wtxid> = std::iter::once(Wtxid::default())
         .chain(txs.iter().map(|(_, full)| Wtxid(sha256d(full))))
@@ -109,10 +109,10 @@ pub(super) fn assemble(txs: &[(Vec<u8>, Vec<u8>)], height: u32, prev_block: Bloc
     raw
 }
 
-/// Time of a block, without its height.
+/// Time of a block, before its height is added.
 pub(super) const TIME: u32 = 1_700_000_000;
 
-/// Without and with witness. Every input spends another output, with the same script and two satoshi.
+/// Transaction without and with witness. Every input spends a distinct output with the same script and two satoshi.
 pub(crate) fn transaction(
     spend: &Spend,
     witness: &[&[u8]],
@@ -122,7 +122,7 @@ pub(crate) fn transaction(
     transaction_of(&mut Preparation::new(&spend.script_pubkey), spend, witness, inputs, pad)
 }
 
-/// The same of outputs that are worked out once for many transactions.
+/// The same with precomputed outpoints, shared by many transactions.
 pub(super) fn transaction_of(
     outputs: &mut Preparation<'_>,
     spend: &Spend,
@@ -153,7 +153,7 @@ pub(super) fn transaction_of(
     (base, full)
 }
 
-/// A transaction with a witness for each input.
+/// Transaction with one witness per input.
 pub(crate) fn with_witnesses(base: &[u8], witnesses: &[Vec<Vec<u8>>]) -> Vec<u8> {
     let (version, rest) = base.split_at(4);
     let (body, lock_time) = rest.split_at(rest.len() - 4);
@@ -169,12 +169,12 @@ pub(crate) fn with_witnesses(base: &[u8], witnesses: &[Vec<Vec<u8>>]) -> Vec<u8>
 }
 
 impl FullBlock {
-    /// The outputs that its inputs spend.
     pub(crate) fn spent(&self) -> Vec<TxOut<'_>> {
         vec![TxOut { value: VALUE, script_pubkey: &self.script_pubkey }; self.inputs]
     }
 
-    /// Blocks that the outputs fill before, by their weight or by the signature operations in them, which count where outputs are made.
+    /// Number of blocks needed to create the spent outputs, by weight or by sigops, which count in
+    /// the creating transactions.
     pub(crate) fn preparation(&self) -> f64 {
         let script = self.script_pubkey.len();
         let each = 8 + encode::compact_size_len(script as u64) + script;
@@ -185,7 +185,7 @@ impl FullBlock {
         by_weight.max(by_sigops) * self.inputs as f64
     }
 
-    /// The outputs as files hold them (`assay block verify --prevouts`).
+    /// The outputs in the file format of `assay block verify --prevouts`.
     pub(crate) fn prevouts(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for output in self.spent() {
@@ -196,13 +196,13 @@ impl FullBlock {
         bytes
     }
 
-    /// It as the engine reads it.
+    /// The block as the engine parses it.
     pub(crate) fn parsed(&self) -> Result<Block, BenchError> {
         Block::parse(self.raw.clone(), Encoding::Segwit).map_err(|error| own(&error))
     }
 
-    /// Gives `submit` the blocks of a chain that has the outputs it spends, and it as their last, and returns what that gave for
-    /// the last.
+    /// Passes `submit` the blocks of a chain that creates the spent outputs, then this block, and
+    /// returns the result of the last call.
     pub(super) fn give<E>(
         &self,
         mut submit: impl FnMut(&[u8]) -> Result<f64, E>,
@@ -214,13 +214,13 @@ impl FullBlock {
         Ok(last)
     }
 
-    /// Verifies it by every rule that needs no more of a chain.
+    /// Verifies the block by every rule that needs no further context.
     pub(crate) fn verify(&self, rules: &RuleSet) -> Result<(), BenchError> {
         verify(&self.parsed()?, &self.spent(), rules)
     }
 }
 
-/// Every rule that needs no more of a chain.
+/// Checks every rule that needs no further context.
 pub(crate) fn verify(
     block: &Block,
     spent: &[TxOut<'_>],
@@ -241,7 +241,7 @@ mod tests {
     use assay_bench::plan::Wrap;
 
     #[test]
-    fn blocks_are_valid_and_as_heavy_as_said() {
+    fn blocks_are_valid_and_have_the_requested_weight() {
         for wrap in [Wrap::P2wsh, Wrap::Tapscript] {
             let spend = Spend::new(wrap, &[0xa8, 0x75, 0x51], vec![vec![1; 600]]);
             let block = of_inputs(&spend, 40_000, Split::NONE);

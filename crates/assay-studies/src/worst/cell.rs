@@ -1,4 +1,4 @@
-//! One cell of the atlas: a class under a rule set, measured.
+//! One cell of the atlas: measurements of a class under a rule set.
 
 use std::time::Instant;
 
@@ -17,17 +17,17 @@ use super::classes::{Class, Made, Rules};
 use crate::heap::heap_use;
 use crate::kernels::Kernel;
 
-/// How large blocks are made, and how often they are verified.
+/// Size limits of blocks, and number of verifications.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
-    /// Weight of the largest.
+    /// Maximum weight of a block.
     weight_max: u32,
-    /// No block is made that is expected to take longer.
+    /// Maximum expected time of a block.
     seconds_max: f64,
     rounds: usize,
 }
 
-/// A block is at most so many times as heavy as the one before, and a message as long.
+/// Maximum growth in weight from one block to the next, and of the length of messages.
 pub(super) const STEP: u32 = 4;
 
 impl Effort {
@@ -47,7 +47,7 @@ impl Effort {
         })
     }
 
-    /// Weight of the first block: each next one is heavier by [`STEP`].
+    /// Weight of the first block; each following one is [`STEP`] times as heavy.
     pub(super) const fn weight_first(&self) -> u32 {
         let mut weight = self.weight_max;
         while weight >= 15_000 * STEP {
@@ -56,7 +56,7 @@ impl Effort {
         weight
     }
 
-    /// Weight of the first block that a node gets: each one takes a chain of its own.
+    /// Weight of the first block for a node; each block needs a chain of its own.
     pub(super) const fn weight_outside(&self, extent: Extent) -> u32 {
         match extent {
             Extent::Smoke => self.weight_max,
@@ -72,45 +72,44 @@ impl Effort {
         self.seconds_max
     }
 
-    /// Fewer rounds for what takes long.
+    /// Number of rounds, fewer for slow blocks.
     fn rounds_of(&self, seconds: f64) -> usize {
         let patience = self.seconds_max * 1.5;
         self.rounds.min((patience / seconds.max(1e-3)) as usize).max(1)
     }
 }
 
-/// What was measured.
+/// Measurements of a cell.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) class: &'static Class,
-    /// The name of its rules.
     pub(super) rules: String,
     pub(super) shape: String,
-    /// Of the smallest block of the class: two cells with the same one are the same.
+    /// Identity of the smallest block of the class: cells with the same one are equal.
     pub(super) first_block: [u8; 32],
-    /// Whether another rule set has the same blocks, under which it was measured.
+    /// True if another rule set has the same blocks and was measured.
     pub(super) is_known: bool,
-    /// Whether the heaviest block is all that the class can have.
+    /// True if the class has no heavier block.
     pub(super) is_full: bool,
-    /// The heaviest block that was made.
+    /// Weight of the heaviest measured block.
     pub(super) weight: u64,
     pub(super) inputs: usize,
     pub(super) checks: u64,
     pub(super) hashed_bytes: u64,
     pub(super) copied_bytes: u64,
-    /// Blocks that the outputs fill which it spends.
+    /// Number of blocks needed to create the spent outputs.
     pub(super) preparation: f64,
-    /// Every rule, on all threads and on one.
+    /// Seconds of full verification, on all threads and on one.
     pub(super) seconds: Summary,
     pub(super) seconds_alone: f64,
-    /// Bytes that one thread takes from the heap at a time.
+    /// Peak heap use of one thread.
     pub(super) peak_bytes: u64,
-    /// By how much time grows when the weight is multiplied, as a power; from the two heaviest blocks.
+    /// Exponent of the time as a power of the weight, from the two heaviest blocks.
     pub(super) growth: f64,
     pub(super) against: Option<Against>,
 }
 
-/// The scripts of one block by the kernel and by us, one thread each, interleaved.
+/// Script verification of one block by the kernel and by our engine, one thread each, interleaved.
 #[derive(Clone, Debug)]
 pub(super) struct Against {
     pub(super) kernel: &'static str,
@@ -122,7 +121,7 @@ pub(super) struct Against {
 }
 
 impl Cell {
-    /// Seconds of a full block: measured, or extended by the growth that was measured.
+    /// Seconds of a full block: measured, or extrapolated by the measured growth.
     pub(super) fn full_s(&self) -> f64 {
         let times = f64::from(BLOCK_WEIGHT) / self.weight as f64;
         if self.is_full {
@@ -133,12 +132,12 @@ impl Cell {
     }
 }
 
-/// Its bytes and the script that it spends: bare scripts are not in the block.
+/// The bytes of the block with the spent script, since bare scripts are not in the block.
 pub(super) fn identity(block: &FullBlock) -> [u8; 32] {
     sha256(&[&block.raw[..], &block.script_pubkey].concat())
 }
 
-/// Makes blocks of growing weight until the next one would take too long, and measures the last one.
+/// Builds blocks of growing weight until the next one would take too long, and measures the last one.
 pub(super) fn measure(
     class: &'static Class,
     (name, rules): (&str, &Rules<'_>),
@@ -159,7 +158,7 @@ pub(super) fn measure(
         let made = make(weight)?;
         if steps.is_empty() {
             first_block = identity(&made.block);
-            // To Bitcoin Core a proposed opcode is one that succeeds, which is other work.
+            // Bitcoin Core treats a proposed opcode as `OP_SUCCESS`, which is other work.
             let able = |kernel: &&Kernel| made.block.verify(&kernel.rules).is_ok();
             kernel = kernels.iter().find(able).filter(|_| !class.is_proposed);
         }
@@ -169,7 +168,7 @@ pub(super) fn measure(
         let growth = growth(&steps);
         let is_last = weight >= effort.weight_max
             || made.is_all
-            // How time grows is not known of one block.
+            // A single block has no growth.
             || (steps.len() > 1 && seconds * f64::from(STEP).powf(growth) > effort.seconds_max);
         if is_last {
             break (made, growth);
@@ -181,7 +180,7 @@ pub(super) fn measure(
     finish(class, (name, rules.set), made, effort, Found { first_block, growth, against })
 }
 
-/// What is known before the last block is measured.
+/// Intermediate results before the last block is measured.
 struct Found {
     first_block: [u8; 32],
     growth: f64,
@@ -226,7 +225,7 @@ fn finish(
     })
 }
 
-/// The heaviest block that the kernel does in time, by it and by us.
+/// Measures the heaviest block that the kernel verifies in time, by the kernel and by our engine.
 fn against(
     kernel: &Kernel,
     rules: &RuleSet,
@@ -253,7 +252,7 @@ fn against(
         load("worst", &made.block)?;
         let seconds = run(1)?.wall_ns as f64 / 1e9;
         steps.push((made.block.weight as f64, seconds));
-        // Loading verifies once more.
+        // Loading verifies the block once more.
         let next = 2.0 * seconds * f64::from(STEP).powf(growth(&steps));
         let is_late = steps.len() > 1 && next > effort.seconds_max;
         if weight >= effort.weight_max || made.is_all || is_late {
@@ -280,7 +279,7 @@ fn against(
     }))
 }
 
-/// The scripts of all inputs, hashes that transactions share included: what the kernel does.
+/// Verifies the scripts of all inputs, including the hashes shared by a transaction, as the kernel does.
 fn scripts(block: &Block, spent: &[TxOut<'_>], rules: &RuleSet) -> Result<Sample, BenchError> {
     let own = |detail: String| BenchError::OwnBlock { height: HEIGHT, detail };
     let params =
@@ -309,7 +308,7 @@ fn timed(work: impl Fn() -> Result<(), BenchError>) -> Result<f64, BenchError> {
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// The power of weight with which time grew in the last step; at least that of work that is proportional to it.
+/// Exponent of the time as a power of the weight in the last step; at least 1.
 pub(super) fn growth(steps: &[(f64, f64)]) -> f64 {
     let [.., (lighter, before), (heavier, after)] = steps else { return 2.0 };
     if heavier <= lighter { 1.0 } else { (after / before).ln() / (heavier / lighter).ln() }

@@ -14,19 +14,19 @@ use super::classes::{Made, Rules, plain};
 use super::preparation::{Preparation, VALUE};
 use crate::spend::Spend;
 
-/// `OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` in 201 operations.
+/// Repetitions of `OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` in 201 operations.
 const DISTINCT: usize = 50;
 
-/// `OP_2DUP OP_CHECKSIG OP_DROP` in 201 operations.
+/// Repetitions of `OP_2DUP OP_CHECKSIG OP_DROP` in 201 operations.
 const SAME: usize = 67;
 
-/// Legacy signature operations that BIP54 lets a transaction have.
+/// Maximum number of legacy sigops of a transaction under BIP54.
 const BIP54_SIGOPS: usize = 2_500;
 
-/// Weight that tapscript asks for each check (BIP-0342).
+/// Weight budget of a check in tapscript (BIP-0342).
 pub(super) const CHECK_WEIGHT: usize = 50;
 
-/// Sign all outputs; sign nothing but this input.
+/// Hash types: `ALL`, and `NONE | ANYONECANPAY`.
 const ALL: u8 = 1;
 const NONE_ANYONECANPAY: u8 = 0x82;
 
@@ -34,10 +34,10 @@ pub(super) fn secret() -> SecretKey {
     SecretKey::from_secret_bytes([1; 32]).expect("a key")
 }
 
-/// A script with checks of a signature that is well formed and wrong: only results of valid ones are kept by nodes.
+/// A script with checks of a well-formed but invalid signature: nodes only cache valid ones.
 fn failing(hash_type: u8, round: &[u8], checks: usize) -> Vec<u8> {
     let key = PublicKey::from_secret_key(&secret()).serialize();
-    // The shortest strict DER.
+    // The shortest strict DER signature.
     let sig = [0x30, 6, 2, 1, 1, 2, 1, 1, hash_type];
     let mut script = Vec::new();
     asm::push(&mut script, &sig);
@@ -48,7 +48,7 @@ fn failing(hash_type: u8, round: &[u8], checks: usize) -> Vec<u8> {
 
 const SEPARATED: [u8; 4] = [op::DUP2, op::CHECKSIG, op::DROP, op::CODESEPARATOR];
 
-/// How BIP54 has inputs of so many checks spread.
+/// Distribution of inputs with `checks` each under BIP54.
 fn split(rules: &Rules<'_>, checks: usize) -> Split {
     if rules.set.bip54 {
         Split { inputs_max: BIP54_SIGOPS / checks, is_padded: false }
@@ -57,13 +57,14 @@ fn split(rules: &Rules<'_>, checks: usize) -> Split {
     }
 }
 
-/// Every message is as long as the transaction. BIP54 leaves 50 inputs of one that fills the block with an output.
+/// Every message is as long as the transaction. Under BIP54, 50 inputs remain in a transaction that
+/// is padded with an output.
 pub(super) fn legacy_messages(rules: &Rules<'_>, weight: u32) -> Made {
     let spend = Spend::new(Wrap::Bare, &failing(ALL, &SEPARATED, DISTINCT), Vec::new());
     let split = Split { is_padded: rules.set.bip54, ..split(rules, DISTINCT) };
     let block = of_inputs(&spend, weight, split);
     let checks = (block.inputs * DISTINCT) as u64;
-    // One transaction; a message has no input scripts, as the transaction has none.
+    // One transaction; its own input scripts are empty, as in the message.
     let hashed_bytes = checks * (block.weight / 4);
     let shape = "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x 50, bare, one transaction";
     Made { checks, hashed_bytes, ..plain(block, shape) }
@@ -85,7 +86,7 @@ pub(super) fn legacy_distinct(rules: &Rules<'_>, weight: u32) -> Made {
     short_messages(block, shape, DISTINCT, script.len())
 }
 
-/// About a script's length is hashed for each check.
+/// Every check hashes about the length of a script.
 fn short_messages(block: FullBlock, shape: &str, checks: usize, script: usize) -> Made {
     let checks = (block.inputs * checks) as u64;
     let hashed_bytes = checks * (script as u64 + 60);
@@ -94,7 +95,7 @@ fn short_messages(block: FullBlock, shape: &str, checks: usize, script: usize) -
 
 pub(super) fn witness(weight: u32) -> Made {
     let mut script = failing(ALL, &SEPARATED, DISTINCT);
-    // Signature and key are left.
+    // Signature and key remain.
     script.push(op::NIP);
     let spend = Spend::new(Wrap::P2wsh, &script, Vec::new());
     let inputs = SIGOP_COST_MAX as usize / DISTINCT;
@@ -105,7 +106,7 @@ pub(super) fn witness(weight: u32) -> Made {
     Made { is_all: u64::from(weight) >= most, ..made }
 }
 
-/// One input whose annex pays for its checks.
+/// One input whose annex raises the budget for its checks.
 pub(super) fn tapscript_same(weight: u32) -> Made {
     let checks = (weight as usize).saturating_sub(3_000) / CHECK_WEIGHT;
     let mut script = Vec::new();
@@ -119,11 +120,11 @@ pub(super) fn tapscript_same(weight: u32) -> Made {
     Made { checks: checks as u64, ..plain(tapscript.block(), shape) }
 }
 
-/// Inputs of as many signatures as their stack holds, each for another position of the script.
+/// Inputs with as many signatures as their stack holds, each for another code separator position.
 pub(super) fn tapscript_distinct(weight: u32) -> Made {
     const ROUND: [u8; 5] =
         [op::CODESEPARATOR, op::FROMALTSTACK, op::DUP, op::TOALTSTACK, op::CHECKSIGVERIFY];
-    /// Signature with its length, and the round that checks it.
+    /// Length of a signature with its length byte, and of the round that checks it.
     const EACH: usize = 65 + ROUND.len();
     let room = (weight as usize).saturating_sub(3_000);
     let checks = (room.saturating_sub(400) / EACH).clamp(1, 900);
@@ -133,7 +134,7 @@ pub(super) fn tapscript_distinct(weight: u32) -> Made {
     script.push(op::TOALTSTACK);
     script.extend(ROUND.repeat(checks));
     script.push(op::PUSH1);
-    // Opcodes in front of the first separator: the push and what puts the key away.
+    // Opcodes before the first separator: the push, and the one that moves the key to the alternative stack.
     let positions = (0..checks).map(|check| 2 + (check * ROUND.len()) as u32).collect();
     let tapscript = Signed { script, inputs, positions, annex: None };
     let shape = "`OP_CODESEPARATOR OP_FROMALTSTACK OP_DUP OP_TOALTSTACK OP_CHECKSIGVERIFY` x 900, tapscript";
@@ -141,14 +142,13 @@ pub(super) fn tapscript_distinct(weight: u32) -> Made {
     Made { checks, hashed_bytes: checks * 250, ..plain(tapscript.block(), shape) }
 }
 
-/// Inputs of a payment.
 const PAYMENT_INPUTS: usize = 2;
-/// An output script so long that it has the bytes of two outputs of P2WPKH.
+/// Length of an output script with the bytes of two P2WPKH outputs.
 const PAYMENT_OUTPUT: usize = 2 * 31 - 9;
-/// What a P2WPKH output is spent with: a count, and signature and key with their lengths.
+/// Length of a P2WPKH witness: a count, then signature and key with their lengths.
 const PAYMENT_WITNESS: usize = 1 + 1 + 72 + 1 + 33;
 
-/// Payments of P2WPKH, each input signed.
+/// P2WPKH payments with signed inputs.
 pub(super) fn ordinary(weight: u32) -> Made {
     let public = PublicKey::from_secret_key(&secret()).serialize();
     let program = hash160(&public);
@@ -175,14 +175,14 @@ pub(super) fn ordinary(weight: u32) -> Made {
         (base, full)
     };
     let (base, _) = block::transaction(&spend, &[], 0..PAYMENT_INPUTS, PAYMENT_OUTPUT);
-    // The marker of witnesses weighs two units.
+    // Marker and flag weigh two units.
     let each = 4 * base.len() + 2 + PAYMENT_INPUTS * PAYMENT_WITNESS;
     let payments = (((f64::from(weight) - OVERHEAD) as usize) / each).max(1);
     let txs = (0..payments).map(payment).collect();
     let inputs = payments * PAYMENT_INPUTS;
     let block = block::of_transactions(txs, script_pubkey.clone(), inputs);
     let checks = inputs as u64;
-    // What BIP143 has an input sign.
+    // 182 is the length of a message of BIP143.
     Made { checks, hashed_bytes: checks * 182, ..plain(block, "P2WPKH, two inputs a transaction") }
 }
 
@@ -194,7 +194,7 @@ pub(super) fn key() -> [u8; 32] {
 pub(super) struct Signed {
     pub(super) script: Vec<u8>,
     pub(super) inputs: usize,
-    /// What each signature says about the last separator executed before it is checked, in that order.
+    /// Code separator position of each signature, in order of the checks.
     pub(super) positions: Vec<u32>,
     pub(super) annex: Option<Vec<u8>>,
 }
@@ -208,8 +208,8 @@ impl Signed {
         self.block_signed_by(&sign)
     }
 
-    /// Witnesses are no part of what they sign, so the transaction is there first. `sign_message` gets the number of the position and
-    /// the message.
+    /// Witnesses are not signed, so the transaction exists before them. `sign_message` is called
+    /// with the number of the position and the message.
     pub(super) fn block_signed_by(
         &self,
         sign_message: &dyn Fn(usize, &[u8; 32]) -> Vec<u8>,
@@ -233,7 +233,7 @@ impl Signed {
                     .expect("the default hash type has a message");
                 sign_message(number, &message)
             };
-            // The first one is on top.
+            // The first signature is on top.
             let mut items: Vec<Vec<u8>> =
                 self.positions.iter().enumerate().rev().map(sign).collect();
             items.extend(commitment.iter().map(|item| item.to_vec()));

@@ -1,4 +1,4 @@
-//! Classes of work that a block can be full of.
+//! Classes of work that can fill a block.
 
 use assay_bench::plan::Wrap;
 use assay_consensus::script::opcode::op;
@@ -9,40 +9,39 @@ use super::hashing::Cost;
 use super::{checks, memory, post_quantum, proposals};
 use crate::spend::{Spend, Tree};
 
-/// A class: what is done as often as a block's weight allows.
+/// A class of work, repeated as often as the weight of a block allows.
 #[derive(Debug)]
 pub(crate) struct Class {
-    /// Small letters, digits, `-`.
+    /// Lower-case letters, digits, `-`.
     pub(crate) name: &'static str,
-    /// What takes the time, and where it was published.
+    /// Description of the costly work, with its publication.
     pub(crate) summary: &'static str,
-    /// Whether it needs rules that are not in force.
+    /// True if the class needs rules that are not active.
     pub(crate) is_proposed: bool,
-    /// The block of about this weight; `None` where these rules do not have the class.
+    /// Builds a block of about this weight; `None` if the rules do not have the class.
     pub(crate) make: fn(&Rules<'_>, u32) -> Option<Made>,
 }
 
-/// The rules that a block is made for.
+/// The rules that a block is built for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules<'a> {
     pub(crate) set: &'a RuleSet,
-    /// Shapes of hashing scripts that pass under them, the worst first.
+    /// Shapes of hashing scripts that pass under the rules, the worst first.
     pub(crate) costs: &'a [Cost],
 }
 
-/// A block, and what verifying it does.
+/// A block with the amount of work in its verification.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) block: FullBlock,
-    /// The script, in words.
+    /// Description of the script.
     pub(crate) shape: String,
-    /// Signatures checked.
     pub(crate) checks: u64,
     /// Bytes of signature messages and of operands of hashing opcodes.
     pub(crate) hashed_bytes: u64,
-    /// Bytes of elements that opcodes copy, as a stack of bytes would.
+    /// Bytes of elements copied by opcodes, in an implementation without sharing.
     pub(crate) copied_bytes: u64,
-    /// Whether a limit of its own lets the class have no heavier block.
+    /// True if another limit than weight bounds the class.
     pub(crate) is_all: bool,
 }
 
@@ -62,7 +61,7 @@ const fn proposed(
     Class { name, summary, is_proposed: true, make }
 }
 
-/// All of them, in the order of the table.
+/// All classes, in the order of the table.
 pub(crate) const CLASSES: &[Class] = &[
     class(
         "legacy-hashing",
@@ -227,10 +226,10 @@ pub(crate) const CLASSES: &[Class] = &[
     ),
 ];
 
-/// Elements that deep stacks have: the limit of a thousand, without the operand.
+/// Number of elements of deep stacks: the limit of a thousand, without the operand.
 const ELEMENTS: usize = 999;
 
-/// That many elements, and then so many times the lowest is brought up.
+/// A script that pushes [`ELEMENTS`] elements, then rolls the lowest to the top `rounds` times.
 fn rolls(rounds: usize) -> Vec<u8> {
     let mut script = vec![op::PUSH1; ELEMENTS];
     let mut round = Vec::new();
@@ -245,7 +244,7 @@ pub(super) fn plain(block: FullBlock, shape: &str) -> Made {
     Made { block, shape, checks: 0, hashed_bytes: 0, copied_bytes: 0, is_all: false }
 }
 
-/// The worst shape of this kind of output.
+/// A block of the worst shape in this kind of output.
 fn hashing(rules: &Rules<'_>, weight: u32, wrap: Wrap) -> Option<Made> {
     Some(of_cost(rules.costs.iter().find(|cost| cost.shape.wrap == wrap)?, weight))
 }
@@ -253,7 +252,7 @@ fn hashing(rules: &Rules<'_>, weight: u32, wrap: Wrap) -> Option<Made> {
 fn of_cost(cost: &Cost, weight: u32) -> Made {
     let block = cost.block(weight);
     let hashed_bytes = cost.hashed(&block);
-    // What a shape hashes is a copy, or the result before.
+    // A shape hashes a copy, or the previous result.
     let copied_bytes = if cost.is_chain() { 0 } else { hashed_bytes };
     Made { hashed_bytes, copied_bytes, ..plain(block, &cost.shape.text()) }
 }

@@ -1,7 +1,7 @@
-//! The worst block: which scripts take longest for their weight.
+//! Search for the hashing scripts with the longest time for their weight.
 //!
-//! Shapes of scripts are enumerated, each is measured once or a few times, and its time is extended to a block of 4 million
-//! weight units filled with it.
+//! Shapes of scripts are enumerated and measured once or a few times each. The time is extrapolated
+//! to a full block of 4 million weight units.
 
 use assay_bench::plan::Wrap;
 use assay_bench::suite::Extent;
@@ -15,21 +15,21 @@ use super::block::{self, BLOCK_WEIGHT, FullBlock, Split};
 use crate::rules::name;
 use crate::spend::Spend;
 
-/// Opcodes that hash, without `OP_`.
+/// Hashing opcodes, without `OP_`.
 pub(crate) const HASHING_OPCODES: [&str; 5] = ["SHA1", "RIPEMD160", "SHA256", "HASH160", "HASH256"];
 
-/// How the operands of hashing are copied.
+/// Sources of the operands of hashing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Copying {
     /// `OP_DUP HASH OP_DROP`.
     Dup,
-    /// `OP_IFDUP HASH OP_DROP`, which a rule about `OP_DUP` alone does not touch.
+    /// `OP_IFDUP HASH OP_DROP`, which a rule about `OP_DUP` alone does not affect.
     IfDup,
     /// `OP_3DUP` and three times `HASH OP_DROP`.
     Dup3,
-    /// `k OP_PICK HASH`, with the results left where they are: pushes are not operations.
+    /// `k OP_PICK HASH`, with the results left on the stack: pushes are not counted as operations.
     Pick,
-    /// `HASH` of the result before.
+    /// `HASH` of the previous result.
     Chain,
 }
 
@@ -46,12 +46,12 @@ impl Copying {
         }
     }
 
-    /// Elements it starts with.
+    /// Number of initial elements.
     const fn operands(self) -> usize {
         if matches!(self, Self::Dup3) { 3 } else { 1 }
     }
 
-    /// Appends round number `round`.
+    /// Appends a round.
     fn round(self, script: &mut Vec<u8>, hash: u8, round: usize) {
         match self {
             Self::Dup => script.extend([op::DUP, hash, op::DROP]),
@@ -67,7 +67,7 @@ impl Copying {
         }
     }
 
-    /// Operations of a round.
+    /// Operations per round.
     const fn ops(self) -> usize {
         match self {
             Self::Dup | Self::IfDup => 3,
@@ -77,13 +77,13 @@ impl Copying {
         }
     }
 
-    /// Elements that a round leaves.
+    /// Elements left by a round.
     const fn leaves(self) -> usize {
         if matches!(self, Self::Pick) { 1 } else { 0 }
     }
 }
 
-/// A script of rounds that are all alike.
+/// A script of identical rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) wrap: Wrap,
@@ -93,32 +93,33 @@ pub(crate) struct Shape {
     size: usize,
 }
 
-/// What a shape costs.
+/// Cost of a shape.
 #[derive(Clone, Debug)]
 pub(crate) struct Cost {
     pub(crate) shape: Shape,
     pub(crate) rules: RuleSet,
-    /// Of a block full of it.
+    /// Seconds of a full block.
     block_s: f64,
-    /// Weight of a round, or of an input where the rounds of one are limited.
+    /// Weight of a round, or of an input if its rounds are limited.
     unit_weight: f64,
     unit_ns: f64,
 }
 
 impl Shape {
     fn opcode(self) -> u8 {
-        // In the order of the names.
+        // In the order of [`HASHING_OPCODES`].
         [op::SHA1, op::RIPEMD160, op::SHA256, op::HASH160, op::HASH256][self.hash]
     }
 
-    /// In words.
+    /// Description of the shape.
     pub(crate) fn text(self) -> String {
         let hash = format!("OP_{}", HASHING_OPCODES[self.hash]);
         let text = self.copying.text().replace("HASH", &hash);
         format!("`{text}` on {} bytes, {}", self.size, self.wrap.name())
     }
 
-    /// Rounds that fit into 201 operations and 10,000 bytes, what cleans up included; tapscript has no such limits.
+    /// Maximum number of rounds within 201 operations and 10,000 bytes, including cleanup; `None`
+    /// for tapscript, which has no such limits.
     fn rounds_max(self) -> Option<usize> {
         if self.wrap == Wrap::Tapscript {
             return None;
@@ -129,12 +130,12 @@ impl Shape {
         let clean_once = if self.wrap == Wrap::Bare { 0 } else { 3 };
         let by_ops = (201 - clean_once) * 2
             / (2 * self.copying.ops() + self.copying.leaves() * usize::from(cleaning > 0));
-        // A number of a round is pushed by at most three bytes.
+        // A number in a round is pushed by at most three bytes.
         let by_bytes = (9_900usize.saturating_sub(pushed)) / (self.copying.ops() + 3);
         Some(by_ops.min(by_bytes))
     }
 
-    /// A script of so many rounds.
+    /// A script of `rounds` rounds.
     pub(crate) fn spend(self, rounds: usize) -> Spend {
         let operands = self.copying.operands();
         let mut script = Vec::new();
@@ -148,7 +149,7 @@ impl Shape {
             self.copying.round(&mut script, self.opcode(), round);
         }
         if self.wrap == Wrap::Bare {
-            // Only the top has to be true, and a hash or the filling is.
+            // Only the top must be true, and both a hash and the filling are.
             return Spend::new(self.wrap, &script, Vec::new());
         }
         let left = operands + rounds * self.copying.leaves();
@@ -157,7 +158,7 @@ impl Shape {
         Spend::new(self.wrap, &script, arguments)
     }
 
-    /// Whether it passes under these rules, as long as it is where it is measured.
+    /// True if the shape passes under these rules at the measured lengths.
     fn passes(self, rules: &RuleSet) -> bool {
         match self.rounds_max() {
             Some(0) => false,
@@ -166,18 +167,18 @@ impl Shape {
         }
     }
 
-    /// Rounds of the shorter and of the longer script where nothing limits them. Where results are left, the stack is full
-    /// after so many.
+    /// Rounds of the shorter and of the longer script without a limit on rounds. With results left
+    /// on the stack, the stack limit bounds them.
     const fn rounds_measured(self) -> (usize, usize) {
         if matches!(self.copying, Copying::Pick) { (100, 900) } else { (100, 600) }
     }
 
-    /// Measures it; `None` when these rules do not let it pass.
+    /// Measures the shape; `None` if it fails under these rules.
     fn cost(self, rules: &RuleSet, times: usize) -> Result<Option<Cost>, BenchError> {
         if !self.passes(rules) {
             return Ok(None);
         }
-        // What is worst for a network is not what is worst for the one interpreter that hashes an element once.
+        // An interpreter that hashes an element only once would hide the worst case of the network.
         let mut interpreter = Interpreter::with_rules(*rules).hashing_every_copy();
         let mut time = |spend: &Spend| -> Result<f64, BenchError> {
             let samples: Result<Vec<f64>, BenchError> =
@@ -207,7 +208,7 @@ impl Shape {
     }
 }
 
-/// Measurements of each shape.
+/// Number of measurements of each shape.
 const fn times(extent: Extent) -> usize {
     match extent {
         Extent::Smoke => 3,
@@ -216,7 +217,7 @@ const fn times(extent: Extent) -> usize {
     }
 }
 
-/// The cost of every shape under each of the rule sets, the worst first, and how many shapes were tried.
+/// Cost of every shape under each of the rule sets, the worst first, and the number of tried shapes.
 pub(crate) fn search(
     rule_sets: &[RuleSet],
     extent: Extent,
@@ -230,7 +231,7 @@ pub(crate) fn search(
     for (rules, shapes) in rule_sets.iter().zip(all) {
         let mut costs: Vec<Cost> = Vec::new();
         for shape in shapes {
-            // Rules decide whether a script passes, not how long it takes: what was measured under one holds for others.
+            // Rules decide the validity of a script, not its time: measurements under one rule set hold for others.
             match known.iter().find(|cost| cost.shape == shape) {
                 Some(cost) if shape.passes(rules) => {
                     costs.push(Cost { rules: *rules, ..cost.clone() });
@@ -250,20 +251,20 @@ pub(crate) fn search(
     Ok((found, searched))
 }
 
-/// The limit of today.
+/// Today's element size limit.
 const TODAY: usize = RuleSet::TODAY.base.element_bytes_max;
 
-/// Everything that is tried under these rules.
+/// All shapes to try under these rules.
 fn shapes(rules: &RuleSet, extent: Extent) -> Vec<Shape> {
     let max = rules.element_bytes_max();
     let mut sizes = vec![max];
     if max > TODAY {
-        // Kinds of scripts whose limit stays.
+        // Today's limit, for kinds of scripts whose limit does not change.
         sizes.push(TODAY);
     }
     match extent {
         Extent::Smoke => {}
-        // What does not fit into a bare script at full size does at three eighths of it.
+        // Three eighths of the maximum fit into a bare script.
         Extent::Quick => sizes.push(max * 3 / 8),
         Extent::Full => sizes.extend([64, max / 2, max * 3 / 8]),
     }
@@ -282,7 +283,7 @@ fn shapes(rules: &RuleSet, extent: Extent) -> Vec<Shape> {
 }
 
 impl Cost {
-    /// Whether nothing is hashed twice: each operand is the result before.
+    /// True if each operand is the previous result, so that nothing is hashed twice.
     pub(crate) fn is_chain(&self) -> bool {
         self.shape.copying == Copying::Chain
     }
@@ -298,7 +299,7 @@ impl Cost {
         ]
     }
 
-    /// A block of about this weight full of it.
+    /// A block of about this weight, full of the shape.
     pub(crate) fn block(&self, weight: u32) -> FullBlock {
         let shape = self.shape;
         if let Some(rounds) = shape.rounds_max() {
@@ -307,13 +308,13 @@ impl Cost {
         if shape.copying == Copying::Pick {
             return block::of_inputs(&shape.spend(900), weight, Split::NONE);
         }
-        // One input, as long as it may be.
+        // One input, as long as allowed.
         let one = shape.spend(1).input_weight() as f64;
         let rounds = (f64::from(weight) - one - block::OVERHEAD) / self.unit_weight;
         block::of_inputs(&shape.spend(rounds as usize), weight, Split::NONE)
     }
 
-    /// Hashes that an input of this block computes, and bytes in each.
+    /// Number of hashes per input of this block, and bytes of each.
     pub(crate) fn hashed(&self, block: &FullBlock) -> u64 {
         let shape = self.shape;
         let rounds = match shape.rounds_max() {

@@ -8,10 +8,10 @@ use super::block::{Split, of_inputs};
 use super::classes::{Made, Rules, plain};
 use crate::spend::Spend;
 
-/// `OP_3DUP` until a stack of three elements has 999.
+/// Repetitions of `OP_3DUP` that fill a stack of three elements to 999.
 const FILLING: usize = 332;
 
-/// The largest element that an opcode copies.
+/// The largest element that an opcode may copy.
 pub(super) fn copied_bytes_max(language: &Language, opcode: u8) -> usize {
     language.copies.bytes_max(opcode).unwrap_or(usize::MAX).min(language.element_bytes_max)
 }
@@ -28,7 +28,8 @@ pub(super) fn full_stacks(rules: &Rules<'_>, weight: u32) -> Made {
     Made { shape, ..made }
 }
 
-/// Three elements of the limit and rounds that copy them so often and leave them as they were, and the size of the elements.
+/// A block of inputs with three elements of the maximum size and rounds of `copies` copies, which
+/// leave the stack unchanged; also the size of the elements.
 fn of_rounds(rules: &Rules<'_>, weight: u32, round: &[u8], copies: usize) -> (Made, usize) {
     let size = copied_bytes_max(rules.set.tapscript(), op::DUP3);
     let room = (weight as usize).saturating_sub(3 * size + 3_000);

@@ -1,8 +1,8 @@
-//! An atlas of worst blocks: for each rule set and class of work a block that is made and verified as a whole, by our engine
-//! and by Bitcoin Core's kernel.
+//! An atlas of worst blocks: for each rule set and class of work a block is built and verified as a
+//! whole, by our engine and by Bitcoin Core's kernel.
 //!
-//! Nothing here is a weapon: the blocks are regtest's, they exist in memory alone, and the classes are published (BIP-0054,
-//! Delving Bitcoin 710 and 2367).
+//! The blocks are no weapon: they are regtest's, exist in memory only, and their classes are
+//! published (BIP-0054, Delving Bitcoin 710 and 2367).
 
 pub(crate) mod block;
 mod cell;
@@ -33,7 +33,7 @@ use crate::rules;
 
 const FIGURES: &str = include_str!("../../../../plans/published/worst-blocks.toml");
 
-/// What the section `[worst]` asks for.
+/// The suite of section `[worst]`.
 #[derive(Debug)]
 pub(crate) struct WorstSuite {
     settings: WorstSettings,
@@ -79,7 +79,7 @@ impl WorstSuite {
         Ok(CLASSES.iter().filter(is_wanted).collect())
     }
 
-    /// Every cell that there is, measured.
+    /// Measures all cells.
     fn cells(&self, extent: Extent, progress: &dyn Progress) -> Result<Measured, BenchError> {
         let (mut sets, classes) = (self.rules()?, self.classes()?);
         if extent == Extent::Smoke {
@@ -98,7 +98,7 @@ impl WorstSuite {
                 let number = cells.len() + 1;
                 let what = format!("{} under {name}, {number} of {total} at most", class.name);
                 progress.begin(&what, 1);
-                // What another rule set lets be the same block is measured once.
+                // Equal blocks of several rule sets are measured once.
                 let made = (class.make)(&rules, effort.weight_first());
                 let known = made.as_ref().and_then(|made| {
                     let same = |cell: &&Cell| {
@@ -124,7 +124,7 @@ impl WorstSuite {
     }
 }
 
-/// What the atlas is made of.
+/// Data of the atlas.
 #[derive(Debug)]
 struct Measured {
     cells: Vec<Cell>,
@@ -160,7 +160,7 @@ mod tests {
     use assay_bench::Silent;
 
     #[test]
-    fn every_class_is_measured_under_todays_rules_or_says_what_it_needs() {
+    fn every_class_is_measured_under_todays_rules_or_names_its_requirement() {
         let suite = WorstSuite::new(WorstSettings::default());
         let measured = suite.cells(Extent::Smoke, &Silent).expect("cells");
         let cells = &measured.cells;

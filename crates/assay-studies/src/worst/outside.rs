@@ -1,4 +1,4 @@
-//! Full nodes that the user names, given whole chains over RPC: the seconds that they take to accept the worst block.
+//! Time of the user's full nodes to accept the worst block, at the end of a whole chain over RPC.
 
 use assay_bench::suite::{Extent, StudyTable};
 use assay_bench::{BenchError, Progress};
@@ -9,19 +9,19 @@ use assay_lab::plan::{TargetSpec, TargetSpecError};
 use super::cell::{Effort, STEP, growth};
 use super::classes::{Class, Made, Rules};
 
-/// A node's time over a block.
+/// Time of a node for a block.
 #[derive(Clone, Debug)]
 pub(super) struct Timed {
     class: &'static str,
     node: String,
     version: String,
     weight: u64,
-    /// Blocks that it was given before.
+    /// Number of blocks submitted before it.
     before: usize,
     seconds: f64,
 }
 
-/// The specifications of nodes.
+/// Parses target specifications of nodes.
 pub(super) fn specs(nodes: &[String]) -> Result<Vec<TargetSpec>, BenchError> {
     let parse = |node: &String| {
         node.parse().map_err(|error: TargetSpecError| failed(node, &chain_of(&error)))
@@ -33,7 +33,7 @@ fn failed(node: &str, detail: &str) -> BenchError {
     BenchError::PeerFailed { program: node.into(), detail: detail.to_owned() }
 }
 
-/// Every class that is valid under today's rules, by each node: blocks grow until the next would take too long.
+/// Every class that is valid under today's rules, on each node: blocks grow until the next would take too long.
 pub(super) fn measure(
     specs: &[TargetSpec],
     classes: &[&'static Class],
@@ -56,7 +56,7 @@ pub(super) fn measure(
     Ok(timed)
 }
 
-/// The heaviest block that a node does in time.
+/// The heaviest block that a node accepts in time.
 fn grow(
     spec: &TargetSpec,
     class: &'static Class,
@@ -73,7 +73,7 @@ fn grow(
         let timed = give(spec, class, &made)?;
         steps.push((timed.weight as f64, timed.seconds));
         let next = timed.seconds * f64::from(STEP).powf(growth(&steps));
-        // How time grows is not known of one block.
+        // A single block has no growth.
         let is_late = steps.len() > 1 && next > effort.seconds_max();
         if weight >= effort.weight_max() || made.is_all || is_late {
             return Ok(Some(timed));
@@ -82,7 +82,7 @@ fn grow(
     }
 }
 
-/// Starts a node and gives it the chain up to the block.
+/// Starts a node and submits the chain up to the block.
 fn give(spec: &TargetSpec, class: &Class, made: &Made) -> Result<Timed, BenchError> {
     let name = spec.to_string();
     let outside = |error: OutsideError| failed(&name, &chain_of(&error));
@@ -116,7 +116,7 @@ fn chain_of(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What it says, in words.
+/// Description of the table.
 pub(super) fn prose() -> String {
     "A node of its own for each row, over a new data folder: it is given a regtest chain over RPC that has the outputs, and the worst block last. Seconds are those from \
      `submitblock` to its answer, one block a row: decoding, all checks, coins and writing included, on whatever threads the node uses. Blocks of growing weight are made until the next one \
@@ -124,7 +124,7 @@ pub(super) fn prose() -> String {
         .to_owned()
 }
 
-/// Rows of nodes, class by class.
+/// Rows of the nodes, by class.
 pub(super) fn table(timed: &[Timed]) -> StudyTable {
     let head = ["class", "node", "version", "weight", "blocks before", "seconds"];
     let row = |timed: &Timed| {

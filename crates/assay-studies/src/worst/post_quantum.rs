@@ -11,14 +11,14 @@ use super::checks::{CHECK_WEIGHT, Signed};
 use super::classes::{Made, Rules, plain};
 use super::memory::copied_bytes_max;
 
-/// Two keys; only the cost of their signatures is real ([`TestKey`]).
+/// Two keys for signatures with realistic cost ([`TestKey`]).
 static SLH_KEYS: LazyLock<[TestKey; 2]> =
     LazyLock::new(|| [1, 2].map(|number| TestKey::new(ParameterSet::SHA2_128S, number)));
 
 static ML_KEYS: LazyLock<[ml_dsa::TestKey; 2]> =
     LazyLock::new(|| [1, 2].map(|number| ml_dsa::TestKey::new([number; 32])));
 
-/// Siblings that are tried in each layer of a signature that is to take long.
+/// Siblings tried in each layer of a signature to make its verification slow.
 const TRIALS: u32 = 256;
 
 /// Weight of an input without its signature: script, control block, outpoint and sequence, rounded up.
@@ -27,7 +27,7 @@ const INPUT_WEIGHT: usize = 250;
 /// Weight of a block without its inputs, rounded up.
 const ROOM: usize = 3_000;
 
-/// Bytes of a message of tapscript, with the hashes of its tag.
+/// Length of a tapscript message, including the tag hashes.
 const MESSAGE_BYTES: u64 = 250;
 
 /// A signature opcode of the PQSIG draft.
@@ -44,7 +44,7 @@ const ML: Scheme =
     Scheme { is: PqScheme::MlDsa44, opcode: op::CHECKSIG_ML, name: "OP_CHECKSIG_ML" };
 
 impl Scheme {
-    /// Bytes of the element that has the signature.
+    /// Length of the element with the signature.
     fn element_bytes(self) -> usize {
         match self.is {
             PqScheme::SlhDsa128s => self.is.signature_bytes(),
@@ -58,7 +58,7 @@ impl Scheme {
             && language.element_bytes_max >= self.element_bytes()
     }
 
-    /// What the script says of a key: itself, or the hash of one that is too large.
+    /// Pushes a key, or the hash of a key that is too large.
     fn push_key(self, script: &mut Vec<u8>, number: usize) {
         match self.is {
             PqScheme::SlhDsa128s => asm::push(script, SLH_KEYS[number].public()),
@@ -66,7 +66,7 @@ impl Scheme {
         }
     }
 
-    /// The element that has the signature.
+    /// The element with the signature.
     fn sign(self, number: usize, message: &[u8; 32], trials: u32) -> Vec<u8> {
         match self.is {
             PqScheme::SlhDsa128s => {
@@ -101,7 +101,8 @@ impl Scheme {
         Some(Made { checks, hashed_bytes: checks * MESSAGE_BYTES, ..plain(block, &shape) })
     }
 
-    /// One input whose annex pays for its checks. No question is the one before, so that remembering one answer is no help.
+    /// One input whose annex raises the budget for its checks. Consecutive checks differ, so that a
+    /// cache of the last result is no help.
     fn copied(self, rules: &Rules<'_>, weight: u32) -> Option<Made> {
         let turn = [op::OVER2, self.opcode, op::VERIFY, op::DUP2, self.opcode, op::VERIFY];
         let language = rules.set.tapscript();
@@ -118,12 +119,12 @@ impl Scheme {
         // Signature 2, key 2, signature 1, key 1.
         script.extend(turn.repeat(turns));
         script.extend([op::DROP2, op::DROP2, op::PUSH1]);
-        // The weight of signatures and script counts as well.
+        // The weight of signatures and script adds to the budget too.
         let mut annex = vec![0; (2 * CHECK_WEIGHT - turn.len()) * turns];
         annex.insert(0, 0x50);
         let positions = vec![u32::MAX; 2];
         let tapscript = Signed { script, inputs: 1, positions, annex: Some(annex) };
-        // The first one is on top, where the script looks for the second key's.
+        // The first signature is on top, where the script expects that of the second key.
         let block = tapscript.block_signed_by(&|number, message| self.sign(1 - number, message, 0));
         let checks = 2 * turns as u64;
         let name = self.name;

@@ -1,5 +1,5 @@
-//! The chain that a node needs before a worst block: coinbases that anyone may spend, and transactions that turn them into the
-//! outputs that the block spends.
+//! The chain that a node needs before a worst block: coinbases that anyone can spend, and
+//! transactions that create the outputs for the block.
 
 use assay_bench::block_builder::{Coinbase, mined};
 use assay_consensus::params::ChainParams;
@@ -10,22 +10,22 @@ use assay_wire::{Block, BlockHash, Encoding, OutPoint, Txid, encode};
 
 use super::block::{self, BLOCK_WEIGHT, SIGOP_COST_MAX, TIME};
 
-/// What each output holds, satoshi.
+/// Value of each output, in satoshi.
 pub(super) const VALUE: i64 = 2;
 
-/// Blocks after which a coinbase may be spent.
+/// Maturity of a coinbase, in blocks.
 const MATURITY: usize = 100;
 
-/// Most outputs of a transaction.
+/// Maximum number of outputs of a transaction.
 const OUTPUTS_MAX: usize = 20_000;
 
-/// Weight that is left to header, coinbase and the rest of the transaction.
+/// Weight reserved for header, coinbase and the rest of the transaction.
 const ROOM: usize = 10_000;
 
-/// Outputs of one script, each of a transaction that fills a block of its own; none depends on how many there are.
+/// Outputs of one script. Each transaction fills a block of its own; none depends on the total number of outputs.
 pub(super) struct Preparation<'s> {
     script_pubkey: &'s [u8],
-    /// Outputs of a transaction.
+    /// Outputs per transaction.
     outputs: usize,
     txids: Vec<Txid>,
 }
@@ -41,7 +41,7 @@ impl<'s> Preparation<'s> {
         Self { script_pubkey, outputs, txids: Vec::new() }
     }
 
-    /// The output with a number.
+    /// Outpoint of the output with this number.
     pub(super) fn outpoint(&mut self, number: usize) -> OutPoint {
         let index = number / self.outputs;
         while self.txids.len() <= index {
@@ -51,7 +51,7 @@ impl<'s> Preparation<'s> {
         OutPoint { txid: self.txids[index], vout: (number % self.outputs) as u32 }
     }
 
-    /// Spends the coinbase of the block after `index` others.
+    /// Spends the coinbase of the block with this index.
     fn transaction(&self, index: usize) -> Vec<u8> {
         let coinbase = coinbase(index as u32 + 1);
         let mut raw = vec![2, 0, 0, 0, 1];
@@ -66,8 +66,8 @@ impl<'s> Preparation<'s> {
         raw
     }
 
-    /// A whole chain above regtest's genesis block: coinbases, so many outputs, and a block of these transactions, each without
-    /// and with its witness.
+    /// A whole chain above regtest's genesis block: coinbases, `outputs` outputs, and a block of
+    /// these transactions, each given without and with witness.
     pub(super) fn chain<'c>(
         &'c self,
         outputs: usize,
@@ -93,10 +93,10 @@ impl<'s> Preparation<'s> {
     }
 }
 
-/// Pays to anyone.
+/// A coinbase that anyone can spend.
 fn coinbase(height: u32) -> Coinbase {
     let subsidy = block_subsidy(&regtest(), height);
-    // The script of a coinbase has two bytes at least.
+    // A coinbase script has at least two bytes.
     Coinbase::new(height, &[0], (subsidy, &[0x51]), None)
 }
 

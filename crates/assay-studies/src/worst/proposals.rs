@@ -1,4 +1,4 @@
-//! Blocks full of what proposals add, and of what they are set against.
+//! Blocks full of proposed opcodes, and of their references.
 
 use assay_bench::plan::Wrap;
 use assay_consensus::script::opcode::op;
@@ -25,7 +25,7 @@ fn of_script(script: &[u8], weight: u32, shape: &str) -> Made {
     plain(of_inputs(&spend, weight, Split::NONE), shape)
 }
 
-/// An element of half the limit, put together with itself; the copies of it are as large as copying opcodes allow.
+/// `OP_CAT` of an element of half the limit with itself; the results are as large as copying opcodes allow.
 pub(super) fn cat(rules: &Rules<'_>, weight: u32) -> Option<Made> {
     if !has(rules, op::CAT, Operation::Cat) {
         return None;
@@ -37,7 +37,7 @@ pub(super) fn cat(rules: &Rules<'_>, weight: u32) -> Option<Made> {
     script.extend([op::DROP, op::PUSH1]);
     let spend = Spend::new(Wrap::Tapscript, &script, vec![vec![0x42; half]]);
     let block = of_inputs(&spend, weight, Split::NONE);
-    // Two copies, and what they are put together to.
+    // Two copies and their concatenation.
     let copied_bytes = u64::from(rounds) * 4 * half as u64;
     let shape = format!("`OP_DUP OP_DUP OP_CAT OP_DROP` on {half} bytes, tapscript");
     Some(Made { copied_bytes, ..plain(block, &shape) })
@@ -51,11 +51,11 @@ pub(super) fn template_hash(rules: &Rules<'_>, weight: u32) -> Option<Made> {
     let mut script = [op::TEMPLATEHASH, op::DROP].repeat(rounds as usize);
     script.push(op::PUSH1);
     let made = of_script(&script, weight, "`OP_TEMPLATEHASH OP_DROP`, tapscript");
-    // What BIP446 hashes: tag, version, lock time, three hashes, index and whether there is an annex.
+    // 173 is the length hashed by BIP446: tag, version, lock time, three hashes, index and presence of an annex.
     Some(Made { hashed_bytes: u64::from(rounds) * 173, ..made })
 }
 
-/// The hash covers neither scripts of outputs that are spent nor witnesses, so that it is known before the script is.
+/// The hash covers neither spent output scripts nor witnesses, so it is known before the script is.
 pub(super) fn check_template(rules: &Rules<'_>, weight: u32) -> Option<Made> {
     if !has(rules, op::NOP4, Operation::CheckTemplateVerify) {
         return None;
@@ -69,11 +69,12 @@ pub(super) fn check_template(rules: &Rules<'_>, weight: u32) -> Option<Made> {
     asm::push(&mut script, &hash);
     script.extend(vec![op::NOP4; rounds as usize]);
     let made = of_script(&script, weight, "`OP_CHECKTEMPLATEVERIFY`, tapscript");
-    // What BIP119 hashes without input scripts: version, lock time, two counts, two hashes and the index.
+    // 84 is the length hashed by BIP119 without input scripts: version, lock time, two counts, two
+    // hashes and the index.
     Some(Made { hashed_bytes: u64::from(rounds) * 84, ..made })
 }
 
-/// Inputs of as many signatures as their stack holds, each another one of the same message.
+/// Inputs with as many signatures as their stack holds, all different and of the same message.
 pub(super) fn signed_messages(rules: &Rules<'_>, weight: u32) -> Option<Made> {
     const ROUND: [u8; 7] = [
         op::FROMALTSTACK,
@@ -84,7 +85,7 @@ pub(super) fn signed_messages(rules: &Rules<'_>, weight: u32) -> Option<Made> {
         op::CHECKSIGFROMSTACK,
         op::VERIFY,
     ];
-    /// Signature with its length, and the round that checks it.
+    /// Length of a signature with its length byte, and of the round that checks it.
     const EACH: usize = 65 + ROUND.len();
     const MESSAGE: [u8; 520] = [0x42; 520];
     if !has(rules, op::CHECKSIGFROMSTACK, Operation::CheckSigFromStack) {
@@ -124,7 +125,7 @@ pub(super) fn signed_messages(rules: &Rules<'_>, weight: u32) -> Option<Made> {
     Some(Made { checks, hashed_bytes: checks * (64 + 520), ..plain(block, shape) })
 }
 
-/// Leaves with the longest paths; of the tree nothing else is shown.
+/// Leaves with the longest Merkle paths, of otherwise unknown trees.
 pub(super) fn paths(tree: Tree, weight: u32) -> Made {
     let spend = Spend::of_leaf(tree, &[op::PUSH1], DEPTH_MAX);
     let block = of_inputs(&spend, weight, Split::NONE);

@@ -1,4 +1,4 @@
-//! The atlas in words, tables and a chart.
+//! Text, tables and a chart of the atlas.
 
 use assay_bench::suite::{Study, StudyChart, StudyTable};
 
@@ -8,13 +8,13 @@ use super::classes::CLASSES;
 use super::{Measured, outside};
 use crate::kernels::Kernel;
 
-/// The class that the others are set against: checks of BIP340, each of another signature.
+/// Reference class: BIP340 checks with distinct signatures.
 const REFERENCE: &str = "tapscript-checks";
 
-/// The class that is no worst block.
+/// Reference class of a typical block.
 const ORDINARY: &str = "ordinary";
 
-/// All of it.
+/// All studies.
 pub(super) fn studies(measured: &Measured, kernels: &[Kernel]) -> Vec<Study> {
     let cells = &measured.cells;
     let mut studies = vec![
@@ -67,7 +67,7 @@ pub(super) fn studies(measured: &Measured, kernels: &[Kernel]) -> Vec<Study> {
     studies
 }
 
-/// Rule sets in the order of the plan.
+/// Names of the rule sets in the order of the plan.
 fn rule_sets(cells: &[Cell]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for cell in cells {
@@ -91,7 +91,7 @@ fn worst<'c>(cells: impl Iterator<Item = &'c Cell>) -> Option<&'c Cell> {
     cells.max_by(|left, right| left.full_s().total_cmp(&right.full_s()))
 }
 
-/// `about` in front of what was not made in full.
+/// Formatted seconds, with `about` for extrapolated ones.
 fn seconds(cell: &Cell) -> String {
     let full = cell.full_s();
     let digits = if full < 10.0 { 2 } else { 0 };
@@ -100,7 +100,7 @@ fn seconds(cell: &Cell) -> String {
 
 fn lead(cells: &[Cell]) -> Option<String> {
     let threads = rayon::current_num_threads();
-    // Rule sets with the same worst block are said together.
+    // Rule sets with the same worst block share a sentence.
     let mut parts: Vec<(String, Vec<String>)> = Vec::new();
     for rules in rule_sets(cells) {
         let cell = worst(of_rules(cells, &rules))?;
@@ -120,7 +120,8 @@ fn lead(cells: &[Cell]) -> Option<String> {
     ))
 }
 
-/// For each rule set its worst class of outputs from before `SegWit`, and of what the block's own weight bounds.
+/// For each rule set the worst class of outputs from before `SegWit`, and the worst class bounded
+/// by the weight of the block.
 fn chart(cells: &[Cell]) -> StudyChart {
     let groups = rule_sets(cells);
     let is_earlier = |cell: &&Cell| cell.preparation > 0.5;
@@ -171,7 +172,7 @@ fn prose(cells: &[Cell], kernels: &[Kernel]) -> Vec<String> {
     prose
 }
 
-/// What the table sets all others against.
+/// Sentence on the typical block, the reference of the table.
 fn ordinary(cells: &[Cell]) -> Option<String> {
     let cell = cells.iter().find(|cell| cell.class.name == ORDINARY)?;
     Some(format!(
@@ -182,7 +183,7 @@ fn ordinary(cells: &[Cell]) -> Option<String> {
     ))
 }
 
-/// Whether signature checks are what is left under BIP54.
+/// Sentence on signature checks as the remaining cost under BIP54.
 fn bip54(cells: &[Cell]) -> Option<String> {
     let today = worst(of_rules(cells, "today"))?;
     let after = worst(of_rules(cells, "bip54"))?;
@@ -212,7 +213,7 @@ fn owned(head: &[&str]) -> Vec<String> {
     head.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Rule sets by classes.
+/// Table of rule sets by classes.
 fn by_rules(cells: &[Cell]) -> StudyTable {
     let sets = rule_sets(cells);
     let mut head = vec!["class".to_owned()];
@@ -236,7 +237,7 @@ fn by_rules(cells: &[Cell]) -> StudyTable {
     StudyTable { caption, head, word_columns: 1, rows }
 }
 
-/// What was made, and how long it took.
+/// Table of the measured blocks and their times.
 fn cells_table(cells: &[Cell]) -> StudyTable {
     let head = [
         "class",
@@ -280,7 +281,7 @@ fn cells_table(cells: &[Cell]) -> StudyTable {
     }
 }
 
-/// What a block does.
+/// Table of the work in a block.
 fn work_table(cells: &[Cell]) -> StudyTable {
     let head = ["class", "rules", "script", "inputs", "checks", "hashed, MB", "copied, MB"];
     let rows = measured(cells).map(|cell| {
@@ -348,7 +349,7 @@ fn against_table(cells: &[Cell]) -> StudyTable {
     }
 }
 
-/// What BIP342 charges for a check.
+/// Weight charged by BIP342 for a check.
 const BIP342_WEIGHT: f64 = 50.0;
 
 fn weights_prose() -> String {
@@ -361,19 +362,19 @@ fn weights_prose() -> String {
     )
 }
 
-/// Microseconds of a check, a block's whole time shared out.
+/// Microseconds per check: the time of the whole block over its checks.
 fn check_us(cell: &Cell) -> Option<f64> {
     (cell.checks > 0).then(|| cell.seconds_alone * 1e6 / cell.checks as f64)
 }
 
-/// The same of the kernel, whose block may have been a lighter one.
+/// The same of the kernel, possibly on a lighter block.
 fn kernel_check_us(cell: &Cell) -> Option<f64> {
     let against = cell.against.as_ref()?;
     let checks = cell.checks as f64 * against.weight as f64 / cell.weight as f64;
     (checks > 0.0).then(|| against.kernel_s * 1e6 / checks)
 }
 
-/// Nothing where BIP340 itself was not measured.
+/// `None` if BIP340 itself was not measured.
 fn weights_table(cells: &[Cell]) -> Option<StudyTable> {
     let head = [
         "class",
