@@ -11,84 +11,58 @@ use assay_engine::{
 use assay_store::{BlockFile, BlockFiles, BlockFilesError, BlockPlace};
 use assay_wire::{BlockHash, Header};
 
-/// Heights, both ends included.
+/// A range of heights, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heights {
-    /// The first one.
+    /// First height.
     pub first: u32,
-    /// The last one.
+    /// Last height.
     pub last: u32,
 }
 
 impl Heights {
-    /// All there can be.
+    /// All possible heights.
     pub const ALL: Self = Self { first: 0, last: u32::MAX };
 
-    /// What both have in common, if anything.
+    /// Intersection of both ranges; `None` if empty.
     pub fn within(self, other: Self) -> Option<Self> {
         let both = Self { first: self.first.max(other.first), last: self.last.min(other.last) };
         (both.first <= both.last).then_some(both)
     }
 }
 
-/// Why there is no chain.
+/// Errors of opening block files.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The files cannot be read.
     #[error(transparent)]
     Files(#[from] BlockFilesError),
-    /// They hold no block of the chain.
+    /// The files hold no block of the chain.
     #[error(
         "{}: {files} files of {bytes} bytes hold no block of {chain}: are they of another chain, or is xor.dat of other files?",
         path.display()
     )]
-    NoBlocks {
-        /// Where they were looked for.
-        path: PathBuf,
-        /// The chain.
-        chain: &'static str,
-        /// How many files there are.
-        files: usize,
-        /// Their length.
-        bytes: u64,
-    },
-    /// A file that was there is gone.
+    NoBlocks { path: PathBuf, chain: &'static str, files: usize, bytes: u64 },
+    /// A listed file is missing.
     #[error("{}: there is no {name} any more", path.display())]
-    NoFile {
-        /// Where it was looked for.
-        path: PathBuf,
-        /// Its name.
-        name: String,
-    },
-    /// No block connects to genesis, and the first one does not hold its height.
+    NoFile { path: PathBuf, name: String },
+    /// No block connects to genesis, and the first one does not commit to its height.
     #[error(
         "no block connects to genesis, and the first of the longest piece, {hash} ({place}), does not hold its height"
     )]
-    NoHeight {
-        /// The block.
-        hash: BlockHash,
-        /// Where it lies.
-        place: FilePlace,
-    },
+    NoHeight { hash: BlockHash, place: FilePlace },
 }
 
-/// Why a block of a known place could not be read.
+/// Errors of reading a block by its position.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file cannot be read.
     #[error(transparent)]
     Files(#[from] BlockFilesError),
-    /// The file has changed.
+    /// Another block is at the position by now.
     #[error("{place}: block {hash} is not there any more")]
-    Changed {
-        /// Where it was.
-        place: FilePlace,
-        /// The block.
-        hash: BlockHash,
-    },
+    Changed { place: FilePlace, hash: BlockHash },
 }
 
-/// The blocks of one chain, in files that are not changed.
+/// The blocks of one chain in read-only files.
 #[derive(Debug)]
 pub struct BlockSet {
     pub(crate) files: BlockFiles,
@@ -98,14 +72,15 @@ pub struct BlockSet {
 }
 
 impl BlockSet {
-    /// Finds the blocks at `path`, a directory with `blk*.dat` in it or in its `blocks`, or one file of blocks, and chooses
-    /// the branch with the most work, as validation does. `on_bytes` learns how many bytes are searched, of how many, from several
-    /// threads.
+    /// Finds the blocks at `path`, a directory with `blk*.dat` in it or in its `blocks`, or one
+    /// file of blocks, and chooses the branch with the most work, as validation does. `on_bytes`
+    /// receives the searched and the total number of bytes, from several threads.
     ///
-    /// A pruned node's files, which do not reach down to genesis, are taken too when their first block tells its height.
+    /// A pruned node's files, which do not reach down to genesis, are accepted if their first block
+    /// commits to its height.
     ///
     /// # Errors
-    /// When the files cannot be read, or hold no chain.
+    /// If the files cannot be read, or hold no chain.
     pub fn open(
         path: &Path,
         params: Arc<ChainParams>,
@@ -128,11 +103,11 @@ impl BlockSet {
         Ok(Self { files, params, first_height, found })
     }
 
-    /// The blocks of a chain whose places are known: of each from height 1 on its hash, the name of its file, and where in it it
-    /// lies. Nothing is searched; reading a block shows whether it is still there.
+    /// A chain with known positions: for each block from height 1 on its hash, file name and
+    /// offset. The files are not searched; reading a block detects a change.
     ///
     /// # Errors
-    /// When there are no files, or one of those named is not there.
+    /// If there are no files, or a listed one is missing.
     pub fn known<'n>(
         path: &Path,
         params: Arc<ChainParams>,
@@ -153,10 +128,10 @@ impl BlockSet {
         Ok(Self { files, params, first_height: 1, found })
     }
 
-    /// The header of the block at a height, as it lies in the file; `None` outside the chain.
+    /// Raw header of the block at a height; `None` outside the chain.
     ///
     /// # Errors
-    /// When the file cannot be read, or another block lies there by now.
+    /// If the file cannot be read, or holds another block at the position.
     pub fn header(&self, height: u32) -> Option<Result<[u8; Header::SIZE], ReadError>> {
         let PlacedBlock { hash, place, .. } = self.at(height)?;
         Some(self.files.read_part(place, Header::SIZE as u32).map_err(Into::into).and_then(
@@ -182,11 +157,11 @@ impl BlockSet {
         }))
     }
 
-    /// The same, of a block that is checked: the first copy whose transactions and witnesses are those that the header commits to,
-    /// without bytes behind it.
+    /// The same with checks: returns the first copy whose transactions and witnesses match the
+    /// commitments of the header, without trailing bytes.
     ///
     /// # Errors
-    /// When no copy is whole.
+    /// If no copy is complete.
     pub fn read_checked(
         &self,
         height: u32,
@@ -196,17 +171,15 @@ impl BlockSet {
         Some(whole.map(|whole| *buffer = whole.block.into_bytes()))
     }
 
-    /// Where the first copy of the block at a height lies; `None` outside the chain.
+    /// Position of the first copy of the block at a height; `None` outside the chain.
     pub fn place_at(&self, height: u32) -> Option<FilePlace> {
         self.at(height).map(|block| self.place(&block.place))
     }
 
-    /// The chain.
     pub fn params(&self) -> &ChainParams {
         &self.params
     }
 
-    /// First and last height.
     pub fn heights(&self) -> Heights {
         let first = self.first_height;
         Heights { first, last: first + (self.found.chain.len() - 1) as u32 }
@@ -227,39 +200,38 @@ impl BlockSet {
         self.at(height).map(|block| block.place.size)
     }
 
-    /// Bytes of the blocks at these heights.
+    /// Total size of the blocks at these heights.
     pub fn bytes(&self, heights: Heights) -> u64 {
         let Some(Heights { first, last }) = self.heights().within(heights) else { return 0 };
         (first..=last).filter_map(|height| self.size(height)).map(u64::from).sum()
     }
 
-    /// Number of files and their length.
+    /// Number of files and their total length.
     pub fn files(&self) -> (usize, u64) {
         (self.files.files().len(), self.files.bytes())
     }
 
-    /// The folder of the files.
     pub fn folder(&self) -> &Path {
         let first = self.files.files().first().and_then(|file| file.path.parent());
         first.unwrap_or(Path::new(""))
     }
 
-    /// The key that the files are obfuscated with; zeros where they are not.
+    /// Obfuscation key of the files; zero if they are plain.
     pub fn key(&self) -> [u8; 8] {
         self.files.key()
     }
 
-    /// Whether the files are obfuscated.
+    /// True if the files are obfuscated.
     pub fn is_obfuscated(&self) -> bool {
         self.files.is_obfuscated()
     }
 
-    /// What there was besides the chosen branch.
+    /// Everything found outside the chosen branch.
     pub fn found(&self) -> &FoundChain {
         &self.found
     }
 
-    /// Reads the first whole copy of the block at a height of the chain; `buffer` is for the raw block.
+    /// Reads the first complete copy of the block at a height; `buffer` is for the raw block.
     pub(crate) fn read_whole(
         &self,
         (height, block): (u32, &PlacedBlock),
@@ -269,7 +241,7 @@ impl BlockSet {
         read_copies(&self.params, &self.files, of, block.copies(), buffer)
     }
 
-    /// The header in a record that begins at a place, if the file goes on as far.
+    /// Header of a record at a position; `None` beyond the end of the file.
     pub(crate) fn header_at(&self, record: &FilePlace) -> Option<[u8; Header::SIZE]> {
         const FRAME_BYTES: u64 = 8;
         let file = self.files.files().iter().position(|file| file.path == record.path)?;
@@ -282,17 +254,17 @@ impl BlockSet {
         self.found.chain.get(height.checked_sub(self.first_height)? as usize)
     }
 
-    /// A place as users read it.
+    /// Position with the name of its file.
     pub fn place(&self, place: &BlockPlace) -> FilePlace {
         FilePlace::new(&self.files, place)
     }
 }
 
-/// The chain whose magic the files at `path` begin with. Chains that share one, as the two regression test networks do,
-/// cannot be told apart: the first of [`ChainParams::NAMES`] is taken.
+/// The chain whose magic bytes the files at `path` begin with. Of chains with the same magic, as
+/// the two regression test networks have, the first of [`ChainParams::NAMES`] is returned.
 ///
 /// # Errors
-/// When the files cannot be read.
+/// If the files cannot be read.
 pub fn detect_chain(path: &Path) -> Result<Option<&'static str>, BlockFilesError> {
     let files = BlockFiles::open(path, [0; 4])?;
     let known: Vec<ChainParams> =

@@ -1,4 +1,4 @@
-//! What is counted, of one block or of many.
+//! Counts over one block or many.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -8,16 +8,15 @@ use crate::kind::OutputKind;
 /// Outputs of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TypeCount {
-    /// How many.
+    /// Number of outputs.
     pub outputs: u64,
-    /// Their sum, satoshi.
+    /// Sum of their values, in satoshi.
     pub value: i128,
 }
 
-/// Sums over blocks. Inputs never include those of coinbases, which spend nothing; outputs do.
+/// Sums over blocks. Inputs exclude those of coinbases, which spend nothing; outputs include theirs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Blocks.
     pub blocks: u64,
     /// Serialised bytes, with witnesses.
     pub bytes: u64,
@@ -25,25 +24,25 @@ pub struct Counts {
     pub stripped_bytes: u64,
     /// BIP141 weight.
     pub weight: u64,
-    /// Transactions, with the coinbases.
+    /// Transactions, including coinbases.
     pub txs: u64,
-    /// Inputs.
+    /// Inputs, without those of coinbases.
     pub inputs: u64,
-    /// Outputs.
+    /// Outputs, including those of coinbases.
     pub outputs: u64,
-    /// Transactions that carry a witness, without the coinbases.
+    /// Transactions with a witness, without coinbases.
     pub segwit_txs: u64,
-    /// Inputs that have a witness.
+    /// Inputs with a witness.
     pub segwit_inputs: u64,
-    /// Transactions with more inputs than asked about that carry a witness.
+    /// Transactions with many inputs and a witness.
     pub many_input_segwit_txs: u64,
-    /// The same without a witness.
+    /// Transactions with many inputs and no witness.
     pub many_input_legacy_txs: u64,
-    /// Inputs of the transaction that has the most.
+    /// Inputs of the transaction with the most.
     pub largest_tx_inputs: u64,
-    /// Sum of all outputs, satoshi.
+    /// Value of all outputs, in satoshi.
     pub output_value: i128,
-    /// Of it the outputs of coinbases.
+    /// Value of the outputs of coinbases, in satoshi.
     pub coinbase_value: i128,
     /// Outputs by kind, in the order of [`OutputKind::ALL`].
     #[serde(serialize_with = "by_name")]
@@ -51,7 +50,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds what was counted elsewhere.
+    /// Adds another sum.
     pub fn add(&mut self, other: &Self) {
         self.blocks += other.blocks;
         self.bytes += other.bytes;
@@ -73,17 +72,16 @@ impl Counts {
         }
     }
 
-    /// Outputs of a kind.
     pub fn of_kind(&self, kind: OutputKind) -> TypeCount {
         self.by_kind[kind as usize]
     }
 
-    /// Share of transactions that carry a witness, coinbases left out; `None` where there are no others.
+    /// Share of transactions with a witness, without coinbases; `None` if there are no transactions.
     pub fn segwit_tx_share(&self) -> Option<f64> {
         share(self.segwit_txs, self.txs - self.blocks.min(self.txs))
     }
 
-    /// Share of inputs that have a witness; `None` where there are none.
+    /// Share of inputs with a witness; `None` if there are no inputs.
     pub fn segwit_input_share(&self) -> Option<f64> {
         share(self.segwit_inputs, self.inputs)
     }

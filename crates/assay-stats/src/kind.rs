@@ -1,11 +1,11 @@
-//! The kinds of output that are counted.
+//! Kinds of outputs.
 
 use assay_consensus::script;
 use assay_consensus::script::opcode::op;
 use assay_wire::Encoding;
 use serde::Serialize;
 
-/// The kinds that are told apart.
+/// Kinds of outputs, by script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputKind {
@@ -21,16 +21,15 @@ pub enum OutputKind {
     P2wsh,
     /// A Taproot output key.
     P2tr,
-    /// Several public keys, of which some must sign.
+    /// Bare multisig.
     Multisig,
-    /// Data: anything that begins with `OP_RETURN`.
+    /// Any script that begins with `OP_RETURN`.
     OpReturn,
-    /// Everything else.
     Other,
 }
 
 impl OutputKind {
-    /// All of them, in the order in which they are counted.
+    /// All kinds, in the order of [`crate::Counts::by_kind`].
     pub const ALL: [Self; 9] = [
         Self::P2pk,
         Self::P2pkh,
@@ -43,7 +42,7 @@ impl OutputKind {
         Self::Other,
     ];
 
-    /// Its name in tables and columns.
+    /// Name in tables and columns.
     pub fn name(self) -> &'static str {
         match self {
             Self::P2pk => "p2pk",
@@ -58,7 +57,7 @@ impl OutputKind {
         }
     }
 
-    /// The kind of a locking script. Witness programs are none where there are no witnesses.
+    /// Kind of an output script. Without witness encoding, witness programs are [`Self::Other`].
     pub fn of(script_pubkey: &[u8], encoding: Encoding) -> Self {
         let is_cash = encoding == Encoding::Legacy;
         match script::OutputKind::of(script_pubkey, is_cash) {

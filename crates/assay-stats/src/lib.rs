@@ -1,8 +1,8 @@
 //! Chain statistics: counts per block, transaction and range of heights, from block files.
 //!
-//! [`BlockSet`] finds the blocks of block files, whatever their order, and chooses the branch with the most work;
-//! [`read`] reads it in parallel and passes rows on in the order of heights; [`Ranges`] adds them up. Memory does not
-//! grow with the chain, apart from some hundred bytes per header.
+//! [`BlockSet`] finds the blocks of block files in any order, and chooses the branch with the most
+//! work; [`read`] reads it in parallel and returns rows in order of height; [`Ranges`] sums them
+//! up. Memory does not grow with the chain, apart from some hundred bytes per header.
 //!
 //! ```no_run
 //! use assay_consensus::params::ChainParams;
@@ -22,8 +22,9 @@
 //! # Ok::<(), assay_stats::OpenError>(())
 //! ```
 //!
-//! Deliberately absent: validation. Headers must obey their rules, and the bytes of a block must be those that its header commits
-//! to; no other rule is checked. `assay_engine` finds the blocks, for validation as for this.
+//! Deliberately absent: validation. Headers must follow their rules, and the bytes of a block must
+//! match the commitments of its header; no other rule is checked. `assay_engine` finds the blocks,
+//! for validation and for this crate.
 
 mod block_set;
 mod counts;

@@ -6,17 +6,16 @@ use crate::block_set::Heights;
 use crate::counts::Counts;
 use crate::rows::BlockRow;
 
-/// Ranges that a chain is cut into unless told otherwise.
+/// Default number of ranges.
 const RANGES: u32 = 100;
 
-/// One range.
+/// Sums over a range of heights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RangeRow {
-    /// Its first height.
+    /// First height.
     pub first: u32,
-    /// Its last height.
+    /// Last height.
     pub last: u32,
-    /// What is in its blocks.
     #[serde(flatten)]
     pub counts: Counts,
 }
@@ -39,7 +38,7 @@ impl Ranges {
         Self { first, step, rows: Vec::new(), total: Counts::default() }
     }
 
-    /// Adds a block; blocks come in the order of heights.
+    /// Adds a block, in order of height.
     pub fn add(&mut self, row: &BlockRow) {
         self.total.add(&row.counts);
         let number = row.height.saturating_sub(self.first) / self.step;
@@ -53,12 +52,12 @@ impl Ranges {
         }
     }
 
-    /// The ranges that have blocks.
+    /// The ranges with blocks.
     pub fn rows(&self) -> &[RangeRow] {
         &self.rows
     }
 
-    /// The sum of all.
+    /// Sum over all ranges.
     pub fn total(&self) -> &Counts {
         &self.total
     }

@@ -1,7 +1,8 @@
-//! Reading a chain in parallel, and handing rows out in order.
+//! Parallel reading of a chain, with rows in order of height.
 //!
-//! Each thread takes every n-th block and has a channel of its own that holds a few messages, so that the order needs no
-//! sorting and what waits is bounded: blocks with many transactions come in pieces.
+//! Thread i of n reads the blocks at heights congruent to i modulo n and sends them over its own
+//! bounded channel. Rows are in order without sorting, and queued data is bounded: blocks with many
+//! transactions are sent in pieces.
 
 use std::mem;
 use std::ops::ControlFlow;
@@ -13,16 +14,16 @@ use assay_engine::{InvalidBlock, WholeBlock};
 use crate::block_set::{BlockSet, Heights};
 use crate::rows::{BlockRow, TxRow, block_row, tx_rows};
 
-/// Rows of transactions in one piece.
+/// Maximum number of transaction rows in a piece.
 const ROWS_PER_PIECE: usize = 1 << 14;
 
-/// Pieces of a thread that wait.
+/// Maximum number of queued pieces per thread.
 const PIECES_WAITING: usize = 8;
 
-/// How to read.
+/// Options of reading.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadOptions {
-    /// Threads that read and count.
+    /// Number of reading threads.
     pub threads: usize,
     /// A transaction with more inputs than this has many.
     pub many_inputs: u32,
@@ -36,18 +37,17 @@ impl Default for ReadOptions {
     }
 }
 
-/// What comes out, in the order of heights.
+/// Results in order of height.
 #[derive(Debug)]
 pub enum Item {
-    /// Transactions of the block that comes next, in order.
+    /// Transactions of the next block, in order.
     Txs(Vec<TxRow>),
-    /// A block.
     Block(Box<BlockRow>),
-    /// A block that cannot be counted, because none of its copies is whole; nothing of it came out.
+    /// A block without a complete copy; none of its rows are returned.
     Damage(Box<InvalidBlock>),
 }
 
-/// Reads the blocks at those of `heights` that are there, and hands everything to `on_item`, which may break off.
+/// Reads the blocks at the available ones of `heights`, and passes everything to `on_item`, which may stop early.
 pub fn read(
     set: &BlockSet,
     heights: Heights,
@@ -74,7 +74,7 @@ pub fn read(
         }
         for offset in 0..count {
             loop {
-                // A thread that is gone has panicked: the end of the scope passes that on.
+                // A missing sender means a panic, which the end of the scope propagates.
                 let Ok(item) = receivers[offset % threads].recv() else { return };
                 let is_last_of_block = !matches!(item, Item::Txs(_));
                 if on_item(item).is_break() {
@@ -88,7 +88,7 @@ pub fn read(
     });
 }
 
-/// Sends everything about one block; breaks when nobody listens any more. `buffer` is for the raw block and is kept.
+/// Sends everything about one block; breaks if the receiver is gone. `buffer` for the raw block is reused.
 fn count_block(
     set: &BlockSet,
     height: u32,

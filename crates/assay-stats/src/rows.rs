@@ -1,4 +1,4 @@
-//! Rows: one for each block, and one for each transaction.
+//! Rows of blocks and of transactions.
 
 use std::ops::Range;
 
@@ -8,53 +8,46 @@ use assay_wire::{Block, BlockHash, Encoding, Tx, Txid};
 use crate::counts::Counts;
 use crate::kind::OutputKind;
 
-/// One block.
+/// Row of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockRow {
-    /// Its height.
     pub height: u32,
-    /// Its hash.
     pub hash: BlockHash,
-    /// Time in its header, seconds since 1970.
+    /// Time in the header, seconds since 1970.
     pub time: u32,
-    /// Version in its header.
+    /// Version in the header.
     pub version: i32,
-    /// Its target in compact form.
+    /// Target in compact form.
     pub bits: u32,
-    /// The copy that was read.
+    /// Position of the copy that was read.
     pub place: BlockPlace,
-    /// What is in it.
     pub counts: Counts,
 }
 
-/// One transaction.
+/// Row of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxRow {
-    /// Height of its block.
+    /// Height of the block.
     pub height: u32,
-    /// Its place in the block; 0 is the coinbase.
+    /// Index in the block; 0 is the coinbase.
     pub index: u32,
-    /// Its txid.
     pub txid: Txid,
-    /// Its version.
     pub version: i32,
-    /// Its lock time.
     pub lock_time: u32,
-    /// Whether it is the coinbase.
+    /// True for the coinbase.
     pub is_coinbase: bool,
-    /// Whether it carries a witness.
+    /// True if there is a witness.
     pub is_segwit: bool,
-    /// Inputs; a coinbase has none, as it spends nothing.
+    /// Inputs; 0 for a coinbase, which spends nothing.
     pub inputs: u32,
-    /// Inputs that have a witness; none of a coinbase.
+    /// Inputs with a witness; 0 for a coinbase.
     pub segwit_inputs: u32,
-    /// Outputs.
     pub outputs: u32,
     /// Serialised bytes, with witnesses.
     pub bytes: u32,
     /// Serialised bytes without witnesses.
     pub stripped_bytes: u32,
-    /// Sum of its outputs, satoshi.
+    /// Sum of the outputs, in satoshi.
     pub output_value: i128,
 }
 
@@ -65,7 +58,7 @@ impl TxRow {
     }
 }
 
-/// The row of a block; `many_inputs` is how many inputs a transaction has that does not have many yet.
+/// Row of a block; a transaction with more than `many_inputs` inputs has many.
 pub(crate) fn block_row(
     block: &Block,
     (height, hash, place): (u32, BlockHash, BlockPlace),
@@ -111,7 +104,7 @@ pub(crate) fn block_row(
     BlockRow { height, hash, time, version, bits, place, counts }
 }
 
-/// Rows of the transactions in `range`; `txids` are of the whole block.
+/// Rows of the transactions in `range`; `txids` covers the whole block.
 pub(crate) fn tx_rows(
     block: &Block,
     height: u32,

@@ -1,4 +1,4 @@
-//! Whether block files hold a chain without a gap, and what identifies it.
+//! Check that block files hold a chain without a gap, and the identity of that chain.
 
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -11,36 +11,34 @@ use assay_wire::{BlockHash, Header};
 
 use crate::block_set::{BlockSet, Heights, OpenError, ReadError};
 
-/// Why block files do not hold all blocks that are wanted.
+/// Reason why block files do not hold all requested blocks.
 #[derive(Debug, thiserror::Error)]
 pub enum NotWhole {
-    /// The lowest blocks are not there.
+    /// The lowest blocks are missing.
     #[error(
         "the lowest block in the files has height {height} ({hash}, {place}): those below were pruned or lie elsewhere, and every \
          block from height 1 is needed"
     )]
     Pruned {
-        /// The lowest height.
+        /// Lowest height.
         height: u32,
-        /// The block there.
         hash: BlockHash,
-        /// Where it lies.
         place: FilePlace,
     },
-    /// A block is missing, and later ones are there.
+    /// A block is missing, and later ones are present.
     #[error(
         "{missing}, or take the chain up to height {tip_height}: --stop-height {tip_height}{}",
         listed(strays)
     )]
     Missing {
-        /// The block, and one above it.
+        /// The missing block and its child.
         missing: Box<MissingBlock>,
         /// Last height that connects.
         tip_height: u32,
-        /// Bytes that are no block: it may be among them.
+        /// Unparsed bytes, which may contain the block.
         strays: Vec<Stray>,
     },
-    /// A record is cut off that may be the next block.
+    /// A truncated record may be the next block.
     #[error(
         "the chain ends at height {tip_height} (block {tip}, {place}), and a record that may be the next block is not \
          whole: {stray}; copy that file again, or take the chain up to there: --stop-height {tip_height}"
@@ -48,25 +46,23 @@ pub enum NotWhole {
     Cut {
         /// Last height.
         tip_height: u32,
-        /// The block there.
+        /// Block at the last height.
         tip: BlockHash,
-        /// Where it lies.
         place: FilePlace,
-        /// The record.
+        /// The truncated record.
         stray: Box<Stray>,
     },
-    /// The chain ends below the height that is wanted.
+    /// The chain ends below the requested height.
     #[error(
         "the chain in the files ends at height {tip_height} (block {tip}, {place}), below the height {wanted} that is wanted"
     )]
     Short {
         /// Last height.
         tip_height: u32,
-        /// The block there.
+        /// Block at the last height.
         tip: BlockHash,
-        /// Where it lies.
         place: FilePlace,
-        /// The height asked for.
+        /// Requested height.
         wanted: u32,
     },
 }
@@ -77,11 +73,12 @@ fn listed(strays: &[Stray]) -> String {
 }
 
 impl BlockSet {
-    /// The heights from 1 up to `stop_height`, or to the last block, once it is certain that none is missing there.
+    /// The heights from 1 to `stop_height`, or to the last block, if none is missing.
     ///
     /// # Errors
-    /// When one is missing. Without `stop_height` that includes blocks that would follow the last one, where any block builds on
-    /// one that is in no file, or where a record is cut off that is no copy of a block that is there.
+    /// If a block is missing. Without `stop_height` this includes blocks after the last one: a
+    /// block whose parent is in no file, or a truncated record that is not a copy of a present
+    /// block.
     pub fn whole_up_to(&self, stop_height: Option<u32>) -> Result<Heights, NotWhole> {
         let Heights { first, last } = self.heights();
         let at = |height: u32| {
@@ -98,7 +95,7 @@ impl BlockSet {
             return Ok(Heights { first: 1, last: stop });
         }
         let found = self.found();
-        // Of a branch that was left long ago a block may be missing too.
+        // A block missing on a stale branch is no error.
         let is_above = |missing: &&MissingBlock| missing.height.is_none_or(|height| height > last);
         let missing = found.missing.iter().filter(is_above);
         if let Some(missing) = missing.min_by_key(|missing| missing.height.unwrap_or(u32::MAX)) {
@@ -129,21 +126,21 @@ impl BlockSet {
         }
     }
 
-    /// Whether a record that is cut off may be a block above the last one.
+    /// True if a truncated record may be a block after the last one.
     fn may_be_next(&self, stray: &Stray) -> bool {
         if stray.kind != StrayKind::Truncated {
             return false;
         }
         let header = self.header_at(&stray.place).map(|bytes| Header::parse(&bytes));
-        // Cut off before the header ends, it may be anything.
+        // Truncated within the header, it may be any block.
         header.is_none_or(|header| header.prev_block == self.tip())
     }
 
-    /// SHA-256 over the 80-byte headers of the heights 0 to `last`, one after the other: what identifies the chain, however its
-    /// blocks lie in files.
+    /// SHA-256 over the concatenated 80-byte headers of heights 0 to `last`: identifies the chain
+    /// independently of its files.
     ///
     /// # Errors
-    /// When a header cannot be read.
+    /// If a header cannot be read.
     pub fn headers_sha256(&self, last: u32) -> Result<[u8; 32], ReadError> {
         let mut hasher = Sha256::new();
         hasher.update(&self.params().genesis_block()[..Header::SIZE]);
@@ -157,11 +154,11 @@ impl BlockSet {
     }
 }
 
-/// SHA-256 over names, lengths and times of change of the block files at `path`, and the key that they are obfuscated with: whether
-/// they are still those that were looked at.
+/// SHA-256 over names, lengths and modification times of the block files at `path`, and their
+/// obfuscation key: detects changes of the files.
 ///
 /// # Errors
-/// When there are none, or they cannot be read.
+/// If there are no files, or they cannot be read.
 pub fn listing_sha256(path: &Path, params: &ChainParams) -> Result<[u8; 32], OpenError> {
     let files = BlockFiles::open(path, params.disk_magic)?;
     let mut hasher = Sha256::new();

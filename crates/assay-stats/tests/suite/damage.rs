@@ -1,4 +1,4 @@
-//! Files that somebody has hurt: told with file and offset, and never a panic.
+//! Damaged files: reported with file and offset, without a panic.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::support::{BITCOIN, frame, read_all};
 
 const OPTIONS: ReadOptions = ReadOptions { threads: 2, many_inputs: 50, txs: true };
 
-/// The first blocks of a chain in one file, and where each raw block begins.
+/// The first blocks of a chain in one file, with the offset of each raw block.
 fn some_blocks(count: usize) -> (Vec<u8>, Vec<usize>) {
     let (mut bytes, mut offsets) = (Vec::new(), Vec::new());
     for raw in &BITCOIN.blocks[..count] {
@@ -27,9 +27,9 @@ fn open(bytes: &[u8]) -> (tempfile::TempDir, Result<BlockSet, assay_stats::OpenE
 }
 
 #[test]
-fn a_block_that_does_not_parse_is_told_and_left_out() {
+fn a_block_that_does_not_parse_is_reported_and_left_out() {
     let (mut bytes, offsets) = some_blocks(5);
-    // The count of transactions.
+    // Transaction count.
     bytes[offsets[2] + 80] = 0xfe;
     let (_dir, set) = open(&bytes);
     let all = read_all(&set.expect("a chain"), &OPTIONS);
@@ -46,7 +46,7 @@ fn a_block_that_does_not_parse_is_told_and_left_out() {
 fn a_changed_transaction_is_never_counted() {
     let (mut bytes, offsets) = some_blocks(3);
     let end = offsets[1] + BITCOIN.blocks[1].len();
-    // The lock time of the last transaction.
+    // Lock time of the last transaction.
     bytes[end - 1] ^= 1;
     let (_dir, set) = open(&bytes);
     let set = set.expect("a chain");
@@ -60,7 +60,7 @@ fn a_changed_transaction_is_never_counted() {
 }
 
 #[test]
-fn a_whole_copy_behind_a_partial_one_is_counted() {
+fn a_complete_copy_after_a_partial_one_is_counted() {
     let (whole, offsets) = some_blocks(3);
     let third = offsets[2] - 8;
     let bytes = [&whole[..third + 100], &whole[third..]].concat();

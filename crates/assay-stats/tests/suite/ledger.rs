@@ -53,7 +53,7 @@ fn every_block_equals_the_ledger_with_any_number_of_threads() {
     }
 }
 
-/// The same from the blocks one by one, with nothing shared but the parser.
+/// Counts equal those of a plain loop that shares only the parser.
 #[test]
 fn witnesses_kinds_and_many_inputs_equal_a_plain_count() {
     for forged in all() {
@@ -103,9 +103,9 @@ fn witnesses_kinds_and_many_inputs_equal_a_plain_count() {
     }
 }
 
-/// The names of its phases say what is in their blocks.
+/// The names of phases describe their blocks.
 #[test]
-fn shares_and_many_inputs_are_what_a_recipe_says() {
+fn shares_and_many_inputs_match_the_recipe() {
     const MANY: u32 = 500;
     let options = ReadOptions { threads: 2, many_inputs: MANY, txs: false };
     let all = read_all(&SIGHASH.open(&SIGHASH.path()), &options);
@@ -135,7 +135,7 @@ fn any_order_in_any_files_with_copies_and_stale_blocks() {
     for key in [XorKey::NONE, XorKey::new(KEY)] {
         let dir = tempfile::tempdir().expect("a folder");
         let mut files = vec![Vec::new(); 3];
-        // From the tip down, dealt out, with padding between.
+        // In reverse order, spread over files, with padding between.
         for (index, raw) in forged.blocks.iter().enumerate().rev() {
             files[index % 3].extend(frame(&params, raw));
             if index % 11 == 0 {
@@ -144,7 +144,7 @@ fn any_order_in_any_files_with_copies_and_stale_blocks() {
         }
         files[0].extend(frame(&params, &forged.sibling(7)));
         files[1].extend(frame(&params, &forged.blocks[4]));
-        // A node was killed while it wrote.
+        // A partial write of a killed node.
         let torn = frame(&params, &forged.blocks[5]);
         files[2].extend(&torn[..torn.len() - 1]);
         for (number, mut bytes) in files.into_iter().enumerate() {
@@ -168,7 +168,7 @@ fn any_order_in_any_files_with_copies_and_stale_blocks() {
 }
 
 #[test]
-fn genesis_counts_where_it_is() {
+fn genesis_is_counted() {
     let (forged, params) = (&*CASH, CASH.params());
     let dir = tempfile::tempdir().expect("a folder");
     let mut bytes = frame(&params, &params.genesis_block());
@@ -183,13 +183,13 @@ fn genesis_counts_where_it_is() {
 }
 
 #[test]
-fn a_pruned_folder_tells_its_heights() {
+fn a_pruned_folder_has_its_heights() {
     let (forged, params) = (&*BITCOIN, BITCOIN.params());
     let dir = tempfile::tempdir().expect("a folder");
     let lowest = frame(&params, &forged.blocks[40]);
     let mut bytes: Vec<u8> =
         forged.blocks[40..].iter().flat_map(|raw| frame(&params, raw)).collect();
-    // Of a copy that is not whole the height cannot be read.
+    // The height of a truncated copy is unknown.
     bytes.splice(0..0, lowest[..100].iter().copied());
     fs::write(dir.path().join("blk00007.dat"), bytes).expect("a file");
     let set = forged.open(dir.path());
@@ -207,7 +207,7 @@ fn a_part_of_the_chain() {
         if let Item::Block(row) = item {
             heights.push(row.height);
         }
-        // Breaking off early ends all threads.
+        // Stopping early ends all threads.
         if heights.len() == 5 {
             std::ops::ControlFlow::Break(())
         } else {

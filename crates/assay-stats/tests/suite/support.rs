@@ -1,4 +1,4 @@
-//! Forged chains, and block files made of their blocks.
+//! Forged chains, and block files of their blocks.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use assay_stats::{BlockRow, BlockSet, Heights, InvalidBlock, Item, ReadOptions, 
 use assay_wire::Header;
 use tempfile::TempDir;
 
-/// A forged chain and its blocks from height 1 on.
+/// A forged chain with its blocks from height 1 on.
 pub(crate) struct Forged {
     pub(crate) dir: TempDir,
     pub(crate) ledger: Ledger,
@@ -46,7 +46,7 @@ impl Forged {
         BlockSet::open(path, self.params(), 2, &|_, _| ()).expect("a chain")
     }
 
-    /// A sibling of the block at a height: the same with another nonce or time.
+    /// A sibling of the block at a height, with another nonce or time.
     pub(crate) fn sibling(&self, height: usize) -> Vec<u8> {
         let mut raw = self.blocks[height - 1].clone();
         loop {
@@ -62,14 +62,14 @@ impl Forged {
     }
 }
 
-/// One of each recipe, made once.
+/// One chain per recipe, shared by all tests.
 pub(crate) static BITCOIN: LazyLock<Forged> =
     LazyLock::new(|| Forged::new("bitcoin-scaling", 0.01));
 pub(crate) static CASH: LazyLock<Forged> = LazyLock::new(|| Forged::new("bch-scaling", 0.01));
 pub(crate) static SIGHASH: LazyLock<Forged> =
     LazyLock::new(|| Forged::new("sighash-scaling", 0.125));
 
-/// All of them.
+/// All chains.
 pub(crate) fn all() -> [&'static Forged; 3] {
     [&BITCOIN, &CASH, &SIGHASH]
 }
@@ -80,7 +80,7 @@ pub(crate) fn frame(params: &ChainParams, raw: &[u8]) -> Vec<u8> {
     [&params.disk_magic[..], &size, raw].concat()
 }
 
-/// Everything that reading gives.
+/// All results of reading.
 #[derive(Debug, Default)]
 pub(crate) struct All {
     pub(crate) blocks: Vec<BlockRow>,
