@@ -38,7 +38,7 @@ pub struct Benchmark<'a> {
     pub series: String,
     /// Size of its input in `unit`, if it has one.
     pub size: Option<u64>,
-    /// What the size counts: `bytes`, `inputs`, `points`.
+    /// Unit of the size: `bytes`, `inputs`, `points`.
     pub unit: &'a str,
     /// Bytes that one operation works through, where throughput means something.
     pub bytes_per_op: Option<u64>,

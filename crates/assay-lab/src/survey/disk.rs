@@ -1,4 +1,4 @@
-//! A short measurement of the disk: written, synced, read back, and small writes that wait for the disk.
+//! A short disk benchmark: write, sync, read, and small synced writes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,65 +13,58 @@ use serde::Serialize;
 use super::effort::{Limit, Limits, Steps};
 use crate::machine::disk::forget_file;
 
-/// Written and synced, or read, at once.
+/// Bytes between two syncs, and per timed read.
 const PART: usize = 16 << 20;
-/// Written or read by one call.
+/// Bytes per call.
 const CHUNK: usize = 1 << 20;
-/// Shares of a survey that the probes take.
+/// Shares of the four probes in the time of a survey.
 const WEIGHTS: [f64; 4] = [0.2, 0.15, 0.1, 0.15];
 const PAGE: usize = 4096;
-/// Room on the disk that has to be left after the file.
+/// Free disk space to leave after the file.
 const ROOM: u64 = 256 << 20;
 
-/// Why the disk could not be measured.
+/// Errors of the disk benchmark.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// There is no room for the file.
+    /// The disk has no space for the file.
     #[error("{} has {available} bytes left, {wanted} are needed", path.display())]
     Full {
-        /// The folder.
         path: PathBuf,
-        /// Bytes that are free.
+        /// Free bytes.
         available: u64,
-        /// Bytes that are wanted.
+        /// Required bytes.
         wanted: u64,
     },
-    /// The file cannot be used.
+    /// An input or output error of the file.
     #[error("cannot use {}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
-/// What a disk does.
+/// Speed of a disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct DiskSpeed {
-    /// Size of the file.
     pub bytes: u64,
     /// MiB written per second, with a sync after every 16 MiB.
     pub write_mib_per_s: f64,
-    /// MiB read per second, after the file was taken out of the page cache.
+    /// MiB read per second, after dropping the file from the page cache.
     pub read_mib_per_s: f64,
-    /// Whether the system took it out; if not, reads are those of memory.
+    /// True if the page cache was dropped; otherwise reads are from memory.
     pub read_is_cold: bool,
-    /// Reads of 4 KiB from anywhere: median, in microseconds.
+    /// Median of random 4 KiB reads, in microseconds.
     pub random_read_us: f64,
-    /// Slowest of them.
+    /// Maximum of random reads, in microseconds.
     pub random_read_us_max: f64,
-    /// How many there were.
+    /// Number of random reads.
     pub random_reads: usize,
-    /// Writing 4 KiB and waiting for the disk: median, in microseconds.
+    /// Median of synced 4 KiB writes, in microseconds.
     pub fsync_us: f64,
-    /// Slowest of them.
+    /// Maximum of synced writes, in microseconds.
     pub fsync_us_max: f64,
-    /// How many there were.
+    /// Number of synced writes.
     pub fsyncs: usize,
 }
 
-/// Measures the disk under `dir` with a file that is removed again.
+/// Measures the disk of `dir` with a temporary file.
 pub(super) fn measure(
     dir: &Path,
     limits: &Limits,
@@ -86,7 +79,7 @@ pub(super) fn measure(
     let path = dir.join(format!(".assay-disk-{}", std::process::id()));
     let fail = |source| DiskError::File { path: path.clone(), source };
     let mut options = OpenOptions::new();
-    // A file that is there already belongs to somebody else.
+    // Never overwrites an existing file.
     options.read(true).write(true).create_new(true);
     let (file, opened) = Temporary::file(path.clone(), |path| options.open(path)).map_err(fail)?;
     work(opened, file.path(), limits, steps).map_err(fail)
@@ -102,7 +95,7 @@ fn work(
     let mut number = 0u64;
     let written = timed(&limits.writes, WEIGHTS[0], steps, || {
         for _ in 0..PART / CHUNK {
-            // No two pieces are equal, for disks that find out.
+            // Distinct chunks, against deduplication.
             chunk[..8].copy_from_slice(&number.to_le_bytes());
             number += 1;
             file.write_all(&chunk)?;
@@ -113,7 +106,7 @@ fn work(
 
     let read_is_cold = forget_file(path).is_ok();
     file.seek(SeekFrom::Start(0))?;
-    // A disk that writes faster than it reads has more parts than time to read them.
+    // Reads only written parts; a disk that is slower at reading stops at the time limit.
     let parts = Limit { samples: written.len(), ..limits.reads };
     let read = timed(&parts, WEIGHTS[1], steps, || {
         (0..PART / CHUNK).try_for_each(|_| file.read_exact(&mut chunk))
@@ -150,13 +143,13 @@ fn work(
     })
 }
 
-/// The rate of parts that took so many microseconds each.
+/// Rate of parts with these times in microseconds.
 fn mib_per_s(parts_us: &[f64]) -> f64 {
     let mib = (parts_us.len() * (PART >> 20)) as f64;
     mib / (parts_us.iter().sum::<f64>() / 1e6)
 }
 
-/// Microseconds that each of some calls took.
+/// Microseconds of each call.
 fn timed(
     limit: &Limit,
     weight: f64,
@@ -175,7 +168,7 @@ fn timed(
     Ok(times_us)
 }
 
-/// Bytes that no disk and no filesystem makes smaller.
+/// Incompressible bytes.
 fn noise(length: usize) -> Vec<u8> {
     let mut random = SplitMix64::new(2);
     (0..length / 8).flat_map(|_| random.next().to_le_bytes()).collect()

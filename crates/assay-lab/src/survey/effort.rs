@@ -1,41 +1,41 @@
-//! How long a survey takes: every probe stops at a count of samples or at a time, whichever comes first.
+//! Limits of a survey: every probe stops at a number of samples or at a time, whichever is first.
 
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// How thorough a survey is.
+/// Thoroughness of a survey.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effort {
-    /// Few samples: a look.
+    /// Few samples.
     Quick,
-    /// About 15 seconds on any machine: probes stop at a time.
+    /// About 15 seconds on any machine: probes have time limits.
     #[default]
     Default,
-    /// All samples, however long that takes.
+    /// All samples, without a time limit.
     Thorough,
 }
 
-/// When a probe stops.
+/// Stop condition of a probe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limit {
-    /// Samples at most, and without a time exactly so many.
+    /// Maximum number of samples; the exact number without a time limit.
     pub samples: usize,
-    /// Samples at least, whatever the time.
+    /// Minimum number of samples, regardless of time.
     pub samples_min: usize,
-    /// No further sample starts after this.
+    /// No further sample starts after this time.
     pub time: Option<Duration>,
 }
 
-/// The limits of all probes, in the order in which they run.
+/// Limits of all probes, in order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// Parts of a file, written and synced one by one.
     pub writes: Limit,
-    /// The same parts, read back in order.
+    /// The same parts, read in order.
     pub reads: Limit,
-    /// Pages from anywhere in the file.
+    /// Random pages of the file.
     pub random_reads: Limit,
     /// Pages written and synced one by one.
     pub syncs: Limit,
@@ -48,7 +48,7 @@ impl Effort {
         let all = [16, 16, 2000, 64, 100];
         match self {
             Self::Quick => Limits::new([2, 2, 300, 16, 20], [0; 5], None),
-            // All together 14 s, and the last sample of each probe.
+            // 14 s in total, plus the last sample of each probe.
             Self::Default => {
                 Limits::new(all, [2, 2, 100, 8, 20], Some([3000, 2000, 1500, 1500, 3000]))
             }
@@ -56,7 +56,7 @@ impl Effort {
         }
     }
 
-    /// As options and reports name it.
+    /// Name in options and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -91,13 +91,13 @@ impl Limits {
 }
 
 impl Limit {
-    /// Whether another sample is due after `done`, of which the first began at `start`.
+    /// True if another sample is due after `done`, of which the first began at `start`.
     pub(super) fn goes_on(&self, done: usize, start: Instant) -> bool {
         done < self.samples
             && (done < self.samples_min || self.time.is_none_or(|time| start.elapsed() < time))
     }
 
-    /// The share of the probe that is done.
+    /// Finished share of the probe.
     fn share(&self, done: usize, start: Instant) -> f64 {
         let by_count = done as f64 / self.samples.max(1) as f64;
         let by_time = self.time.map_or(0.0, |time| start.elapsed().div_duration_f64(time));
@@ -105,7 +105,7 @@ impl Limit {
     }
 }
 
-/// Passes on how far a survey is.
+/// Reports the progress of a survey.
 pub(super) struct Steps<'a> {
     report: &'a (dyn Fn(f64) + Sync),
     done: f64,
@@ -116,12 +116,12 @@ impl<'a> Steps<'a> {
         Self { report, done: 0.0 }
     }
 
-    /// The share of the survey, of which the running probe makes `weight`.
+    /// Reports the finished share of the survey, of which the running probe has the share `weight`.
     pub(super) fn report(&self, weight: f64, limit: &Limit, done: usize, start: Instant) {
         (self.report)(self.done + weight * limit.share(done, start));
     }
 
-    /// A probe is over.
+    /// Ends a probe.
     pub(super) fn end(&mut self, weight: f64) {
         self.done += weight;
         (self.report)(self.done);

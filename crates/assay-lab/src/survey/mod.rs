@@ -1,4 +1,4 @@
-//! `assay machine`: description of this machine, speed of its disk, and its noise.
+//! `assay machine`: description of the machine, speed of its disk, and its noise.
 
 mod disk;
 mod effort;
@@ -20,60 +20,60 @@ pub use self::system::{Cache, DiskInfo, System};
 
 const SCHEMA: u32 = 2;
 
-/// What to look at.
+/// Options of a survey.
 #[derive(Debug, Clone)]
 pub struct SurveyOptions {
-    /// Folder whose disk is measured.
+    /// Folder on the disk to measure.
     pub dir: PathBuf,
-    /// How many samples, or how much time for them.
     pub effort: Effort,
-    /// Whether the processor counts instructions for us, or why not: whoever asks the system for counters knows.
+    /// Availability of the processor's instruction counters, with the reason if unavailable;
+    /// determined by the caller.
     pub counters: Result<(), String>,
-    /// What a signature takes with each backend, the fastest first: whoever has the backends measures them.
+    /// Time per signature with each backend, fastest first; measured by the caller.
     pub backends: Vec<BackendSpeed>,
 }
 
-/// A way to verify signatures.
+/// Speed of a signature backend.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BackendSpeed {
-    /// As `ASSAY_BACKEND` names it.
+    /// Name in `ASSAY_BACKEND`.
     pub name: &'static str,
-    /// Whether it is what the engine uses here.
+    /// True if the engine uses it on this machine.
     pub is_used: bool,
-    /// Time of an ECDSA verification in a batch, on all cores at once, nanoseconds; absent where this machine does not run it.
+    /// Nanoseconds per ECDSA verification in a batch, on all cores at once; `None` if the machine
+    /// does not support the backend.
     pub ns_per_signature: Option<f64>,
 }
 
-/// A machine.
+/// Result of a survey.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Survey {
     schema: u32,
     kind: &'static str,
-    /// When it was looked at.
+    /// Time of the survey.
     pub created: String,
-    /// How thorough it is.
     pub effort: Effort,
-    /// As results record it.
+    /// The machine as recorded in results.
     pub machine: Machine,
-    /// What else the system tells.
+    /// Further properties of the system.
     pub system: System,
-    /// Why instructions cannot be counted; absent where they can.
+    /// Reason why instructions cannot be counted; `None` if they can.
     pub counters_missing: Option<String>,
-    /// The disk under the folder.
+    /// Disk of the folder.
     pub disk: DiskInfo,
-    /// How fast it is; absent where it could not be measured.
+    /// Speed of the disk; `None` if it could not be measured.
     pub disk_speed: Option<DiskSpeed>,
-    /// Why not.
+    /// Reason why the speed is missing.
     pub disk_fault: Option<String>,
-    /// How far a fixed piece of work is from taking a fixed time, on one core.
+    /// Variation of a fixed piece of work on one core.
     pub noise: Noise,
-    /// The same on all cores at once.
+    /// Variation on all cores at once.
     pub noise_all_cores: Noise,
-    /// What a signature takes with each backend, the fastest first.
+    /// Time per signature with each backend, fastest first.
     pub signature_backends: Vec<BackendSpeed>,
 }
 
-/// Surveys this machine, and reports the share that is done to `progress`.
+/// Surveys this machine, and reports the finished share to `progress`.
 pub fn survey(options: &SurveyOptions, progress: &(dyn Fn(f64) + Sync)) -> Survey {
     let limits = options.effort.limits();
     let mut steps = Steps::new(progress);
@@ -90,7 +90,7 @@ pub fn survey(options: &SurveyOptions, progress: &(dyn Fn(f64) + Sync)) -> Surve
         system,
         counters_missing: options.counters.clone().err(),
         disk,
-        disk_fault: measured.as_ref().err().map(story),
+        disk_fault: measured.as_ref().err().map(with_cause),
         disk_speed: measured.ok(),
         noise,
         noise_all_cores,
@@ -99,7 +99,7 @@ pub fn survey(options: &SurveyOptions, progress: &(dyn Fn(f64) + Sync)) -> Surve
 }
 
 /// An error with its cause.
-fn story(error: &DiskError) -> String {
+fn with_cause(error: &DiskError) -> String {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     format!("{error}{}", cause.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! How far a fixed piece of work is from taking a fixed time.
+//! Variation in the time of a fixed piece of work.
 
 use std::sync::Barrier;
 use std::thread;
@@ -10,23 +10,23 @@ use serde::Serialize;
 
 use super::effort::{Limit, Steps};
 
-/// Share of a survey that one measurement takes.
+/// Share of one measurement in the time of a survey.
 const WEIGHT: f64 = 0.2;
 
 /// Times of the control load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Noise {
-    /// Cores that did it at once.
+    /// Number of concurrent cores.
     pub cores: usize,
-    /// How often each did it, at least.
+    /// Minimum number of repeats per core.
     pub repeats: usize,
-    /// Median time, in milliseconds.
+    /// Median, in milliseconds.
     pub median_ms: f64,
     /// Median absolute deviation, in percent of the median.
     pub err_percent: f64,
-    /// The longest time, in percent above the median.
+    /// Maximum, in percent above the median.
     pub max_percent: f64,
-    /// Median of the last fifth over that of the first: above 1 it became slower, as machines do when they become warm.
+    /// Median of the last fifth over that of the first: above 1 the machine became slower, usually from heat.
     pub drift: f64,
 }
 
@@ -58,7 +58,7 @@ impl Noise {
     }
 }
 
-/// On one core, and on all at once.
+/// Measures on one core, then on all at once.
 pub(super) fn measure(limit: &Limit, steps: &mut Steps<'_>) -> (Noise, Noise) {
     let times = |steps: Option<&Steps<'_>>| {
         let mut times_ms = Vec::with_capacity(limit.samples);

@@ -1,4 +1,4 @@
-//! What the system tells about itself, besides what results record.
+//! Properties of the system in addition to those recorded in results.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::machine::{kib_field, line_of, mount_of};
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// Processor, memory, and settings that bear on measurements. What the system does not tell is absent.
+/// Processor, memory, and settings that affect measurements. Properties that the system does not report are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct System {
     /// Processor packages.
@@ -19,57 +19,54 @@ pub struct System {
     pub physical_cores: Option<usize>,
     /// Logical processors.
     pub processors: Option<usize>,
-    /// Whether two logical processors share a core.
+    /// True if logical processors share cores.
     pub smt: Option<bool>,
-    /// Caches that the first processor sees.
+    /// Caches of the first processor.
     pub caches: Vec<Cache>,
-    /// Lowest frequency.
+    /// Lowest frequency, in MHz.
     pub mhz_min: Option<u64>,
-    /// Highest frequency.
+    /// Highest frequency, in MHz.
     pub mhz_max: Option<u64>,
-    /// Driver of the frequency.
+    /// Frequency scaling driver.
     pub frequency_driver: Option<String>,
-    /// Whether the clock may go above its nominal frequency.
+    /// True if the clock may exceed its nominal frequency.
     pub turbo: Option<bool>,
-    /// Who says to be the machine: of virtual ones, the hypervisor's vendor and product.
+    /// Vendor and product of the machine; those of the hypervisor for a virtual one.
     pub product: Option<String>,
-    /// Kind of the container, where one can be recognised.
+    /// Kind of container, if detected.
     pub container: Option<String>,
-    /// Memory that can still be had.
+    /// Available memory.
     pub memory_available_bytes: Option<u64>,
     /// Swap in use.
     pub swap_used_bytes: Option<u64>,
-    /// Limit of the control group on memory.
+    /// Memory limit of the control group.
     pub memory_limit_bytes: Option<u64>,
-    /// Limit of the control group on processor time, in cores.
+    /// CPU limit of the control group, in cores.
     pub cpu_limit_cores: Option<f64>,
-    /// Memory nodes.
+    /// NUMA nodes.
     pub numa_nodes: Option<usize>,
     /// Load average of the last minute.
     pub load_1m: Option<f64>,
-    /// Share of processor time that the host gave to others, since the start.
+    /// Share of CPU time stolen by the hypervisor since boot.
     pub steal_share: Option<f64>,
-    /// How much the system keeps from whoever wants to count.
+    /// Kernel setting that restricts access to performance counters.
     pub perf_event_paranoid: Option<i64>,
-    /// Source of the clock.
     pub clock_source: Option<String>,
 }
 
-/// A cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cache {
-    /// Its level.
+    /// Cache level.
     pub level: u32,
     /// Data, Instruction or Unified.
     pub kind: String,
-    /// Size in bytes.
     pub bytes: u64,
-    /// Logical processors that share it, as a list.
+    /// List of the logical processors that share the cache.
     pub shared_by: String,
 }
 
 impl System {
-    /// Asks.
+    /// Reads all properties.
     pub(super) fn read() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -148,7 +145,7 @@ fn caches(cpu: &Path) -> Vec<Cache> {
         .collect()
 }
 
-/// `32K`, `8M`.
+/// Parses `32K`, `8M`.
 fn size(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let count: u64 = text[..digits].parse().ok()?;
@@ -185,7 +182,7 @@ fn container() -> Option<String> {
     release.to_ascii_lowercase().contains("microsoft").then(|| "wsl".to_owned())
 }
 
-/// `200000 100000`: so many microseconds of each period, which is two cores. `max` is none.
+/// Parses `200000 100000`: quota and period in microseconds, here two cores. `max` is no limit.
 fn cpu_limit(text: &str) -> Option<f64> {
     let (quota, period) = text.split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
@@ -202,7 +199,7 @@ fn numa_nodes() -> Option<usize> {
     Some(count.count()).filter(|count| *count > 0)
 }
 
-/// Of the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+/// First line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
 fn steal_share(line: &str) -> Option<f64> {
     let ticks: Vec<f64> =
         line.split_ascii_whitespace().skip(1).take(8).map_while(|word| word.parse().ok()).collect();
@@ -210,27 +207,25 @@ fn steal_share(line: &str) -> Option<f64> {
     (ticks.len() == 8 && all > 0.0).then(|| ticks[7] / all)
 }
 
-/// The disk under a folder.
+/// Disk of a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DiskInfo {
-    /// The folder.
     pub folder: String,
-    /// What is mounted there.
+    /// Mounted device.
     pub source: Option<String>,
-    /// Where.
+    /// Mount point.
     pub mount: Option<String>,
     /// Name of the block device.
     pub device: Option<String>,
-    /// Its model.
     pub model: Option<String>,
-    /// Whether it turns.
+    /// True for a spinning disk.
     pub rotational: Option<bool>,
-    /// Scheduler in use.
+    /// Active I/O scheduler.
     pub scheduler: Option<String>,
 }
 
 impl DiskInfo {
-    /// Asks.
+    /// Reads the properties.
     pub(super) fn read(folder: &Path) -> Self {
         let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
@@ -258,7 +253,7 @@ impl DiskInfo {
     }
 }
 
-/// The whole disk that a partition belongs to.
+/// The disk of a partition.
 fn block_device(source: &str) -> Option<String> {
     let path = fs::canonicalize(source).ok()?;
     let name = path.file_name()?.to_str()?.to_owned();
@@ -291,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_says_something() {
+    fn this_machine_reports_its_properties() {
         if !Path::new("/proc/cpuinfo").exists() {
             eprintln!("skipped: no /proc");
             return;

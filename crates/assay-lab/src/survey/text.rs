@@ -1,4 +1,4 @@
-//! A survey for people.
+//! Human-readable text of a survey.
 
 use assay_report::Table;
 
@@ -6,7 +6,7 @@ use super::{Effort, Noise, Survey};
 use crate::machine;
 
 impl Survey {
-    /// For the terminal.
+    /// Text for the terminal.
     pub fn text(&self) -> String {
         let mut out = String::new();
         if let Some(note) = self.shortened() {
@@ -23,7 +23,7 @@ impl Survey {
         out
     }
 
-    /// Which probes took fewer samples than a thorough survey does.
+    /// Probes with fewer samples than in a thorough survey.
     fn shortened(&self) -> Option<String> {
         let all = Effort::Thorough.limits();
         let disk = self.disk_speed.as_ref();

@@ -23,7 +23,7 @@ pub struct KernelNotFound {
     pub looked: Vec<PathBuf>,
 }
 
-/// What a kernel peer is built with, and where: one program has one limit of stack elements.
+/// Build variant of a kernel peer, which fixes its limit of stack elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
     /// As in Bitcoin Core.
@@ -46,7 +46,7 @@ impl Build {
 /// this program.
 ///
 /// # Errors
-/// When there is no such file.
+/// If no file exists at these paths.
 pub fn find_build(build: Build, path: Option<&Path>) -> Result<PathBuf, KernelNotFound> {
     match build {
         Build::Ordinary => find(path),
@@ -56,11 +56,11 @@ pub fn find_build(build: Build, path: Option<&Path>) -> Result<PathBuf, KernelNo
     }
 }
 
-/// The program at `path`; without one, at the path in the environment's `ASSAY_PEER_KERNEL`; without that, beside this program, or
-/// where Cargo puts it in a checkout that holds the working folder or this program.
+/// Path of the program: `path`, else `ASSAY_PEER_KERNEL`, else the folder of this program, else
+/// Cargo's output in a checkout around the working folder or this program.
 ///
 /// # Errors
-/// When there is no such file.
+/// If no file exists at these paths.
 pub fn find(path: Option<&Path>) -> Result<PathBuf, KernelNotFound> {
     first(Build::Ordinary.companion().places(path))
 }
