@@ -1,5 +1,6 @@
-//! Serves the benchmarks of the reports on pairing curves and on compilers to `assay run`, which measures and reports them: orders
-//! on standard input, answers on standard output (`assay_bench::serve`).
+//! Benchmark server of the reports on pairing curves and on compilers for `assay run`, which
+//! measures and reports them: orders on standard input, answers on standard output
+//! (`assay_bench::serve`).
 
 mod compilers;
 mod pairing;
@@ -38,7 +39,7 @@ fn run() -> anyhow::Result<()> {
     let section = section(name, settings)?;
     let extent: Extent = serde_json::from_value(extent.as_str().into())
         .with_context(|| format!("no extent {extent}\n{USAGE}"))?;
-    // Ctrl-C reaches both programs; the other one ends this one by the end of standard input, after what it still has to ask.
+    // Ctrl-C reaches both programs; the other one ends this one by closing its standard input, after its last order.
     signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)))
         .context("cannot ignore interrupts")?;
     serve(&[section], extent, stdin().lock(), stdout().lock())?;

@@ -1,4 +1,4 @@
-//! Programs of the kernels: written out, compiled, started, and what the compiler made of them.
+//! Builds the programs of the kernels: sources, compilation, start, and the generated machine code.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,35 +20,35 @@ use super::discover::{Compiler, Family};
 use super::kernel::{KERNELS, Kernel, SOURCES, Style, hexadecimal};
 use super::stack_usage::{self, StackUsageError};
 
-/// Time for one command of a compiler; each takes about a second.
+/// Timeout of a compiler command; each takes about a second.
 const COMPILE_WITHIN: Duration = Duration::from_mins(3);
 
 /// C sources with kernels, without their endings.
 const UNITS: [&str; 3] = ["portable", "intrinsics", "assembly"];
 
-/// Where sources lie next to the folders of programs.
+/// Folder of the sources, next to those of the programs.
 const SOURCES_FOLDER: &str = "sources";
 
-/// The program's file.
+/// File name of the program.
 const PROGRAM: &str = "kernels";
 
-/// What a program is compiled with.
+/// Flags of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flags {
     /// Optimisation level.
     pub(super) level: u8,
-    /// Whether the compiler may use MULX and ADX.
+    /// True if the compiler may use MULX and ADX.
     pub(super) mulx: bool,
 }
 
 impl Flags {
-    /// As reports name it.
+    /// Name in reports.
     pub(super) fn label(self) -> String {
         format!("-O{}{}", self.level, if self.mulx { " +mulx" } else { "" })
     }
 }
 
-/// Why there is no such program.
+/// Errors of building a program.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BuildError {
     #[error("cannot use {}", path.display())]
@@ -63,17 +63,17 @@ pub(super) enum BuildError {
     Start(#[from] BenchError),
 }
 
-/// Code of a routine, and the stack that the compiler reports for it.
+/// Machine code of a routine, and its stack use as the compiler reports it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Routine {
     pub(super) code: Code,
     pub(super) reported_stack: Option<u64>,
 }
 
-/// A program of all kernels, running.
+/// A running program of all kernels.
 #[derive(Debug)]
 pub(super) struct Build {
-    /// Index of its compiler.
+    /// Index of the compiler.
     pub(super) compiler: usize,
     pub(super) flags: Flags,
     routines: BTreeMap<String, Routine>,
@@ -92,7 +92,7 @@ struct Timed {
     cpu_ns: u64,
 }
 
-/// Writes the sources into a folder of `folder`.
+/// Writes the sources into a subfolder of `folder`.
 pub(super) fn write_sources(folder: &Path) -> Result<(), BuildError> {
     let sources = folder.join(SOURCES_FOLDER);
     let file = |path: &Path, source| BuildError::File { path: path.to_owned(), source };
@@ -105,7 +105,7 @@ pub(super) fn write_sources(folder: &Path) -> Result<(), BuildError> {
 }
 
 impl Build {
-    /// Compiles and starts a program in a folder of `folder`, where the sources are.
+    /// Compiles and starts a program in a subfolder of `folder`, next to the sources.
     pub(super) fn make(
         folder: &Path,
         index: usize,
@@ -125,12 +125,12 @@ impl Build {
         Ok(Self { compiler: index, flags, routines, talk, program })
     }
 
-    /// What the compiler made of a kernel.
+    /// The routine of a kernel.
     pub(super) fn routine(&self, kernel: Kernel, style: Style) -> Option<&Routine> {
         self.routines.get(&kernel.symbol(style))
     }
 
-    /// Compares a kernel with plain Rust; `name` is what errors call this program.
+    /// Compares a kernel with plain Rust; `name` identifies the program in errors.
     pub(super) fn check(
         &self,
         name: &str,
@@ -156,7 +156,7 @@ impl Build {
         Ok(())
     }
 
-    /// Calls a kernel so many times.
+    /// Times `count` calls of a kernel.
     pub(super) fn time(
         &self,
         symbol: &str,
@@ -173,7 +173,8 @@ impl Build {
     }
 }
 
-/// Arguments of the commands that make a program, run in its folder. The loop around the kernels has the same flags everywhere.
+/// Arguments of the commands that build a program in its folder. The loop around the kernels has
+/// the same flags for all.
 pub(super) fn commands(family: Family, flags: Flags) -> Vec<Vec<OsString>> {
     let words =
         |text: &str| text.split(' ').filter(|word| !word.is_empty()).map(OsString::from).collect();
@@ -209,12 +210,12 @@ fn compile(program: &Path, arguments: &[OsString], work: &Path) -> Result<(), Bu
     Err(fail(format!("{} ({})", line.unwrap_or("it says nothing").trim(), output.status)))
 }
 
-/// What the compiler reports; rustc reports nothing.
+/// Stack use reported by the compiler; rustc reports none.
 fn reported_stack(work: &Path, family: Family) -> Result<BTreeMap<String, u64>, BuildError> {
     let mut functions = BTreeMap::new();
     for unit in UNITS.iter().filter(|_| family != Family::Rustc) {
         let path = work.join(format!("{unit}.su"));
-        // An older clang takes the flag and writes nothing.
+        // Older clang accepts the flag and writes nothing.
         let text = match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             text => text.map_err(|source| BuildError::File { path, source })?,
@@ -251,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_as_compilers_take_them() {
+    fn flags_by_family() {
         let text = |family, flags| -> Vec<String> {
             let join =
                 |words: &Vec<OsString>| words.join(" ".as_ref()).into_string().expect("ours");
@@ -284,8 +285,8 @@ mod tests {
         assert!(shell("true").is_ok());
     }
 
-    /// A program that gives one answer to everything.
-    fn parrot(answer: &str) -> Build {
+    /// A program that prints the same answer to every order.
+    fn fixed_answer(answer: &str) -> Build {
         let script = format!("while read order; do echo '{answer}'; done");
         let talk = Talk::start(Path::new("sh"), &["-c".to_owned(), script]).expect("a shell");
         Build {
@@ -299,15 +300,15 @@ mod tests {
 
     #[test]
     fn wrong_answers_and_impossible_times() {
-        let wrong = parrot(r#"{"result":"00"}"#);
+        let wrong = fixed_answer(r#"{"result":"00"}"#);
         let inputs = KERNELS[0].inputs(7, 1);
         let error =
-            wrong.check("parrot", (KERNELS[0], Style::Portable), &inputs).expect_err("wrong");
+            wrong.check("fixed_answer", (KERNELS[0], Style::Portable), &inputs).expect_err("wrong");
         assert!(
-            error.to_string().starts_with("add256: parrot gave a wrong answer: 00 for 0000"),
+            error.to_string().starts_with("add256: fixed_answer gave a wrong answer: 00 for 0000"),
             "{error}"
         );
-        let idle = parrot(r#"{"wall_ns":0,"cpu_ns":0}"#);
+        let idle = fixed_answer(r#"{"wall_ns":0,"cpu_ns":0}"#);
         let error = idle.time("add256_portable", "latency", 5).expect_err("no time");
         assert!(error.to_string().contains("5 calls of add256_portable took no time"), "{error}");
     }

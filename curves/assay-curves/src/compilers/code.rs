@@ -1,14 +1,14 @@
-//! What a compiler made of a function: its instructions, its bytes, its stack.
+//! Machine code of a function: instructions, size, stack use.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use object::{Object, ObjectSection, ObjectSymbol};
 
-/// Counts of a function's machine code as it lies there; a loop's instructions are counted once.
+/// Static counts of a function's machine code; the instructions of a loop are counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Code {
-    /// Size.
+    /// Size in bytes.
     pub(super) bytes: u64,
-    /// All but padding and landing pads (`nop`, `endbr64`).
+    /// All instructions but padding and landing pads (`nop`, `endbr64`).
     pub(super) instructions: u64,
     /// `mulx`.
     pub(super) mulx: u64,
@@ -20,19 +20,19 @@ pub(super) struct Code {
     pub(super) adcx: u64,
     /// `adox`.
     pub(super) adox: u64,
-    /// A carry that goes to a register: `setb`, `setae`, `seto`, `setno`.
+    /// Carries saved in a register: `setb`, `setae`, `seto`, `setno`.
     pub(super) saved_carries: u64,
-    /// Accesses to the stack but pushes and pops.
+    /// Accesses to the stack other than pushes and pops.
     pub(super) stack_accesses: u64,
     /// Conditional jumps.
     pub(super) branches: u64,
     /// Calls.
     pub(super) calls: u64,
-    /// Most bytes below the return address: pushes, `sub rsp`, and what is used of the red zone beneath.
+    /// Maximum depth below the return address in bytes: pushes, `sub rsp`, and the used part of the red zone.
     pub(super) stack_bytes: u64,
 }
 
-/// Why code cannot be counted.
+/// Reason why code cannot be counted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CodeError {
     #[error("the program is no ELF file that can be read")]
@@ -43,7 +43,7 @@ pub(super) enum CodeError {
     Instruction { offset: u64 },
 }
 
-/// The machine code of a function of a program, and its address.
+/// Machine code of a function in a program, and its address.
 pub(super) fn function<'d>(
     file: &object::File<'d>,
     name: &str,
@@ -57,7 +57,7 @@ pub(super) fn function<'d>(
 }
 
 impl Code {
-    /// Counts a function's bytes, which lie at `address`.
+    /// Counts a function's bytes, which begin at `address`.
     pub(super) fn of(bytes: &[u8], address: u64) -> Result<Self, CodeError> {
         let mut code = Self { bytes: bytes.len() as u64, ..Self::default() };
         let mut stack = Stack::default();
@@ -123,7 +123,7 @@ fn is_branch(mnemonic: Mnemonic) -> bool {
     )
 }
 
-/// The displacement from `rsp` of an operand in memory.
+/// Displacement from `rsp` of a memory operand.
 fn stack_operand(instruction: &Instruction) -> Option<i64> {
     let has_memory =
         (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
@@ -131,13 +131,13 @@ fn stack_operand(instruction: &Instruction) -> Option<i64> {
         .then(|| instruction.memory_displacement64() as i64)
 }
 
-/// How far below the return address the stack pointer is, from the first instruction to the last as they lie there.
+/// Depth of the stack pointer below the return address, over the instructions in order of address.
 #[derive(Debug, Default)]
 struct Stack {
     depth: i64,
-    /// Deepest so far, where a path that follows a return is taken to begin.
+    /// Maximum so far; code after a return is taken to start at this depth.
     deepest: i64,
-    /// The same with the red zone.
+    /// Maximum including the red zone.
     most: i64,
 }
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_code() {
+    fn undecodable_code() {
         let error = Code::of(&[0x90, 0x06], 0).expect_err("0x06 was a push once");
         assert_eq!(error.to_string(), "byte 1 of the function is no instruction that is known");
         assert!(object::File::parse(&b"#!/bin/sh\n"[..]).map_err(CodeError::from).is_err());

@@ -1,4 +1,4 @@
-//! Which of the compilers that a plan names this machine has.
+//! Search for the compilers of a plan on this machine.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use std::{env, fs};
 
 use assay_lab::process::bounded::output_within;
 
-/// Time for a compiler to print its version.
+/// Timeout of printing a version.
 const VERSION_WITHIN: Duration = Duration::from_secs(20);
 
-/// Whose flags a compiler takes.
+/// Compiler family, which decides the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Gcc,
@@ -28,7 +28,7 @@ impl Family {
         }
     }
 
-    /// By what it prints of its version.
+    /// Family by the version output.
     fn of(version: &str) -> Option<Self> {
         let first = version.lines().next().unwrap_or_default();
         if first.contains("clang version") {
@@ -46,45 +46,45 @@ impl Family {
 /// A compiler of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Compiler {
-    /// As the plan names it.
+    /// Name in the plan.
     pub(super) name: String,
-    /// As reports name it: family and release, `gcc 12.2.0`.
+    /// Name in reports: family and release, `gcc 12.2.0`.
     pub(super) label: String,
     pub(super) program: PathBuf,
     pub(super) family: Family,
-    /// First line of what it prints of its version.
+    /// First line of the version output.
     pub(super) version: String,
-    /// Numbers of its release, from major to patch; none where the version has none.
+    /// Numbers of the release from major to patch; empty if the version has none.
     pub(super) release: Vec<u32>,
-    /// Other names in the plan of the same program.
+    /// Other names of the same program in the plan.
     pub(super) also: Vec<String>,
-    /// All that it prints of its version but the name that it was called by.
+    /// The version output without the name of the program.
     identity: String,
 }
 
-/// One that the plan names and that cannot take part.
+/// A compiler of the plan that is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Absent {
     pub(super) name: String,
-    /// Why, and what to do.
+    /// Reason, and remedy.
     pub(super) why: String,
 }
 
-/// What was found.
+/// Result of the search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) compilers: Vec<Compiler>,
     pub(super) absent: Vec<Absent>,
 }
 
-/// Whether there is a program of any of these names; what it is nobody asks.
-pub(super) fn any_is_there(names: &[String], path: &OsStr) -> bool {
+/// True if a program with one of these names exists; its version is not checked.
+pub(super) fn any_exists(names: &[String], path: &OsStr) -> bool {
     names.iter().any(|name| place(name, path).is_some())
 }
 
 impl Found {
-    /// Looks for these names in the folders of `path`, a list as in the variable PATH; commands run in `folder`. Two names of one
-    /// program, or of two with the same version, are one compiler.
+    /// Searches for these names in the folders of `path`, a list as in the variable PATH; commands
+    /// run in `folder`. Two names with the same program or the same version are one compiler.
     pub(super) fn look(names: &[String], path: &OsStr, folder: &Path) -> Self {
         let mut found = Self::default();
         for name in names {
@@ -116,7 +116,7 @@ impl Found {
 }
 
 impl Found {
-    /// Two compilers of one release are distinguished by the names of the plan.
+    /// Distinguishes two compilers of one release by their names in the plan.
     fn distinct(&self, compiler: Compiler) -> Compiler {
         let is_taken = self.compilers.iter().any(|other| other.label == compiler.label);
         let label = if is_taken {
@@ -148,7 +148,7 @@ impl Compiler {
         let family = Family::of(&text).ok_or_else(|| {
             format!("{} is neither gcc, clang nor rustc: it says `{version}`", program.display())
         })?;
-        // gcc begins with the name that it was called by.
+        // gcc prints the name of the program first.
         let identity = match family {
             Family::Gcc => text.split_once(' ').map_or("", |(_, rest)| rest).to_owned(),
             Family::Clang | Family::Rustc => text,
@@ -170,7 +170,7 @@ impl Compiler {
     }
 }
 
-/// The numbers of a release: of gcc the last word that has them, after the distribution's own; of the others the first.
+/// Numbers of a release: for gcc the last such word, after those of the distribution; otherwise the first.
 fn release(family: Family, version: &str) -> Vec<u32> {
     let mut words = version.split_whitespace().filter(|word| {
         word.contains('.') && word.starts_with(|first: char| first.is_ascii_digit())
@@ -180,7 +180,7 @@ fn release(family: Family, version: &str) -> Vec<u32> {
     numbers.split('.').map_while(|number| number.parse().ok()).collect()
 }
 
-/// A path is taken as it is, a name from the first folder that has it.
+/// A path is used unchanged; a name is searched for in the folders.
 fn place(name: &str, path: &OsStr) -> Option<PathBuf> {
     let is_program = |file: &PathBuf| file.is_file();
     if name.contains('/') {
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder of scripts that print versions, as compilers do.
+    /// A folder of scripts that print versions like compilers.
     fn fakes(scripts: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a temporary folder");
         for (name, script) in scripts {

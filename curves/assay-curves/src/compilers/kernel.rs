@@ -1,12 +1,12 @@
-//! The kernels by name, their text, and what they have to give.
+//! The kernels: names, sources and expected results.
 
 use assay_bench::random::Random;
 
-/// The prime of BN254, lowest word first.
+/// Prime of BN254, lowest word first.
 const P4: [u64; 4] =
     [0x3c20_8c16_d87c_fd47, 0x9781_6a91_6871_ca8d, 0xb850_45b6_8181_585d, 0x3064_4e72_e131_a029];
 
-/// The prime of BLS12-381, lowest word first.
+/// Prime of BLS12-381, lowest word first.
 const P6: [u64; 6] = [
     0xb9fe_ffff_ffff_aaab,
     0x1eab_fffe_b153_ffff,
@@ -16,7 +16,7 @@ const P6: [u64; 6] = [
     0x1a01_11ea_397f_e69a,
 ];
 
-/// Sources as they are written out, by the names of their files.
+/// Contents of the source files, by name.
 pub(super) const SOURCES: [(&str, &str); 7] = [
     ("kernels.h", include_str!("kernels/kernels.h")),
     ("portable.c", include_str!("kernels/portable.c")),
@@ -27,14 +27,14 @@ pub(super) const SOURCES: [(&str, &str); 7] = [
     ("driver.rs", include_str!("kernels/driver.rs")),
 ];
 
-/// How a kernel is written.
+/// Style of a kernel's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Style {
-    /// Integers of 128 bits, or additions that report overflow.
+    /// 128-bit integers, or additions that return overflow.
     Portable,
     /// `_addcarry_u64`, `_mulx_u64`.
     Intrinsics,
-    /// Inline assembly; products with MULX, ADCX, ADOX whatever the flags are.
+    /// Inline assembly; products use MULX, ADCX and ADOX with any flags.
     Assembly,
 }
 
@@ -52,24 +52,24 @@ impl Style {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
-    /// Modulo 2^256, in place.
+    /// Addition modulo 2^256, in place.
     Add256,
     AddMod,
     MontMul,
 }
 
-/// An operation on numbers of so many words.
+/// An operation on numbers of `words` words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kernel {
-    /// As plans and benchmarks name it.
+    /// Name in plans and benchmarks.
     pub(super) name: &'static str,
-    /// What it does, for readers.
+    /// Description in reports.
     pub(super) title: &'static str,
     pub(super) words: usize,
     operation: Operation,
 }
 
-/// All, under the names of [`assay_bench::plan::compilers::KERNELS`].
+/// All kernels, named as in [`assay_bench::plan::compilers::KERNELS`].
 pub(super) const KERNELS: [Kernel; 5] = [
     kernel("add256", "256-bit addition in place", 4, Operation::Add256),
     kernel("add-mod-4", "addition modulo BN254's prime, 4 words", 4, Operation::AddMod),
@@ -98,12 +98,12 @@ const fn kernel(
 }
 
 impl Kernel {
-    /// Its symbol in a program.
+    /// Symbol in a program.
     pub(super) fn symbol(self, style: Style) -> String {
         format!("{}_{}", self.name.replace('-', "_"), style.name())
     }
 
-    /// Whether that text of it runs only where there are MULX and ADX.
+    /// True if this style of the kernel needs MULX and ADX.
     pub(super) fn needs_mulx(self, style: Style) -> bool {
         style == Style::Assembly && self.operation == Operation::MontMul
     }
@@ -112,7 +112,7 @@ impl Kernel {
         if self.words == 4 { &P4 } else { &P6 }
     }
 
-    /// What it gives, by plain Rust that knows nothing of Montgomery's method but its definition: a b / 2^(64 words).
+    /// Expected result by plain Rust, from the definition of a Montgomery product: a b / 2^(64 words).
     pub(super) fn expected(self, a: &[u64], b: &[u64]) -> Vec<u64> {
         match self.operation {
             Operation::Add256 => add(a, b).0,
@@ -128,7 +128,7 @@ impl Kernel {
         }
     }
 
-    /// Operands: every pair of edges, then random ones. Below the prime where there is one.
+    /// Operands: all pairs of edge cases, then random ones; below the prime, if there is one.
     pub(super) fn inputs(self, seed: u64, checks: usize) -> Vec<(Vec<u64>, Vec<u64>)> {
         let edges = self.edges();
         let mut inputs: Vec<(Vec<u64>, Vec<u64>)> =
@@ -142,7 +142,7 @@ impl Kernel {
         inputs
     }
 
-    /// Where carries begin and end.
+    /// Edge cases of carry chains.
     fn edges(self) -> Vec<Vec<u64>> {
         let words = self.words;
         let largest = match self.operation {
@@ -172,7 +172,7 @@ impl Kernel {
         edges.map(|edge| self.admissible(edge)).to_vec()
     }
 
-    /// The number itself for plain additions; else with its highest bits cleared until it is below the prime.
+    /// The number unchanged for plain additions; otherwise with its highest bits cleared until it is below the prime.
     fn admissible(self, mut number: Vec<u64>) -> Vec<u64> {
         let mut mask = u64::MAX;
         while self.operation != Operation::Add256 && subtract(&number, self.prime()).1 == 0 {
@@ -214,7 +214,7 @@ fn subtract(a: &[u64], b: &[u64]) -> (Vec<u64>, u64) {
     (difference, u64::from(borrow))
 }
 
-/// Of a number below 2 p.
+/// Reduces a number below 2 p.
 fn reduced_once(number: Vec<u64>, p: &[u64]) -> Vec<u64> {
     match subtract(&number, p) {
         (less, 0) => less,
@@ -236,7 +236,7 @@ fn product(a: &[u64], b: &[u64]) -> Vec<u64> {
     wide
 }
 
-/// Divides by two modulo p.
+/// Halves a number modulo p.
 fn halve(wide: &mut Vec<u64>, p: &[u64]) {
     let mut carry = 0;
     if wide[0] & 1 == 1 {
@@ -255,7 +255,7 @@ fn shift_right(number: &mut [u64], mut bit: u64) {
     }
 }
 
-/// Hexadecimal, 16 digits a word, the highest word first.
+/// Hexadecimal, 16 digits per word, highest word first.
 pub(super) fn hexadecimal(number: &[u64]) -> String {
     number.iter().rev().fold(String::new(), |digits, word| digits + &format!("{word:016x}"))
 }
@@ -267,12 +267,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernels_are_those_that_plans_know() {
+    fn kernels_match_those_of_plans() {
         assert_eq!(KERNELS.map(|kernel| kernel.name), NAMES);
         assert_eq!(KERNELS[4].symbol(Style::Assembly), "mont_mul_6_assembly");
     }
 
-    /// A product with R² gives back a factor times R; one with 1 then takes R away again.
+    /// A product with R² multiplies by R; a product with 1 divides by R again.
     #[test]
     fn montgomery_by_its_definition() {
         for kernel in KERNELS.into_iter().filter(|kernel| kernel.operation == Operation::MontMul) {

@@ -1,8 +1,9 @@
-//! What compilers make of big-number arithmetic, and what assembly buys: "Compiler caveats" of report 5, measured.
+//! Big-number arithmetic by different compilers against assembly: "Compiler caveats" of report 5, measured.
 //!
-//! Kernels of three styles are written out, compiled by every compiler that the plan names and the machine has, and run as
-//! processes that time themselves. No kernel is timed before it gave the same as plain Rust on edge cases and random operands.
-//! Instructions, bytes and stack are read from the programs' machine code.
+//! Kernels in three styles are compiled by every compiler of the plan that the machine has, and run
+//! as processes that time themselves. A kernel is timed only after its results equal those of plain
+//! Rust on edge cases and random operands. Instructions, bytes and stack are counted in the
+//! programs' machine code.
 
 mod build;
 mod code;
@@ -26,16 +27,17 @@ use build::{Build, BuildError, Flags};
 use discover::{Absent, Compiler, Found};
 use kernel::{KERNELS, Kernel, Style};
 
-/// Time of an epoch: long against the clock and a line through a pipe, short enough for rounds over a hundred programs.
+/// Length of an epoch: long against the clock and a line through a pipe, short enough for rounds
+/// over a hundred programs.
 const EPOCH_NS: f64 = 1e6;
 
-/// Calls that say how many an epoch holds.
+/// Number of calls that calibrate an epoch.
 const TRIAL_CALLS: u64 = 2_000;
 
-/// Most calls of an epoch.
+/// Maximum number of calls per epoch.
 const CALLS_MAX: f64 = 1e8;
 
-/// Why nothing can be compiled here.
+/// Reason why no benchmark can run on this machine.
 #[derive(Debug, thiserror::Error)]
 enum CompilersError {
     #[error(
@@ -65,15 +67,15 @@ impl From<CompilersError> for BenchError {
     }
 }
 
-/// What the section asks for.
+/// The suite of section `[compilers]`.
 #[derive(Debug)]
 pub(crate) struct CompilersSuite {
     settings: CompilersSettings,
-    /// Found and compiled when the first benchmark is prepared.
+    /// Found and compiled on preparation of the first benchmark.
     programs: OnceCell<Programs>,
 }
 
-/// A program that there is not.
+/// A program that could not be built.
 #[derive(Debug)]
 struct Missing {
     compiler: usize,
@@ -81,15 +83,15 @@ struct Missing {
     why: BuildError,
 }
 
-/// Everything that was found and compiled.
+/// All compilers and programs.
 #[derive(Debug)]
 struct Programs {
     found: Found,
     builds: Vec<Build>,
     missing: Vec<Missing>,
-    /// Whether the processor has MULX, ADCX and ADOX.
+    /// True if the processor has MULX, ADCX and ADOX.
     has_mulx: bool,
-    /// The programs' files, as long as they run.
+    /// Folder of the programs, removed on drop.
     _folder: TempDir,
 }
 
@@ -108,7 +110,7 @@ const fn has_mulx() -> bool {
 }
 
 impl CompilersSuite {
-    /// With these settings.
+    /// A suite with these settings.
     pub(crate) const fn new(settings: CompilersSettings) -> Self {
         Self { settings, programs: OnceCell::new() }
     }
@@ -127,7 +129,7 @@ impl CompilersSuite {
         Ok(self.programs.get_or_init(|| programs))
     }
 
-    /// Compares all programs with plain Rust, and gives what times them.
+    /// Compares all programs with plain Rust, and returns the alternatives.
     fn alternatives(
         &self,
         kernel: Kernel,
@@ -146,7 +148,7 @@ impl CompilersSuite {
     }
 }
 
-/// Finds out first how many calls an epoch holds.
+/// A timed alternative, calibrated on first use.
 fn timed<'a>(
     name: &str,
     build: &'a Build,
@@ -163,7 +165,7 @@ fn timed<'a>(
     })
 }
 
-/// The quickest of three counts: something else may have run meanwhile.
+/// The fastest of three counts, against interference.
 fn trial(time: impl Fn() -> Result<Sample, BenchError>) -> Result<u64, BenchError> {
     let mut least_ns = f64::INFINITY;
     for _ in 0..3 {
@@ -214,7 +216,7 @@ impl Programs {
         Ok(Self { found, builds, missing, has_mulx, _folder: folder })
     }
 
-    /// What of a kernel this processor can run.
+    /// The variants of a kernel that this processor can run.
     fn runnable(&self, kernel: Kernel) -> impl Iterator<Item = (&Build, Style)> {
         let pairs = self.builds.iter().flat_map(|build| Style::ALL.map(|style| (build, style)));
         pairs.filter(move |(_, style)| self.has_mulx || !kernel.needs_mulx(*style))
@@ -224,13 +226,13 @@ impl Programs {
         &self.found.compilers[build.compiler]
     }
 
-    /// The name of an alternative.
+    /// Name of an alternative.
     fn label(&self, build: &Build, style: Style) -> String {
         format!("{} {}, {}", self.compiler(build).label, build.flags.label(), style.name())
     }
 }
 
-/// One compiler of each family, which is enough to check every text of a kernel.
+/// Keeps one compiler of each family, which is enough to check every source of a kernel.
 fn first_of_families(compilers: &mut Vec<Compiler>) {
     let mut seen = Vec::new();
     compilers.retain(|compiler| {
@@ -242,10 +244,11 @@ fn first_of_families(compilers: &mut Vec<Compiler>) {
 
 impl Suite for CompilersSuite {
     fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
-        // Tests of answers pass on machines that have none of this. Listing runs no compiler, since all benchmarks are listed whenever one is measured.
+        // The smoke test also passes on machines without a compiler. Listing starts no compiler,
+        // since every measurement lists all benchmarks first.
         let path = env::var_os("PATH").unwrap_or_default();
         let is_absent =
-            || !is_supported() || !discover::any_is_there(&self.settings.compilers, &path);
+            || !is_supported() || !discover::any_exists(&self.settings.compilers, &path);
         if extent == Extent::Smoke && is_absent() {
             return Ok(Vec::new());
         }
@@ -279,12 +282,13 @@ impl Suite for CompilersSuite {
     }
 
     fn published(&self) -> Vec<Published> {
-        // They are ratios of another program's: a study has them, without an alternative of ours that does the same.
+        // Published claims are ratios of other programs: a study compares them, since no
+        // alternative here does the same work.
         Vec::new()
     }
 }
 
-/// What is listed on another machine: one benchmark, which says what it needs.
+/// The list on unsupported machines: one benchmark that names its requirement.
 fn elsewhere<'a>() -> Benchmark<'a> {
     Benchmark {
         name: "compilers/x86-64".to_owned(),
@@ -316,7 +320,8 @@ mod tests {
         })
     }
 
-    /// Every kernel in every style by one compiler of each family, plain and with MULX, against plain Rust; and the report of it.
+    /// Every kernel in every style by one compiler of each family, with and without MULX, against
+    /// plain Rust; then the report.
     #[test]
     fn kernels_of_this_machine_s_compilers() {
         let suite =
@@ -352,7 +357,7 @@ mod tests {
         assert!(rows.iter().any(|row| row[0] == "no-such-gcc"), "{rows:?}");
     }
 
-    /// What assembly says of itself is known: rows of MULX, two chains of carries.
+    /// Instruction counts of the assembly are known: rows of MULX, two chains of carries.
     #[test]
     fn instructions_of_assembly_are_those_written() {
         let suite = suite(&["gcc", "clang", "clang-14", "clang-16", "clang-19", "rustc"]);

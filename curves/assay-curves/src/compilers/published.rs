@@ -1,4 +1,5 @@
-//! Published claims next to the nearest ratios here, as data: `plans/claims/compilers.toml`, which explains its keys.
+//! Published claims with the nearest measured ratios, as data: `plans/claims/compilers.toml`, which
+//! documents its keys.
 
 use std::sync::LazyLock;
 
@@ -13,10 +14,10 @@ use crate::pairing::interval;
 
 const CLAIMS: &str = include_str!("../../../../plans/claims/compilers.toml");
 
-/// The format this program knows.
+/// Supported format version.
 const FORMAT: u32 = 1;
 
-/// The file. A test reads it: that it is well formed is up to this program.
+/// The parsed file, which a test checks.
 static PUBLISHED: LazyLock<Ratios> = LazyLock::new(|| {
     let published: Ratios = toml::from_str(CLAIMS).expect("a test reads it");
     assert_eq!(published.format, FORMAT, "format of published claims");
@@ -35,18 +36,18 @@ struct Ratios {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PublishedRatio {
-    /// In the words of the source.
+    /// Quote of the source.
     claim: String,
-    /// As a ratio of times.
+    /// Published ratio of times.
     published: String,
-    /// Why the work is not the same.
+    /// Difference in the measured work.
     differs: String,
     kernels: Vec<String>,
     slower: Side,
     faster: Side,
 }
 
-/// Programs to choose the fastest from.
+/// Programs of which the fastest is one side of a ratio.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Side {
@@ -71,7 +72,7 @@ impl Side {
     }
 }
 
-/// The claims against what was measured; nothing where no two sides were.
+/// Claims against measured ratios; `None` if no claim has both sides.
 pub(super) fn study(programs: &Programs, rows: &[Row]) -> Option<Study> {
     let mut lines = Vec::new();
     for claim in &PUBLISHED.all {
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn claims_name_what_there_is() {
+    fn claims_name_existing_kernels() {
         assert_eq!(PUBLISHED.all.len(), 4);
         for claim in &PUBLISHED.all {
             let is_kernel = |name: &String| KERNELS.iter().any(|kernel| kernel.name == name);

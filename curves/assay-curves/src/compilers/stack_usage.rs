@@ -1,11 +1,11 @@
-//! What gcc and clang say of the stack that functions use: the files of `-fstack-usage`.
+//! Parser of the stack usage files that gcc and clang write with `-fstack-usage`.
 
 use std::collections::BTreeMap;
 
 /// gcc counts the return address, clang does not.
 const RETURN_ADDRESS: u64 = 8;
 
-/// A line that is none of the format.
+/// A malformed line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the stack usage is not `FILE:LINE:FUNCTION BYTES KIND`: {text}")]
 pub(super) struct StackUsageError {

@@ -1,4 +1,4 @@
-//! What the figures say: what assembly buys, what becomes of carries, and everything that was counted.
+//! Studies of the measurements: gain of assembly, code for carries, and all counts.
 
 use assay_bench::harness::Row;
 use assay_bench::suite::{Study, StudyChart, StudyTable};
@@ -11,13 +11,12 @@ use super::tables::{self, Timed, fastest, ns};
 use super::{Missing, Programs, benchmark_name, published};
 use crate::pairing::interval;
 
-/// All of them.
 pub(super) fn all(programs: &Programs, rows: &[Row]) -> Vec<Study> {
     let mut studies = vec![first(programs, rows)];
     studies.extend(published::study(programs, rows));
     studies.push(times(programs, rows));
     studies.push(code(programs));
-    studies.push(who(programs));
+    studies.push(participants(programs));
     studies
 }
 
@@ -25,7 +24,7 @@ fn kernel(name: &str) -> Kernel {
     KERNELS.into_iter().find(|kernel| kernel.name == name).unwrap_or(KERNELS[0])
 }
 
-/// The row of a kernel: latencies where they were measured.
+/// Row of a kernel; that of latencies, if measured.
 fn row_of(rows: &[Row], kernel: Kernel) -> Option<&Row> {
     let latency = benchmark_name(kernel, "latency");
     rows.iter()
@@ -33,7 +32,7 @@ fn row_of(rows: &[Row], kernel: Kernel) -> Option<&Row> {
         .or_else(|| rows.iter().find(|row| tables::is_of(row, kernel)))
 }
 
-/// The answer: chart, sentence, table of the report's example.
+/// Main study: chart, summary, table of the report's example.
 fn first(programs: &Programs, rows: &[Row]) -> Study {
     let level = programs.builds.iter().map(|build| build.flags.level).max().unwrap_or_default();
     let (add256, products) = (kernel("add256"), [kernel("mont-mul-6"), kernel("mont-mul-4")]);
@@ -76,7 +75,7 @@ fn prose(programs: &Programs) -> Vec<String> {
     prose
 }
 
-/// The fastest of each style for six words, or four where those were not asked for.
+/// Summary of the fastest of each style for six words, or for four if six were not measured.
 fn products_lead(programs: &Programs, rows: &[Row], products: [Kernel; 2]) -> Option<String> {
     let (kernel, row) =
         products.into_iter().find_map(|kernel| Some((kernel, row_of(rows, kernel)?)))?;
@@ -114,7 +113,7 @@ fn products_lead(programs: &Programs, rows: &[Row], products: [Kernel; 2]) -> Op
     Some(format!("{text} ({}).", row.name))
 }
 
-/// Instructions of the report's example by the newest gcc and clang, at the highest level.
+/// Instructions of the report's example by the newest gcc and clang at the highest level.
 fn carries_lead(programs: &Programs, kernel: Kernel) -> Option<String> {
     let count = |family: Family| {
         let is_it = |build: &&Build| programs.compiler(build).family == family && !build.flags.mulx;
@@ -198,8 +197,8 @@ fn code(programs: &Programs) -> Study {
     }
 }
 
-/// Compilers, what is absent, and what failed.
-fn who(programs: &Programs) -> Study {
+/// Table of compilers, missing ones, and failures.
+fn participants(programs: &Programs) -> Study {
     let found = &programs.found;
     let line = |(index, compiler): (usize, &Compiler)| {
         let made = programs.builds.iter().filter(|build| build.compiler == index).count();

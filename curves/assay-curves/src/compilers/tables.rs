@@ -8,19 +8,19 @@ use super::build::{Build, Routine};
 use super::kernel::{Kernel, Style};
 use crate::pairing::interval;
 
-/// What a program took for a kernel.
+/// Time of a program for a kernel.
 pub(super) struct Timed<'a> {
     pub(super) build: &'a Build,
     pub(super) style: Style,
     pub(super) figures: &'a Figures,
 }
 
-/// Whether a benchmark is of this kernel.
+/// True if a benchmark is of this kernel.
 pub(super) fn is_of(row: &Row, kernel: Kernel) -> bool {
     row.name.split_once('/').is_some_and(|(name, _)| name == kernel.name)
 }
 
-/// All that a benchmark of this kernel timed.
+/// All times of a kernel's benchmark.
 pub(super) fn timed<'a>(
     programs: &'a Programs,
     row: &'a Row,
@@ -32,7 +32,7 @@ pub(super) fn timed<'a>(
     })
 }
 
-/// The fastest of those that are admitted.
+/// The fastest of the programs that the filter accepts.
 pub(super) fn fastest<'a>(
     programs: &'a Programs,
     row: &'a Row,
@@ -61,7 +61,8 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Time of a kernel by compiler at one level: each style, plain and with MULX, and what assembly buys over the fastest of the others.
+/// Time of a kernel by compiler at one level: each style, with and without MULX, and the gain of
+/// assembly over the fastest of the others.
 pub(super) fn by_compiler(programs: &Programs, row: &Row, kernel: Kernel, level: u8) -> StudyTable {
     let head = [
         "compiler",
@@ -132,7 +133,7 @@ pub(super) fn times(programs: &Programs, row: &Row, kernel: Kernel) -> StudyTabl
     }
 }
 
-/// What compilers make of the report's example.
+/// Generated code for the report's example, by compiler.
 pub(super) fn carries(programs: &Programs, row: Option<&Row>, kernel: Kernel) -> StudyTable {
     let head = [
         "compiler",

@@ -1,4 +1,4 @@
-//! Which operations to measure, at which sizes, on how many threads.
+//! Operations to measure, with their sizes and thread counts.
 
 use assay_bench::plan::PairingSettings;
 use assay_bench::suite::Extent;
@@ -9,20 +9,20 @@ use super::subjects::{Offer, Order, Subject, Subjects};
 /// One benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Case {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its name without the size.
+    /// Name without the size.
     pub series: String,
-    /// Its size, where it has one.
+    /// Size, if there is one.
     pub size: Option<u64>,
-    /// What the size counts.
+    /// Unit of the size.
     pub unit: &'static str,
-    /// What subjects are told.
+    /// Order for the subjects.
     pub order: Order,
 }
 
-/// All of them, each with who has it: curves in the order of the settings, operations in the order in which the subjects
-/// name them.
+/// All benchmarks with their subjects: curves in the order of the settings, operations in the order
+/// of the subjects' lists.
 pub(super) fn of<'a>(
     settings: &PairingSettings,
     extent: Extent,
@@ -91,7 +91,7 @@ fn of_operation(settings: &PairingSettings, extent: Extent, offer: &Offer) -> Ve
     cases
 }
 
-/// On how many threads, and whether the name says so.
+/// Number of threads, and its presence in the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Threads {
     One,

@@ -1,4 +1,4 @@
-//! Programs and sizes as data: `plans/studies/pairing-curves.toml`, which explains its keys.
+//! Programs and sizes as data: `plans/studies/pairing-curves.toml`, which documents its keys.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -10,10 +10,10 @@ use serde::Deserialize;
 
 const DATA: &str = include_str!("../../../../plans/studies/pairing-curves.toml");
 
-/// The format this program knows.
+/// Supported format version.
 const FORMAT: u32 = 1;
 
-/// The file. A test reads it: that it is well formed is up to this program.
+/// The parsed file, which a test checks.
 pub(super) static BUILT_IN: LazyLock<Data> = LazyLock::new(|| {
     let data: Data = toml::from_str(DATA).expect("a test reads it");
     assert_eq!(data.format, FORMAT, "format of programs and sizes");
@@ -28,19 +28,19 @@ pub(super) struct Data {
     shapes: Vec<Shape>,
 }
 
-/// A program that comes with this repository.
+/// A program of this repository.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Program {
     pub(super) names: Vec<String>,
-    /// Fields of a [`Companion`].
+    /// Environment variable with the path; this and the next two are the fields of a [`Companion`].
     variable: String,
     folder: String,
     file: String,
     pub(super) build: String,
 }
 
-/// Sizes and threads of operations.
+/// Sizes and thread counts of operations.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Shape {
@@ -77,7 +77,7 @@ enum Setting {
     Pairs,
 }
 
-/// On how many threads, and whether names of benchmarks say so.
+/// Numbers of threads, and their presence in names of benchmarks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ThreadsOf {
@@ -88,7 +88,7 @@ pub(super) enum ThreadsOf {
 }
 
 impl Program {
-    /// Its path, or the likeliest one where there is no such file.
+    /// Path of the program; the most likely one if it does not exist.
     pub(super) fn path(&self, named: Option<&Path>) -> PathBuf {
         let Self { variable, folder, file, .. } = self;
         let places = Companion { variable, folder, file }.places(named);
@@ -98,7 +98,7 @@ impl Program {
 }
 
 impl Data {
-    /// The shape of an operation.
+    /// Shape of an operation.
     pub(super) fn shape(&self, curve: &str, operation: &str) -> Option<&Shape> {
         self.shapes.iter().find(|shape| {
             shape.curve.as_ref().is_none_or(|of| of == curve)
@@ -109,7 +109,7 @@ impl Data {
 }
 
 impl Shape {
-    /// The sizes that an extent has time for.
+    /// The sizes measured at an extent.
     pub(super) fn sizes(&self, settings: &PairingSettings, extent: Extent) -> Vec<usize> {
         let all = match &self.sizes {
             Sizes::Listed(sizes) => sizes,
@@ -118,7 +118,7 @@ impl Shape {
             Sizes::Setting(Setting::Blobs) => &settings.blobs,
             Sizes::Setting(Setting::Pairs) => &settings.pairs,
         };
-        // A plan that lists sizes itself gets all of them.
+        // Sizes set in the plan are all measured.
         let is_default = settings.msm_points == PairingSettings::default().msm_points;
         let max = self.default_max.filter(|_| is_default).unwrap_or(usize::MAX);
         match extent {

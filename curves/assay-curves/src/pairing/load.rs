@@ -1,4 +1,4 @@
-//! How evenly pools load their threads: a loop of unequal rows, recorded by each of them.
+//! Load balance of thread pools: a loop of unequal rows, recorded by each pool.
 
 use assay_bench::suite::{Extent, Study, StudyLaneGroup, StudyLanes, StudyTable};
 use assay_bench::{BenchError, Progress};
@@ -10,45 +10,45 @@ use super::subjects::{Order, Subject, Subjects};
 const CURVE: &str = "pool";
 const OPERATION: &str = "render";
 
-/// It is no pool: its one lane would be as long as the rows of all threads together, and the others short.
+/// Left out of the chart: one lane as long as all threads' rows together would dwarf the others.
 const SEQUENTIAL: &str = "sequential";
 
-/// Runs of each pool, of which the one with the median time is shown.
+/// Number of runs per pool; the one with the median time is shown.
 const RUNS: usize = 5;
 
-/// Rows of the image; the larger one takes about 45 ms on one thread.
+/// Number of rows of the image; the larger one takes about 45 ms on one thread.
 const ROWS: usize = 512;
 const ROWS_SMOKE: usize = 32;
 
-/// Slices of the time axis.
+/// Number of slices of the time axis.
 const SLICES: usize = 120;
 
-/// What a subject recorded of one run.
+/// Trace of one run of a subject.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Trace {
     wall_ns: u64,
     threads: Vec<Thread>,
-    /// SHA-256 of what it computed.
+    /// SHA-256 of the computed result.
     digest: String,
 }
 
-/// What one thread did; times in nanoseconds since the run began.
+/// Activity of one thread; times in nanoseconds since the start of the run.
 #[derive(Clone, Debug, Deserialize)]
 struct Thread {
-    /// Time in rows.
+    /// Time spent in rows.
     busy_ns: u64,
     /// Starts and ends, in order.
     spans: Vec<(u64, u64)>,
 }
 
-/// The trace of one pool.
+/// Trace of one pool.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     name: String,
     trace: Trace,
 }
 
-/// Asks all that can for traces, interleaved, once their answers are equal; the fastest is the first.
+/// Requests traces of all subjects that support them, interleaved, after comparing their results; fastest first.
 pub(super) fn measure(
     subjects: &Subjects,
     seed: u64,
@@ -104,7 +104,7 @@ fn median(mut traces: Vec<Trace>) -> Option<Trace> {
     traces.into_iter().nth(middle)
 }
 
-/// The study with lanes and a table of the traces, if there are any.
+/// Adds lanes and a table of the traces to a study, if there are any.
 pub(super) fn added(study: Study, loads: &[Load]) -> Study {
     let Study { mut prose, mut tables, mut lanes, .. } = study;
     if !loads.is_empty() {
@@ -141,7 +141,7 @@ fn table(loads: &[Load]) -> StudyTable {
     }
 }
 
-/// Without `sequential`; nothing if no pool is left.
+/// The chart without `sequential`; `None` if no pool is left.
 fn chart(loads: &[Load]) -> Option<StudyLanes> {
     let pools = || loads.iter().filter(|load| load.name != SEQUENTIAL);
     let end_ns = pools().map(|load| load.trace.wall_ns).max()?;
@@ -183,12 +183,12 @@ impl Load {
 }
 
 impl Thread {
-    /// When its last row ended; 0 for one that had none.
+    /// End of the last row; 0 without rows.
     fn end_ns(&self) -> u64 {
         self.spans.last().map_or(0, |(_, end_ns)| *end_ns)
     }
 
-    /// How much of each slice of the axis it worked, in hundredths.
+    /// Busy share of each slice of the axis, in hundredths.
     fn shares(&self, axis_ns: u64) -> Vec<f64> {
         let slice_ns = axis_ns as f64 / SLICES as f64;
         let share = |slice: usize| {
@@ -207,7 +207,7 @@ impl Thread {
 mod tests {
     use super::*;
 
-    /// Threads by their spans, in µs.
+    /// A load from the spans of each thread in µs.
     fn load(name: &str, wall_us: u64, threads: &[&[(u64, u64)]]) -> Load {
         let thread = |spans: &&[(u64, u64)]| Thread {
             busy_ns: spans.iter().map(|(start, end)| (end - start) * 1_000).sum(),
@@ -243,7 +243,7 @@ mod tests {
         assert!((lanes.x_end - 24.0).abs() < 1e-9, "the longest pool, not `sequential`");
         let labels: Vec<&str> = lanes.groups.iter().map(|group| group.label.as_str()).collect();
         assert_eq!(labels, ["even", "uneven"]);
-        // A slice is 200 µs.
+        // Each slice is 200 µs long.
         let second = &lanes.groups[0].lanes[1];
         let busy: Vec<usize> = (0..SLICES).filter(|slice| second[*slice] > 0.5).collect();
         assert_eq!(busy, (0..15).chain(30..55).collect::<Vec<_>>());
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn without_traces_a_study_stays_as_it_is() {
+    fn without_traces_a_study_is_unchanged() {
         assert_eq!(added(Study::default(), &[]), Study::default());
         let alone = [load(SEQUENTIAL, 48, &[&[(0, 48)]])];
         let study = added(Study::default(), &alone);

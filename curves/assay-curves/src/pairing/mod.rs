@@ -1,8 +1,9 @@
-//! Report 5: pairing-friendly curves, the protocols on them, and thread pools, library by library.
+//! Report 5: pairing-friendly curves, protocols on them, and thread pools, by library.
 //!
-//! Every subject is a process that says which operations it has, prepares one from a seed, and does it so many
-//! times by its own clock; so libraries that are only compared with never enter this program. What follows from a seed is the
-//! same for all of them (`curves/peer/README.md`), and nothing is timed before all answers are equal.
+//! Every subject is a process that lists its operations, prepares one from a seed, and repeats it
+//! by its own clock; so other libraries are never linked into this program. Inputs follow from the
+//! seed by the same rule for all subjects (`curves/peer/README.md`), and an operation is timed only
+//! after all results are equal.
 
 mod cases;
 mod data;
@@ -26,7 +27,7 @@ pub(crate) use ranking::interval;
 use cases::Case;
 use subjects::{Answer, Order, Subject, Subjects};
 
-/// What the section asks for.
+/// The suite of section `[pairing]`.
 #[derive(Debug)]
 pub(crate) struct PairingSuite {
     settings: PairingSettings,
@@ -35,7 +36,7 @@ pub(crate) struct PairingSuite {
 }
 
 impl PairingSuite {
-    /// With these settings.
+    /// A suite with these settings.
     pub(crate) fn new(settings: PairingSettings) -> Self {
         Self { settings, subjects: OnceCell::new() }
     }
@@ -73,7 +74,7 @@ fn series_and_size(series: &str, size: Option<u64>) -> String {
     size.map_or_else(|| series.to_owned(), |size| format!("{series}/{size}"))
 }
 
-/// Prepares an operation in all subjects, and compares their answers.
+/// Prepares an operation in all subjects, and compares their results.
 fn alternatives<'a>(
     benchmark: &str,
     order: &Order,
@@ -95,18 +96,18 @@ fn alternatives<'a>(
             }
             let (count, last) = calibrate(subject, &order)?;
             iterations = Some(count);
-            // Of a long operation, what was measured is an epoch already.
+            // For a long operation the last sample is already an epoch.
             if last.ops == count { Ok(last) } else { subject.time(&order, count) }
         })
     };
     Ok(subjects.iter().map(alternative).collect())
 }
 
-/// Compares what subjects answered; the error names who is wrong.
+/// Compares the results of subjects; the error names those that differ.
 fn agree(benchmark: &str, answers: &[Answer], subjects: &[&Subject]) -> Result<(), BenchError> {
     for (index, answer) in answers.iter().enumerate() {
         let agree = answers.iter().filter(|other| other.digest == answer.digest).count();
-        // Where most say the same, the other one is wrong; where two contradict, either may be.
+        // A majority identifies the wrong results; without one, any may be wrong.
         if agree < answers.len() && agree * 2 <= answers.len() {
             let others =
                 answers.iter().zip(subjects).filter(|(other, _)| other.digest != answer.digest);
@@ -123,7 +124,7 @@ fn agree(benchmark: &str, answers: &[Answer], subjects: &[&Subject]) -> Result<(
     Ok(())
 }
 
-/// As many iterations as an epoch holds: more and more, until they can be measured; the last sample beside them.
+/// Number of iterations per epoch, raised until it is measurable, and the last sample.
 fn calibrate(subject: &Subject, order: &Order) -> Result<(u64, Sample), BenchError> {
     let mut iterations = 1;
     loop {
@@ -137,10 +138,10 @@ fn calibrate(subject: &Subject, order: &Order) -> Result<(u64, Sample), BenchErr
     }
 }
 
-/// Long against the clock and the pipe that the order comes through.
+/// Length of an epoch: long against the clock and the pipe.
 const EPOCH_NS: f64 = 5e6;
 
-/// More would be a peer that does nothing.
+/// More iterations indicate a peer that does no work.
 const ITERATIONS_MAX: u64 = 100_000_000;
 
 impl Suite for PairingSuite {
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
     use assay_bench::Silent;
 
-    /// A subject in shell: says the same to every order but the first.
+    /// A subject as a shell script: the same response to every order but the first.
     fn fake(name: &str, digest: &str) -> SubjectSettings {
         let script = format!(
             r#"read order; echo '{{"name":"{name}","version":"1","compiler":"sh","operations":[{{"curve":"bn254","operation":"fp-mul","how":"not"}}]}}'
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_take_turns_once_their_answers_are_equal() {
+    fn subjects_are_interleaved_once_their_answers_are_equal() {
         let suite = suite(vec![fake("a", "aa"), fake("b", "aa")]);
         let benchmarks = suite.benchmarks(Extent::Smoke).expect("subjects");
         let [benchmark] = &benchmarks[..] else { panic!("{benchmarks:?}") };
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_that_says_something_else_is_named() {
+    fn a_subject_with_another_result_is_named() {
         let suite = suite(vec![fake("a", "aa"), fake("b", "bb"), fake("c", "aa")]);
         let benchmarks = suite.benchmarks(Extent::Smoke).expect("subjects");
         let error = (benchmarks[0].make)().expect_err("b is alone").to_string();
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn without_subjects_the_own_ones_work_and_the_others_are_told() {
+    fn without_subjects_the_own_ones_work_and_the_others_are_listed() {
         let suite = suite(Vec::new());
         assert!(suite.benchmarks(Extent::Smoke).expect("none is needed").is_empty());
         let benchmarks = suite.benchmarks(Extent::Quick).expect("listing is possible");
@@ -256,7 +257,7 @@ mod tests {
         assert!(error.contains("/nonexistent/peer") && error.contains("cd curves"), "{error}");
     }
 
-    /// A pool in shell that can be traced: says `traced` to an order for a trace, and `digest` to every other one.
+    /// A traceable pool as a shell script: prints `traced` to a trace order, and `digest` to every other.
     fn traced(name: &str, digest: &str, traced: &str) -> SubjectSettings {
         let offer = |operation: &str| {
             format!(r#"[{{"curve":"pool","operation":"{operation}","how":"not"}}]"#)
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn pools_that_can_be_traced_are_and_older_builds_are_not_asked() {
+    fn only_pools_with_traces_are_traced() {
         let studies = pool_studies(vec![traced("a", "aa", "aa"), fake("b", "bb")]);
         let studies = studies.expect("b is absent, and no failure");
         let pools = studies.iter().find(|study| study.id == "pairing-pools").expect("two pools");
@@ -304,9 +305,9 @@ mod tests {
         );
     }
 
-    /// A figure that nobody published is measured, in the same report, or is not there.
+    /// Every figure called published is in a publication, never one of our measurements.
     #[test]
-    fn nothing_that_only_we_measured_is_called_published() {
+    fn own_measurements_are_not_called_published() {
         for published in published::all() {
             let text = format!("{} {}", published.machine, published.note).to_lowercase();
             for word in ["this project", "virtual", "zen 5"] {

@@ -1,5 +1,5 @@
-//! What is in this program: our batch verifier of secp256k1 signatures. Inputs of signatures come from here for everybody,
-//! since a signature does not follow from a seed in every library alike.
+//! The subject in this program: our batch verifier of secp256k1 signatures. It also generates the
+//! signatures for all subjects, since libraries differ in how they derive them.
 
 use assay_bench::harness::Sample;
 use assay_hash::sha256;
@@ -9,10 +9,10 @@ use secp256k1::{Keypair, Message, PublicKey, SecretKey, XOnlyPublicKey, ecdsa, s
 
 use super::subjects::{Answer, Description, Offer, Order};
 
-/// Its name in the report.
+/// Name in the report.
 pub(super) const NAME: &str = "assay";
 
-/// What it can do.
+/// Description as a subject.
 pub(super) fn description() -> Description {
     let offer = |operation: &str, how: &str| Offer {
         curve: "secp256k1".to_owned(),
@@ -31,17 +31,17 @@ pub(super) fn description() -> Description {
     }
 }
 
-/// A signature and what it is of.
+/// A signature with its key and message.
 #[derive(Clone, Debug)]
 struct Signed {
-    /// Compressed, or the x coordinate alone.
+    /// Compressed key, or the x coordinate alone.
     key: Vec<u8>,
     /// DER, or r and s.
     sig: Vec<u8>,
     msg: [u8; 32],
 }
 
-/// What is prepared.
+/// Prepared signatures.
 #[derive(Debug, Default)]
 pub(super) struct Own {
     signed: Vec<Signed>,
@@ -50,7 +50,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Answers the question whether the signatures are valid, and whether the first is one of another message.
+    /// The answer has the verdict on the valid signatures, and on the first one with another message.
     pub(super) fn prepare(&mut self, order: &Order) -> Answer {
         self.is_schnorr = order.operation == "schnorr-verify";
         self.signed = (0..order.size as u64)
@@ -69,7 +69,7 @@ impl Own {
         Answer { digest: hex_string(&sha256(&bytes)), shown }
     }
 
-    /// Verifies all of them so many times.
+    /// Verifies all signatures `iterations` times.
     pub(super) fn time(&mut self, iterations: u64) -> Sample {
         let Self { signed, is_schnorr, verifier } = self;
         let checks = checks(signed, *is_schnorr);
@@ -140,7 +140,7 @@ fn signed(seed: u64, index: u64, is_schnorr: bool) -> Signed {
     Signed { key, sig, msg }
 }
 
-/// For each signature: compressed key, r and s, message.
+/// Compressed key, r and s, and message of each signature.
 pub(super) fn ecdsa_inputs(seed: u64, count: usize) -> String {
     let one = |index: u64| {
         let (secret, msg) = (secret(seed, index), bytes_of("message", seed, index));
@@ -151,7 +151,7 @@ pub(super) fn ecdsa_inputs(seed: u64, count: usize) -> String {
     (0..count as u64).map(one).collect()
 }
 
-/// For each signature: x coordinate of the key, r and s, message.
+/// x coordinate of the key, r and s, and message of each signature.
 pub(super) fn schnorr_inputs(seed: u64, count: usize) -> String {
     let one = |index: u64| {
         let Signed { key, sig, msg } = signed(seed, index, true);
@@ -160,7 +160,7 @@ pub(super) fn schnorr_inputs(seed: u64, count: usize) -> String {
     (0..count as u64).map(one).collect()
 }
 
-/// Message, r and s; what `ecrecover` takes besides, v, may be either of two values.
+/// Message, r and s; the v of `ecrecover` may be either of two values.
 pub(super) fn recover_input(seed: u64) -> String {
     let (secret, msg) = (secret(seed, 0), bytes_of("message", seed, 0));
     let sig = ecdsa::sign(Message::from_digest(msg), &secret).serialize_compact();

@@ -1,11 +1,11 @@
-//! Thread pools: how often each is clearly slower than another.
+//! Thread pools: number of workloads in which each is clearly slower than another.
 
 use assay_bench::harness::Row;
 use assay_bench::suite::{Study, StudyTable};
 
 use super::subjects::figures_of;
 
-/// Absent where fewer than two pools took part. `names` are the subjects in the order of the report.
+/// `None` with fewer than two pools. `names` are the subjects in the order of the report.
 pub(super) fn losses(names: &[&str], rows: &[&Row]) -> Option<Study> {
     let takes_part = |name: &&str| rows.iter().any(|row| figures_of(row, name).is_some());
     let pools: Vec<&str> = names.iter().copied().filter(takes_part).collect();
@@ -34,7 +34,7 @@ pub(super) fn losses(names: &[&str], rows: &[&Row]) -> Option<Study> {
     })
 }
 
-/// In how many workloads the pool is slower than another, and the cells of its line.
+/// Number of workloads in which the pool is slower than another, and the cells of its line.
 fn line(pool: &str, pools: &[&str], rows: &[&Row]) -> (usize, Vec<String>) {
     let is_slower = |row: &Row, one: &str, other: &str| {
         let [above, below] = [one, other].map(|name| figures_of(row, name));
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_names_who_was_faster() {
+    fn a_loss_names_the_faster_pool() {
         let rows = [
             row("pool/heat", &[("a", 100), ("b", 200), ("c", 150)]),
             row("pool/dfs", &[("a", 100), ("b", 50)]),

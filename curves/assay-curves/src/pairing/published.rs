@@ -5,7 +5,7 @@ use assay_bench::suite::Published;
 
 const FIGURES: &str = include_str!("../../../../plans/published/pairing-curves.toml");
 
-/// All of them.
+/// All published figures.
 pub(super) fn all() -> Vec<Published> {
     PublishedFile::built_in(FIGURES).figures()
 }

@@ -1,4 +1,4 @@
-//! Who is fastest where, within code that may be compared.
+//! Fastest library of each benchmark, within comparable code.
 
 use assay_bench::harness::{Figures, Row};
 use assay_bench::plan::PairingSettings;
@@ -7,7 +7,7 @@ use assay_report::stats::ratio::Ratio;
 
 use super::subjects::timing_of;
 
-/// Who is fastest in a benchmark, and by how much.
+/// The fastest library of a benchmark, and its lead.
 struct Winner<'a> {
     row: &'a Row,
     name: &'a str,
@@ -16,7 +16,7 @@ struct Winner<'a> {
 }
 
 impl Winner<'_> {
-    /// Its name without the kind of timing.
+    /// Name without the kind of timing.
     fn library(&self) -> &str {
         timing_of(self.name)
             .and_then(|timing| self.name.strip_suffix(&format!(" ({timing})")))
@@ -24,8 +24,8 @@ impl Winner<'_> {
     }
 }
 
-/// Of each benchmark, within each kind of timing: constant-time code pays for what variable-time code does not promise, and
-/// what does not say which it is may be either.
+/// The fastest of each benchmark and kind of timing. Constant-time code pays for a guarantee that
+/// variable-time code does not make; code without a documented kind may be either.
 fn winners(rows: &[Row]) -> Vec<Winner<'_>> {
     let mut winners = Vec::new();
     for row in rows {
@@ -46,7 +46,7 @@ fn winners(rows: &[Row]) -> Vec<Winner<'_>> {
     winners
 }
 
-/// Absent where no benchmark has two subjects to rank.
+/// `None` if no benchmark has two subjects to rank.
 pub(super) fn fastest(settings: &PairingSettings, rows: &[Row]) -> Option<Study> {
     let winners = winners(rows);
     if winners.is_empty() {
@@ -117,7 +117,7 @@ pub(super) mod tests {
     use super::super::subjects::figures_of;
     use super::*;
 
-    /// A benchmark in which each library takes the same time in every round.
+    /// A benchmark with the same time per library in every round.
     pub(in crate::pairing) fn row(name: &str, libraries: &[(&str, u64)]) -> Row {
         let alternative =
             |&(name, ns): &(&str, u64)| Alternative::new(name, move || Sample::timed(1, ns, ns));
@@ -155,7 +155,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn one_subject_has_nobody_to_be_faster_than() {
+    fn one_subject_has_no_ranking() {
         let settings = PairingSettings::default();
         let fastest_of =
             |subjects: &[(&str, u64)]| fastest(&settings, &[row("bn254/add", subjects)]);

@@ -1,4 +1,4 @@
-//! What the figures say: who took part, a summary per curve, who is fastest where.
+//! Studies of the measurements: subjects, a summary per curve, fastest libraries.
 
 use assay_bench::harness::{Figures, Row, Sample};
 use assay_bench::plan::PairingSettings;
@@ -11,7 +11,7 @@ use super::published;
 use super::ranking::{fastest, interval};
 use super::subjects::{Description, Subjects, TIMINGS, figures_of, timing_of};
 
-/// All of them.
+/// All studies.
 pub(super) fn all(
     settings: &PairingSettings,
     subjects: &Subjects,
@@ -19,7 +19,7 @@ pub(super) fn all(
     loads: &[Load],
 ) -> Vec<Study> {
     let clock = clock(settings);
-    let mut studies = vec![who(subjects, &clock)];
+    let mut studies = vec![participants(subjects, &clock)];
     for curve in &settings.curves {
         let of_curve: Vec<&Row> =
             rows.iter().filter(|row| row.name.split('/').next() == Some(curve)).collect();
@@ -36,16 +36,16 @@ pub(super) fn all(
     studies
 }
 
-/// The processor's clock and where the figure is from.
+/// Clock frequency of the processor, and the source of the figure.
 struct Clock {
     ghz: f64,
     source: &'static str,
 }
 
-/// Latency of a multiplication of 64-bit words on the processors of the last fifteen years.
+/// Latency of a 64-bit multiplication on the processors of the last fifteen years.
 const MULTIPLICATION_CYCLES: f64 = 3.0;
 
-/// Multiplications in the chain that the clock is estimated from: some milliseconds.
+/// Length of the chain of multiplications that estimates the clock: some milliseconds.
 const STEPS: u64 = 4_000_000;
 
 fn clock(settings: &PairingSettings) -> Clock {
@@ -66,7 +66,7 @@ fn clock(settings: &PairingSettings) -> Clock {
     Clock { ghz, source: "estimated from a chain of multiplications of three cycles each" }
 }
 
-fn who(subjects: &Subjects, clock: &Clock) -> Study {
+fn participants(subjects: &Subjects, clock: &Clock) -> Study {
     let mut rows: Vec<Vec<String>> = subjects
         .all
         .iter()
@@ -171,13 +171,13 @@ fn table(
     }
 }
 
-/// Published times against the fastest library measured here, which is named: none of these libraries is ours but `assay`.
+/// Published times against the fastest library measured here, by name: only `assay` is ours.
 fn against_published(curve: &str, rows: &[&Row]) -> Option<StudyTable> {
     let line = |published: &Published| -> Option<Vec<String>> {
         let row = rows.iter().find(|row| row.name == published.benchmark)?;
         let published_ns = published.ns_per_op?;
         let by_time = |a: &&Figures, b: &&Figures| a.ns_per_op.total_cmp(&b.ns_per_op);
-        // A published time that says its kind of timing is compared with the same kind.
+        // A published time with a kind of timing is compared within that kind.
         let kind = TIMINGS.into_iter().find(|timing| published.note.contains(timing));
         let is_of_kind = |figures: &&Figures| kind.is_none() || timing_of(&figures.name) == kind;
         let fastest = row.figures.iter().filter(is_of_kind).min_by(by_time)?;
@@ -211,12 +211,12 @@ fn against_published(curve: &str, rows: &[&Row]) -> Option<StudyTable> {
     })
 }
 
-/// The name of a benchmark without its curve.
+/// Name of the benchmark without its curve.
 fn operation(row: &Row) -> &str {
     row.name.split_once('/').map_or(row.name.as_str(), |(_, operation)| operation)
 }
 
-/// The same library compiled otherwise: each other build beside the first one.
+/// Other builds of the same library against the first.
 fn builds(subjects: &Subjects, rows: &[Row]) -> Option<Study> {
     let mut tables = Vec::new();
     let mut prose = Vec::new();
@@ -266,7 +266,7 @@ fn builds(subjects: &Subjects, rows: &[Row]) -> Option<Study> {
     })
 }
 
-/// What of each library was called, and which answers had nobody to compare with.
+/// Called functions of each library, and results without a second implementation to compare with.
 fn how(settings: &PairingSettings, subjects: &Subjects, rows: &[Row]) -> Study {
     let alone: Vec<String> = rows
         .iter()
@@ -305,7 +305,7 @@ fn how(settings: &PairingSettings, subjects: &Subjects, rows: &[Row]) -> Study {
     }
 }
 
-/// Three digits that count.
+/// Formats a time with three significant digits.
 pub(super) fn time(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns >= 1e9 => (ns / 1e9, "s"),
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(cycles(77.0), "77");
     }
 
-    /// No library of this report is ours but one, so a column that holds the fastest must not say "ours".
+    /// Only one library of this report is ours, so the column of the fastest is not called "ours".
     #[test]
     fn the_fastest_library_is_named_and_not_called_ours() {
         let pairing = row("bls12-381/pairing", &[("arkworks", 500_000), ("blst", 400_000)]);
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn a_clock_is_within_reason() {
         let clock = clock(&PairingSettings::default());
-        // A debug build or a busy machine makes it slower, nothing makes it faster.
+        // A debug build or a busy machine lowers the estimate, nothing raises it.
         assert!(clock.ghz > 0.0 && clock.ghz < 10.0, "{}", clock.ghz);
         let told = PairingSettings { clock_ghz: Some(3.5), ..PairingSettings::default() };
         assert!((super::clock(&told).ghz - 3.5).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! Who takes part: processes and what is in this program.
+//! Subjects: processes, and the one in this program.
 
 use std::cell::RefCell;
 use std::env;
@@ -15,30 +15,30 @@ use super::data::BUILT_IN;
 use super::load::Trace;
 use super::own::{self, Own};
 
-/// What a subject says about itself.
+/// Self-description of a subject.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Description {
     /// Name of the library.
     pub name: String,
-    /// Its version.
+    /// Version of the library.
     pub version: String,
-    /// What compiled it, with flags.
+    /// Compiler with its flags.
     pub compiler: String,
-    /// What it can do.
+    /// Supported operations.
     pub operations: Vec<Offer>,
-    /// Of what it can record which thread works when; older programs do not list any.
+    /// Operations that can be traced; older programs list none.
     #[serde(default)]
     pub traces: Vec<Offer>,
 }
 
-/// An operation that a subject has.
+/// An operation of a subject.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Offer {
     /// Curve or group of protocols.
     pub curve: String,
-    /// Operation of it.
+    /// Name of the operation.
     pub operation: String,
-    /// What of the library does it.
+    /// Called functions of the library.
     pub how: String,
 }
 
@@ -47,21 +47,21 @@ pub(super) struct Offer {
 pub(super) struct Order {
     /// Curve or group of protocols.
     pub curve: String,
-    /// Operation of it.
+    /// Name of the operation.
     pub operation: String,
-    /// What it is about so many of.
+    /// Size, such as a number of points.
     pub size: usize,
-    /// Threads; 0 is all.
+    /// Number of threads; 0 for all.
     pub threads: usize,
-    /// Where inputs come from.
+    /// Seed of the inputs.
     pub seed: u64,
-    /// Inputs that cannot follow from the seed, hexadecimal.
+    /// Inputs that do not follow from the seed, hexadecimal.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub inputs: String,
 }
 
 impl Order {
-    /// The same with the inputs that subjects cannot make themselves.
+    /// Adds the inputs that subjects cannot generate.
     pub(super) fn with_inputs(&self) -> Self {
         let inputs = match (self.curve.as_str(), self.operation.as_str()) {
             ("secp256k1", "ecdsa-verify") => own::ecdsa_inputs(self.seed, self.size),
@@ -73,32 +73,32 @@ impl Order {
     }
 }
 
-/// The answer to an operation.
+/// Result of an operation.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Answer {
-    /// SHA-256 of its canonical bytes.
+    /// SHA-256 of the canonical bytes.
     pub digest: String,
-    /// Its first bytes.
+    /// First bytes of the result.
     #[serde(rename = "answer")]
     pub shown: String,
 }
 
-/// Who does the work.
+/// Executor of a subject.
 #[derive(Debug)]
 enum Worker {
     Process(Talk),
     Own(Box<Own>),
 }
 
-/// One that takes part.
+/// A library or pool that is measured.
 #[derive(Debug)]
 pub(super) struct Subject {
-    /// Its name in the report.
+    /// Name in the report.
     pub name: String,
-    /// What it says about itself.
+    /// Self-description.
     pub description: Description,
     worker: RefCell<Worker>,
-    /// What it has prepared.
+    /// Prepared operation.
     current: RefCell<Option<Order>>,
 }
 
@@ -118,13 +118,13 @@ impl Subject {
         }
     }
 
-    /// How it does an operation, if it can.
+    /// Called functions for an operation; `None` if unsupported.
     pub(super) fn how(&self, curve: &str, operation: &str) -> Option<&str> {
         let is_it = |offer: &&Offer| offer.curve == curve && offer.operation == operation;
         self.description.operations.iter().find(is_it).map(|offer| offer.how.as_str())
     }
 
-    /// Its name in the figures of an operation: with the kind of timing where its description says which.
+    /// Name in the figures of an operation, with the kind of timing if the description has it.
     pub(super) fn label(&self, curve: &str, operation: &str) -> String {
         let how = self.how(curve, operation).unwrap_or_default();
         match TIMINGS.into_iter().find(|timing| how.contains(timing)) {
@@ -144,7 +144,7 @@ impl Subject {
         Ok(answer)
     }
 
-    /// Does an operation so many times; prepares it first if it has prepared another since.
+    /// Repeats an operation `iterations` times; prepares it first if another was prepared since.
     pub(super) fn time(&self, order: &Order, iterations: u64) -> Result<Sample, BenchError> {
         if self.current.borrow().as_ref() != Some(order) {
             self.prepare(order)?;
@@ -158,13 +158,13 @@ impl Subject {
         }
     }
 
-    /// Whether it can record which thread works when.
+    /// True if the operation can be traced.
     pub(super) fn has_trace(&self, curve: &str, operation: &str) -> bool {
         let is_it = |offer: &Offer| offer.curve == curve && offer.operation == operation;
         self.description.traces.iter().any(is_it)
     }
 
-    /// Does an operation once, recorded; prepares it first if it has prepared another since.
+    /// Runs an operation once with a trace; prepares it first if another was prepared since.
     pub(super) fn trace(&self, order: &Order) -> Result<Trace, BenchError> {
         if self.current.borrow().as_ref() != Some(order) {
             self.prepare(order)?;
@@ -176,17 +176,17 @@ impl Subject {
     }
 }
 
-/// Whether the time of an operation shows its secrets. Code that does not let it pays for that, so the two kinds are not ranked
-/// with each other.
+/// Kinds of timing: independent of secrets or not. Constant-time code is slower for its guarantee,
+/// so the two kinds are ranked apart.
 pub(super) const TIMINGS: [&str; 2] = ["constant time", "variable time"];
 
-/// The kind of timing that a name in figures ends with.
+/// Kind of timing at the end of a name in figures.
 pub(super) fn timing_of(label: &str) -> Option<&'static str> {
     let (_, kind) = label.strip_suffix(')')?.rsplit_once(" (")?;
     TIMINGS.into_iter().find(|timing| *timing == kind)
 }
 
-/// The figures of a subject, whatever kind of timing its name carries there.
+/// Figures of a subject, with any kind of timing in its name.
 pub(super) fn figures_of<'r>(row: &'r Row, subject: &str) -> Option<&'r Figures> {
     let is_it = |figures: &&Figures| {
         let rest = figures.name.strip_prefix(subject);
@@ -198,7 +198,7 @@ pub(super) fn figures_of<'r>(row: &'r Row, subject: &str) -> Option<&'r Figures>
     row.figures.iter().find(is_it)
 }
 
-/// The order to prepare as it is sent.
+/// The serialised order to prepare.
 #[derive(Serialize)]
 struct Prepare<'a> {
     #[serde(rename = "do")]
@@ -207,40 +207,40 @@ struct Prepare<'a> {
     order: &'a Order,
 }
 
-/// What a subject measured.
+/// Times measured by a subject.
 #[derive(Deserialize)]
 struct Times {
     wall_ns: u64,
     cpu_ns: u64,
 }
 
-/// The library of report 5, and the variable that names its file.
+/// Name of the library of report 5, and the variable with its path.
 const CONSTANTINE: &str = "constantine";
 const CONSTANTINE_VARIABLE: &str = "ASSAY_CONSTANTINE";
 
-/// One that cannot take part.
+/// An unavailable program.
 #[derive(Clone, Debug)]
 pub(super) struct Absent {
-    /// Its names.
+    /// Names of its subjects.
     pub names: Vec<String>,
-    /// Where it was looked for.
+    /// Expected path.
     pub program: PathBuf,
-    /// The command that builds it.
+    /// Command that builds it.
     pub build: &'static str,
 }
 
-/// All that take part, and who does not.
+/// Available and missing subjects.
 #[derive(Debug)]
 pub(super) struct Subjects {
-    /// They, in the order of columns.
+    /// Available subjects, in the order of columns.
     pub all: Vec<Subject>,
-    /// Who is not there.
+    /// Missing programs.
     pub absent: Vec<Absent>,
 }
 
 impl Subjects {
-    /// Starts those that are there. One that a plan names must be there; one that does not know the name it is called with is
-    /// an older build, and absent.
+    /// Starts the available subjects. One that a plan names must be available; a program that does
+    /// not know a subject's name is an older build, and counts as missing.
     pub(super) fn start(settings: &PairingSettings) -> Result<Self, BenchError> {
         let mut subjects = Self { all: Vec::new(), absent: Vec::new() };
         let is_wanted = |name: &str| !settings.without.iter().any(|left_out| left_out == name);
@@ -278,7 +278,7 @@ impl Subjects {
         Ok(subjects)
     }
 
-    /// The library of report 5, if the user names it; then it must be there.
+    /// The library of report 5; required if the user names it.
     fn constantine(settings: &PairingSettings) -> Result<Option<Subject>, BenchError> {
         let named = settings.constantine.clone();
         let Some(library) = named.or_else(|| env::var_os(CONSTANTINE_VARIABLE).map(PathBuf::from))
@@ -290,12 +290,11 @@ impl Subjects {
         Subject::process(CONSTANTINE, &peer, &arguments).map(Some)
     }
 
-    /// The subject of this name.
     pub(super) fn of(&self, name: &str) -> Option<&Subject> {
         self.all.iter().find(|subject| subject.name == name)
     }
 
-    /// The first program that is missing, where no process takes part at all.
+    /// The first missing program, if no process is available at all.
     pub(super) fn all_absent(&self) -> Option<&Absent> {
         let is_process = |subject: &Subject| subject.name != own::NAME;
         if self.all.iter().any(is_process) { None } else { self.absent.first() }

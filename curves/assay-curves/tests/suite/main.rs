@@ -14,7 +14,7 @@ use serde::Serialize;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_assay-curves");
 
-/// Results of a section with its default settings, as small as they can be: every answer is checked.
+/// Results of a section with its default settings at the smallest extent: every result is checked.
 fn results(name: &'static str, settings: &impl Serialize, plan: Option<BenchPlan>) -> BenchResults {
     let settings = serde_json::to_string(settings).expect("settings are JSON");
     let suite = ServedSuite::new(PROGRAM.into(), vec![name.to_owned(), settings]);
@@ -39,7 +39,7 @@ fn results(name: &'static str, settings: &impl Serialize, plan: Option<BenchPlan
 }
 
 #[test]
-fn every_benchmark_of_curves_answers_rightly() {
+fn every_benchmark_of_curves_gives_correct_results() {
     let text = BenchPlan::builtin_text("pairing-curves").expect("it is built in");
     let plan = BenchPlan::parse(text, "pairing-curves").expect("it is valid");
     let results = results("pairing", &PairingSettings::default(), Some(plan));
@@ -50,7 +50,7 @@ fn every_benchmark_of_curves_answers_rightly() {
 }
 
 #[test]
-fn every_benchmark_of_compilers_answers_rightly() {
+fn every_benchmark_of_compilers_gives_correct_results() {
     results("compilers", &CompilersSettings::default(), None);
 }
 

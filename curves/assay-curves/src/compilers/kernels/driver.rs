@@ -1,4 +1,4 @@
-//! What `driver.c` does, in Rust: runs the kernels on orders, a line of JSON each way.
+//! Rust counterpart of `driver.c`: runs the kernels on orders, with lines of JSON as input and output.
 #![allow(unsafe_code, reason = "the kernels take pointers; the standard library has no clock of CPU time")]
 
 mod kernels;

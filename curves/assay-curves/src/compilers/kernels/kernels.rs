@@ -1,5 +1,5 @@
-//! The kernels in Rust, as in `portable.c`, `intrinsics.c` and `assembly.c`. Pointers are raw, so that results may lie where
-//! operands do, and the compiler knows as little of them as one of C does.
+//! The kernels in Rust, as in `portable.c`, `intrinsics.c` and `assembly.c`. Pointers are raw, so
+//! that results may alias operands, and the compiler has no more information than for C.
 #![allow(unsafe_code, reason = "pointers, intrinsics and inline assembly, as in C")]
 
 use core::arch::asm;
@@ -14,7 +14,7 @@ static P4: [u64; 5] = [
     0x87d20782e4866389,
 ];
 
-/// The prime of BLS12-381, and the same of it.
+/// The prime of BLS12-381, and minus its inverse modulo 2^64 in the last word.
 static P6: [u64; 7] = [
     0xb9feffffffffaaab,
     0x1eabfffeb153ffff,
@@ -25,7 +25,7 @@ static P6: [u64; 7] = [
     0x89f3fffcfffcfffd,
 ];
 
-/// A step for each of 4 or 6 words, without a loop, as the macro of that name in C.
+/// One step per word, for 4 or 6 words, unrolled like the C macro of that name.
 macro_rules! each {
     ($n:expr, $i:ident => $step:block) => {{
         each!(@ $i 0 $step); each!(@ $i 1 $step); each!(@ $i 2 $step); each!(@ $i 3 $step);
@@ -143,7 +143,7 @@ mod intrinsics {
         unsafe { reduce_once(r, &t, p, n) }
     }
 
-    /// Row `at` of the sum: words from there on.
+    /// Row `at` of the sum, from word `at` on.
     #[inline(always)]
     unsafe fn add_row(t: &mut [u64; 13], at: usize, a: *const u64, word: u64, n: usize) {
         let (mut low, mut high) = ([0; 6], [0; 6]);
@@ -169,7 +169,7 @@ mod intrinsics {
     }
 }
 
-/// The text of `assembly.c` in the syntax of Rust's macro.
+/// The code of `assembly.c` in the syntax of `asm!`.
 mod assembly {
     use super::{P4, P6, asm};
 
@@ -349,7 +349,7 @@ mod assembly {
     }
 }
 
-/// Kernels under their names, never part of what calls them.
+/// Exports the kernels by name, never inlined into their callers.
 macro_rules! export {
     ($($name:ident($($pointer:ident: $kind:ty),+) = $body:expr;)+) => {$(
         #[no_mangle]
