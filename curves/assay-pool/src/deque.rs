@@ -1,31 +1,32 @@
-//! The deque of a worker: it pushes and pops at the bottom, thieves steal at the top.
+//! Work-stealing deque: its worker pushes and pops at the bottom, thieves steal at the top.
 //!
-//! Chase and Lev, Dynamic Circular Work-Stealing Deque (SPAA 2005), with the memory orders of Lê, Pop, Cohen and Zappa
-//! Nardelli, Correct and Efficient Work-Stealing for Weak Memory Models (`PPoPP` 2013), and a ring that does not grow: who
-//! finds it full keeps what it has.
+//! Chase and Lev, Dynamic Circular Work-Stealing Deque (SPAA 2005), with the memory orders of Lê,
+//! Pop, Cohen and Zappa Nardelli, Correct and Efficient Work-Stealing for Weak Memory Models
+//! (`PPoPP` 2013), and a ring of fixed size: a push to a full ring fails.
 
 use std::ptr::NonNull;
 
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, fence};
 
-/// Pointers, between one owner and any number of thieves. Positions count up and wrap around after 2^64 pushes.
+/// A deque of pointers with one owner and any number of thieves. Positions count up and wrap around
+/// after 2^64 pushes.
 pub(crate) struct Deque<T> {
-    /// Where the next thief takes.
+    /// Position of the next steal.
     top: AtomicUsize,
-    /// Where the owner pushes next; written by it alone.
+    /// Position of the next push; written by the owner only.
     bottom: AtomicUsize,
-    /// A power of two of them.
+    /// Slots; their number is a power of two.
     ring: Box<[AtomicPtr<T>]>,
 }
 
-/// What a thief got.
+/// Result of a steal.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Steal<T> {
-    /// The oldest.
+    /// The oldest item.
     One(NonNull<T>),
-    /// Nothing is there.
+    /// The deque is empty.
     Empty,
-    /// Another thief or the owner was faster.
+    /// Lost a race against another thief or the owner.
     Lost,
 }
 
@@ -40,14 +41,14 @@ impl<T> Deque<T> {
         &self.ring[position & (self.ring.len() - 1)]
     }
 
-    /// For the owner exact about what it pushed; for others a hint.
+    /// Exact for the owner's pushes; a hint for other threads.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         let (top, bottom) = (self.top.load(Ordering::Relaxed), self.bottom.load(Ordering::Relaxed));
         bottom.wrapping_sub(top) as isize <= 0
     }
 
-    /// Owner only. False when it is full.
+    /// For the owner; false if the deque is full.
     pub(crate) fn push(&self, item: NonNull<T>) -> bool {
         let bottom = self.bottom.load(Ordering::Relaxed);
         if bottom.wrapping_sub(self.top.load(Ordering::Acquire)) >= self.ring.len() {
@@ -58,20 +59,20 @@ impl<T> Deque<T> {
         true
     }
 
-    /// Owner only: the newest.
+    /// Pops the newest item; for the owner.
     pub(crate) fn pop(&self) -> Option<NonNull<T>> {
         if self.is_empty() {
             return None;
         }
         let bottom = self.bottom.load(Ordering::Relaxed).wrapping_sub(1);
         self.bottom.store(bottom, Ordering::Relaxed);
-        // A thief that has not seen the new bottom is seen at the top here.
+        // A thief that has not read the new bottom has already advanced the top, as read here.
         fence(Ordering::SeqCst);
         let top = self.top.load(Ordering::Relaxed);
         let left = bottom.wrapping_sub(top) as isize;
         let is_mine = match left {
             1.. => return NonNull::new(self.slot(bottom).load(Ordering::Relaxed)),
-            // The last one may be lost to a thief.
+            // A thief may win the last item.
             0 => self.take(top),
             _ => false,
         };
@@ -79,7 +80,7 @@ impl<T> Deque<T> {
         if is_mine { NonNull::new(self.slot(bottom).load(Ordering::Relaxed)) } else { None }
     }
 
-    /// Anybody: the oldest.
+    /// Steals the oldest item; for any thread.
     pub(crate) fn steal(&self) -> Steal<T> {
         let top = self.top.load(Ordering::Acquire);
         fence(Ordering::SeqCst);
@@ -87,7 +88,7 @@ impl<T> Deque<T> {
         if bottom.wrapping_sub(top) as isize <= 0 {
             return Steal::Empty;
         }
-        // Read first: once the top has moved, the owner may overwrite the slot.
+        // Read first: once the top has advanced, the owner may overwrite the slot.
         let item = self.slot(top).load(Ordering::Relaxed);
         match NonNull::new(item) {
             Some(item) if self.take(top) => Steal::One(item),
@@ -105,7 +106,7 @@ impl<T> Deque<T> {
 mod tests {
     use super::*;
 
-    /// A pointer that is only a number.
+    /// A dangling pointer made from a number.
     fn item(number: usize) -> NonNull<u8> {
         NonNull::without_provenance(number.try_into().expect("not zero"))
     }
@@ -128,7 +129,7 @@ mod tests {
         }
     }
 
-    /// Whatever owner and thieves do at once, every item comes out once.
+    /// Under all interleavings of owner and thieves, every item is returned once.
     #[cfg(loom)]
     mod model {
         use loom::{sync::Arc, thread};
@@ -144,7 +145,7 @@ mod tests {
 
         fn every_item_once(thieves: usize, steals: usize, owner: fn(&Deque<u8>) -> Vec<usize>) {
             let mut model = loom::model::Builder::new();
-            // Of one thief every interleaving; of two, those in which threads are interrupted so often.
+            // All interleavings of one thief; of two, those with a bounded number of preemptions.
             model.preemption_bound = (thieves > 1).then_some(2);
             model.check(move || {
                 let deque = Arc::new(Deque::new(2));
@@ -180,13 +181,13 @@ mod tests {
             every_item_once(2, 1, push_and_pop);
         }
 
-        /// The third item overwrites the slot of the first, or is refused.
+        /// The third item overwrites the slot of the first, or its push fails.
         #[test]
         fn a_thief_while_the_ring_wraps() {
             every_item_once(1, 2, |deque| {
                 let mut got = push_and_pop(deque);
                 let next = 3;
-                // What was popped is given back under a new number, so that all numbers are one sequence.
+                // A popped item is pushed under a new number, so that the numbers stay in sequence.
                 if !deque.push(item(next)) {
                     got.push(next);
                 }

@@ -1,9 +1,10 @@
-//! Who has nothing to do, and how it is woken: an event count whose waiters park each on its own.
+//! Idle workers and their wake-up: an event count whose waiters park separately.
 //!
-//! A worker without work first searches, for as long as waking it would take, then parks. To park it announces itself, looks
-//! once more for what it waits for, and goes to sleep; who makes work publishes it and then looks for sleepers. Between the
-//! two steps both have a sequentially consistent fence, so one of them sees the other. Nobody is woken while somebody
-//! searches, and the last one that stops searching because it found work wakes the next.
+//! A worker without work first searches, for about as long as a wake-up takes, then parks. To park
+//! it announces itself, checks its condition once more, and goes to sleep; a producer publishes
+//! work and then checks for sleepers. Both have a sequentially consistent fence between the two
+//! steps, so at least one of them notices the other. No worker is woken while another searches, and
+//! the last one that ends its search because it found work wakes the next.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use crate::sync::{
     AtomicU32, AtomicUsize, Mutex, Ordering, Thread, current, fence, park, yield_now,
 };
 
-/// Where one worker parks.
+/// Park state of one worker.
 #[derive(Default)]
 pub(crate) struct Parker {
     state: AtomicU32,
@@ -21,13 +22,13 @@ pub(crate) struct Parker {
 
 /// The worker is awake.
 const AWAKE: u32 = 0;
-/// It sleeps or is about to.
+/// The worker sleeps or is about to.
 const WAITING: u32 = 1;
-/// Somebody is waking it.
+/// Another thread is waking the worker.
 const CLAIMED: u32 = 2;
 
 impl Parker {
-    /// Until it is woken; then its worker counts as searching again.
+    /// Blocks until woken; the worker then counts as searching again.
     pub(crate) fn park(&self) {
         while self.state.load(Ordering::Acquire) != AWAKE {
             park();
@@ -35,7 +36,7 @@ impl Parker {
     }
 }
 
-/// Numbers of workers that search (low half) and sleep (high half).
+/// Numbers of searching (low half) and sleeping (high half) workers.
 #[derive(Default)]
 pub(crate) struct Idle {
     counts: AtomicUsize,
@@ -45,7 +46,7 @@ const SEARCHING: usize = 1;
 const SLEEPING: usize = 1 << (usize::BITS / 2);
 
 impl Idle {
-    /// How many workers have nothing to do; may be a little late.
+    /// Number of idle workers; may lag slightly.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         let counts = self.counts.load(Ordering::Relaxed);
@@ -56,50 +57,51 @@ impl Idle {
         self.counts.fetch_add(SEARCHING, Ordering::SeqCst);
     }
 
-    /// True where nobody else searches now: the caller then owes the sleepers a [`Self::notify`] for work that it leaves.
+    /// True if no other worker searches now: the caller must then call [`Self::notify`] for work that it leaves.
     pub(crate) fn end_search(&self) -> bool {
         let is_last = self.counts.fetch_sub(SEARCHING, Ordering::SeqCst) % SLEEPING == 1;
-        // Who published work and relied on this search is seen by the look that follows.
+        // The following search finds work whose publisher relied on this worker.
         fence(Ordering::SeqCst);
         is_last
     }
 
-    /// From searching to sleeping; then the caller looks once more, and ends this by [`Self::cancel`] or [`Parker::park`].
+    /// From searching to sleeping; the caller then checks once more, and ends this by
+    /// [`Self::cancel`] or [`Parker::park`].
     pub(crate) fn announce(&self, parker: &Parker) {
         *parker.thread.lock().expect("nobody panics with it") = Some(current());
-        // Counted first: who wakes it counts it back.
+        // Counted first: the waking thread subtracts it.
         self.counts.fetch_add(SLEEPING - SEARCHING, Ordering::SeqCst);
         parker.state.store(WAITING, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// Back to searching.
+    /// Returns to searching.
     pub(crate) fn cancel(&self, parker: &Parker) {
         if exchange(&parker.state, WAITING, AWAKE) {
             self.counts.fetch_sub(SLEEPING - SEARCHING, Ordering::SeqCst);
         } else {
-            // Somebody is about to wake it.
+            // Another thread is about to wake this worker.
             parker.park();
         }
     }
 
-    /// Wakes this one if it sleeps. What it waits for was done before.
+    /// Wakes this worker if it sleeps. Its condition was made true before.
     pub(crate) fn wake(&self, parker: &Parker) -> bool {
         fence(Ordering::SeqCst);
         let state = &parker.state;
         if state.load(Ordering::Relaxed) != WAITING || !exchange(state, WAITING, CLAIMED) {
             return false;
         }
-        // Before it wakes, so that the counts never lack a worker.
+        // Before the wake-up, so that the counts never miss a worker.
         self.counts.fetch_sub(SLEEPING - SEARCHING, Ordering::SeqCst);
-        // Cloned, since the worker may note itself anew as soon as it is awake.
+        // Cloned, since the worker may register again as soon as it is awake.
         let thread = parker.thread.lock().expect("nobody panics with it").clone();
         state.store(AWAKE, Ordering::Release);
         thread.expect("noted before it waits").unpark();
         true
     }
 
-    /// Wakes one of these if there are sleepers and nobody searches. The work was published before.
+    /// Wakes one of these workers if some sleep and none searches. The work was published before.
     pub(crate) fn notify<'a>(&self, parkers: impl Iterator<Item = &'a Parker>) {
         fence(Ordering::SeqCst);
         let counts = self.counts.load(Ordering::Relaxed);
@@ -114,18 +116,19 @@ fn exchange(state: &AtomicU32, from: u32, to: u32) -> bool {
     state.compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed).is_ok()
 }
 
-/// Pauses between two searches: the log-log iterated back-off of Bender, Farach-Colton, He, Kuszmaul and Leiserson
-/// (Adversarial Contention Resolution for Simple Channels, SPAA 2005): windows double, and each comes lg lg w times.
+/// Pauses between two searches: the log-log iterated back-off of Bender, Farach-Colton, He,
+/// Kuszmaul and Leiserson (Adversarial Contention Resolution for Simple Channels, SPAA 2005):
+/// windows double, and each is repeated lg lg w times.
 pub(crate) struct Backoff {
     window_log: u32,
     repeats: u32,
     since: Option<Instant>,
 }
 
-/// Pauses in the widest window: a worker is not asleep for longer than it takes to fetch a line from another core.
+/// Pauses in the widest window: about the time to fetch a cache line from another core.
 const WINDOW_LOG_MAX: u32 = 3;
 
-/// Searching for longer costs more than sleeping and being woken.
+/// Searching for longer costs more than a sleep and a wake-up.
 const SEARCH_MAX: Duration = Duration::from_micros(50);
 
 impl Backoff {
@@ -133,13 +136,13 @@ impl Backoff {
         Self { window_log: 0, repeats: 1, since: None }
     }
 
-    /// Pauses; false when searching has taken long enough.
+    /// Pauses; false once the search has reached its time limit.
     pub(crate) fn pause(&mut self) -> bool {
         for _ in 0..1 << self.window_log {
             hint::spin_loop();
         }
         if self.window_log == WINDOW_LOG_MAX {
-            // The thread that would share its work may be waiting for this very processor.
+            // The thread that would share its work may be waiting for this processor.
             yield_now();
         }
         self.repeats -= 1;
@@ -165,7 +168,7 @@ mod model {
         work: [AtomicBool; 2],
     }
 
-    /// Takes one piece of work, parking while there is none.
+    /// Takes one piece of work; parks while there is none.
     fn consume(shared: &Shared, own: usize) {
         let Shared { idle, parkers, work } = shared;
         let take = || work.iter().any(|work| work.swap(false, Ordering::SeqCst));
@@ -189,12 +192,12 @@ mod model {
     }
 
     fn publish(shared: &Shared, which: usize) {
-        // A swap, since loom has no order of a plain store and another thread's swap before it.
+        // A swap, since loom does not order a plain store before another thread's swap.
         shared.work[which].swap(true, Ordering::AcqRel);
         shared.idle.notify(shared.parkers.iter());
     }
 
-    /// loom fails if all threads wait for ever.
+    /// loom fails on a deadlock.
     #[test]
     fn no_wake_is_lost() {
         loom::model(|| {
@@ -226,7 +229,7 @@ mod model {
         });
     }
 
-    /// A fork's owner waits for its thief, and is woken by it alone.
+    /// The owner of a fork waits for its thief, which alone wakes it.
     #[test]
     fn the_end_of_a_stolen_task_wakes_its_owner() {
         loom::model(|| {

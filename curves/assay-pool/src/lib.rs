@@ -25,17 +25,18 @@
 //! # }
 //! ```
 //!
-//! - [`Worker::join`] forks: the second task waits on the stack of the first, and of all that wait so, the oldest are
-//!   offered to thieves, never none. A fork that nobody steals needs no atomic operation.
-//! - [`Worker::for_each`] and [`Worker::fold`] are loops, nested as one likes. There is no grain size: before each item the
-//!   worker looks whether a thread is idle, and if so gives away what is left, but one share.
+//! - [`Worker::join`] forks: the second task waits on the stack of the first. The oldest waiting
+//!   tasks are offered to thieves, never none. A fork that is not stolen needs no atomic operation.
+//! - [`Worker::for_each`] and [`Worker::fold`] are loops, which may be nested. There is no grain
+//!   size: before each item the worker checks for idle threads, and if there are any, shares the
+//!   rest but for its own part.
 //! - [`Worker::spawn`] and [`Pool::spawn`] return a [`Handle`]; [`Worker::scope`] waits for tasks that borrow.
-//! - Whoever waits, for a fork, a handle or a scope, does other work meanwhile. A thread that finds none searches for 50 µs
-//!   and then sleeps.
-//! - A panic in a task appears where its result is awaited.
+//! - A thread that waits for a fork, a handle or a scope does other work meanwhile. A thread
+//!   without work searches for 50 µs and then sleeps.
+//! - A panic in a task is propagated to the waiting caller.
 //!
 //! Deliberately absent: priorities, thread-local state (the worker is an argument), iterators, and asynchronous I/O.
-//! Why it is built so: `docs/adr/0042-thread-pool.md`.
+//! Rationale: `docs/adr/0042-thread-pool.md`.
 
 mod deque;
 mod idle;

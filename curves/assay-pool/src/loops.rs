@@ -1,26 +1,26 @@
-//! Loops: one task each, split when a thread has nothing to do.
+//! Loops: one task each, split when a thread is idle.
 
 use std::ops::Range;
 
 use crate::worker::Worker;
 
-/// What a loop goes through: a range of numbers, or the [`chunks`] of a slice.
+/// Iteration space of a loop: a range of numbers, or the [`chunks`] of a slice.
 pub trait Items: Send + Sized {
-    /// What the body gets.
+    /// Argument of the loop body.
     type Item;
 
-    /// How many are left.
+    /// Number of remaining items.
     fn len(&self) -> usize;
 
-    /// True if none is left.
+    /// True if no item remains.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes the first one out. There is one.
+    /// Removes and returns the first item; there must be one.
     fn next(&mut self) -> Self::Item;
 
-    /// Leaves the first `count`, and returns the rest. There are more than `count`.
+    /// Keeps the first `count` items, and returns the rest. There must be more than `count`.
     #[must_use]
     fn split_off(&mut self, count: usize) -> Self;
 }
@@ -47,7 +47,7 @@ impl Items for Range<usize> {
     }
 }
 
-/// Chunks of a slice, with their numbers.
+/// Iteration space over numbered chunks of a slice.
 #[derive(Debug)]
 pub struct Chunks<'a, T> {
     first: usize,
@@ -55,7 +55,7 @@ pub struct Chunks<'a, T> {
     slice: &'a mut [T],
 }
 
-/// The slice in chunks of `size` elements, numbered from 0; the last chunk may be shorter.
+/// Splits a slice into chunks of `size` elements, numbered from 0; the last chunk may be shorter.
 ///
 /// # Panics
 ///
@@ -93,7 +93,7 @@ impl<'a, T: Send> Items for Chunks<'a, T> {
 }
 
 impl Worker {
-    /// Gives each item to `body`.
+    /// Calls `body` for each item.
     ///
     /// # Panics
     ///
@@ -103,8 +103,9 @@ impl Worker {
         self.fold(items, || (), |worker, (), item| body(worker, item), |(), ()| ());
     }
 
-    /// Folds the items in their order: `identity` begins each of the parts into which the loop is split, `fold` adds an item
-    /// to what precedes it, `combine` puts a part and the next together. It must be associative, not commutative.
+    /// Folds the items in their order: `identity` starts each of the parts that the loop is split
+    /// into, `fold` adds an item to the preceding ones, and `combine` joins adjacent parts.
+    /// `combine` must be associative, but need not be commutative.
     ///
     /// # Panics
     ///
@@ -133,11 +134,11 @@ fn part<I: Items, T: Send>(
     let (identity, fold, combine) = closures;
     let mut sum = identity();
     while !items.is_empty() {
-        // Read for every item: a load of a line that nobody writes while all are busy costs less than a thread that waits
-        // for a counter, which knows nothing of how long the next items take.
+        // Checked for every item: a load of an unmodified cache line costs less than a thread that
+        // waits for a counter, which cannot predict the time of the next items.
         let hungry = worker.hungry();
         if hungry > 0 && items.len() > 1 {
-            // One share each; the thief that takes the others' shares splits them in turn.
+            // One share each; the thief splits the shares of the others further.
             let rest = items.split_off((items.len() / (hungry + 1)).max(1));
             let (first, second) = worker.join(
                 |worker| part(worker, items, closures),

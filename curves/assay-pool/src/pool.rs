@@ -1,4 +1,4 @@
-//! The pool: threads that work, and the way in from outside.
+//! The pool: worker threads, and entry for other threads.
 
 use std::io;
 use std::num::NonZero;
@@ -7,38 +7,38 @@ use std::thread;
 
 use crate::worker::{Handle, Shared, Worker};
 
-/// Threads that work on tasks, together with every thread that calls [`Pool::run`]. Dropping it runs what was spawned and
-/// ends the threads.
+/// Threads that run tasks, together with every thread that calls [`Pool::run`]. Drop runs all
+/// spawned tasks and ends the threads.
 pub struct Pool {
     shared: Arc<Shared>,
-    /// Seats for callers from outside, with what they need.
-    guests: Mutex<Vec<Worker>>,
+    /// Workers of calls from outside, with their seats.
+    external_workers: Mutex<Vec<Worker>>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
 impl Pool {
-    /// A pool in which `threads` threads work, the caller of [`Self::run`] among them; so it starts one less.
+    /// A pool of `threads` threads including the caller of [`Self::run`]; so it starts one less.
     ///
     /// # Errors
     ///
-    /// The operating system's, if it starts no thread.
+    /// The operating system's, if it cannot start a thread.
     pub fn new(threads: NonZero<usize>) -> io::Result<Self> {
         Self::named("pool", threads)
     }
 
-    /// The same, with a name for its threads.
+    /// The same, with a name for the threads.
     ///
     /// # Errors
     ///
     /// As [`Self::new`].
     pub fn named(name: &str, threads: NonZero<usize>) -> io::Result<Self> {
         let started = threads.get() - 1;
-        // As many callers at once as threads can share their tasks with the pool; what more there are work alone.
+        // Seats for as many concurrent callers as there are threads; further callers work alone.
         let shared = Shared::new(started + threads.get());
-        let guests =
+        let external_workers =
             (started..started + threads.get()).map(|seat| Worker::new(&shared, Some(seat)));
-        let guests = Mutex::new(guests.collect());
-        let mut pool = Self { shared, guests, threads: Vec::with_capacity(started) };
+        let external_workers = Mutex::new(external_workers.collect());
+        let mut pool = Self { shared, external_workers, threads: Vec::with_capacity(started) };
         for seat in 0..started {
             let shared = Arc::clone(&pool.shared);
             let work = move || Worker::new(&shared, Some(seat)).live();
@@ -56,20 +56,21 @@ impl Pool {
         Self::new(thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN))
     }
 
-    /// Runs a task on this thread, which is a worker until it returns. A task that has a worker already uses that one.
+    /// Runs a task on this thread, which is a worker until the task returns. Inside a task the
+    /// existing worker is used.
     ///
     /// # Panics
     ///
     /// As the task does.
     pub fn run<R>(&self, task: impl FnOnce(&Worker) -> R) -> R {
-        let worker = self.guests.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let worker = self.external_workers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let is_seated = worker.is_some();
         let worker = worker.unwrap_or_else(|| Worker::new(&self.shared, None));
-        let guest = Guest { pool: self, worker: Some(worker), is_seated };
+        let guest = ExternalCall { pool: self, worker: Some(worker), is_seated };
         task(guest.worker.as_ref().expect("until it leaves"))
     }
 
-    /// A task that runs sometime, on any thread of the pool; with a single thread when somebody waits in [`Self::run`].
+    /// Spawns a task that runs on any thread of the pool; with a single thread, during a wait in [`Self::run`].
     pub fn spawn<T: Send + 'static>(
         &self,
         task: impl FnOnce(&Worker) -> T + Send + 'static,
@@ -80,19 +81,19 @@ impl Pool {
     }
 }
 
-/// A caller from outside, until it leaves or unwinds.
-struct Guest<'a> {
+/// A call from outside, until it returns or unwinds.
+struct ExternalCall<'a> {
     pool: &'a Pool,
     worker: Option<Worker>,
     is_seated: bool,
 }
 
-impl Drop for Guest<'_> {
+impl Drop for ExternalCall<'_> {
     fn drop(&mut self) {
         let worker = self.worker.take().expect("it leaves once");
         worker.leave();
         if self.is_seated {
-            self.pool.guests.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+            self.pool.external_workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
         }
     }
 }
@@ -102,7 +103,7 @@ impl Drop for Pool {
         self.run(Worker::drain);
         self.shared.end();
         for thread in self.threads.drain(..) {
-            // A task may hold the last reference to the pool, and a thread cannot wait for itself.
+            // A task may hold the last reference to the pool, and a thread cannot join itself.
             if thread.thread().id() != thread::current().id() {
                 thread.join().expect("panics of tasks are caught");
             }

@@ -1,4 +1,4 @@
-//! Atomics, locks and parking: the standard library's, or in model tests loom's, which tries all interleavings.
+//! Atomics, locks and parking of the standard library, or of loom in model tests, which explore all interleavings.
 
 #[cfg(all(test, loom))]
 pub(crate) use loom::{

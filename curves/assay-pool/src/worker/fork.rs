@@ -1,9 +1,10 @@
-//! Tasks as pointers, and who may run them: the only unsafe code of this crate.
+//! Type-erased tasks and the right to run them: the only unsafe code of this crate.
 //!
-//! A fork puts its second half on its own stack and notes a pointer to it in a list that only its worker sees. The oldest
-//! of these *private* forks are *shared* when the worker's deque is empty, so a thief always finds one, the largest, and
-//! a fork that nobody steals costs no atomic operation. [`Job`] is the right to run a task, once: it comes into being when a
-//! task is shared, is moved through deques and queues, and ends by being run.
+//! A fork puts its second half on its own stack and adds a pointer to it to a list that only its
+//! worker reads. The oldest of these *private* forks are *shared* when the worker's deque is empty,
+//! so a thief always finds the largest one, and a fork that is not stolen costs no atomic
+//! operation. [`Job`] is the right to run a task once: it is created when a task is shared, is
+//! moved through deques and queues, and is consumed by running the task.
 
 #![expect(unsafe_code, reason = "tasks lie on the stacks of other threads")]
 
@@ -20,29 +21,29 @@ use super::{Seat, Worker};
 use crate::deque::{Deque, Steal};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
 
-/// What every task begins with.
+/// Common first field of all tasks.
 #[repr(C)]
 struct Header {
-    /// Runs the task that begins here. The seat is that of the worker which shared it.
+    /// Runs the task that starts with this header. The seat is that of the worker which shared the task.
     run: unsafe fn(NonNull<Header>, &Worker, &Seat),
 }
 
-/// The right to run a task that is somewhere in memory and stays there until it has run.
+/// The right to run a task at a fixed address, which stays valid until the task has run.
 pub(crate) struct Job(NonNull<Header>);
 
-// SAFETY: what a task holds is `Send`, by the bounds of `Worker::join`, `Job::new` and `Scope::spawn`.
+// SAFETY: the contents of a task are `Send`, by the bounds of `Worker::join`, `Job::new` and `Scope::spawn`.
 unsafe impl Send for Job {}
 
 impl Job {
-    /// A task of its own, which must not panic.
+    /// A heap-allocated task, which must not panic.
     pub(crate) fn new(task: impl FnOnce(&Worker) + Send + 'static) -> Self {
-        // SAFETY: it borrows nothing.
+        // SAFETY: the task borrows nothing.
         unsafe { Self::borrowing(task) }
     }
 
     /// # Safety
     ///
-    /// What the task borrows must live until it has run. It must not panic.
+    /// Borrows of the task must live until it has run. The task must not panic.
     unsafe fn borrowing<F: FnOnce(&Worker) + Send>(task: F) -> Self {
         #[repr(C)]
         struct Owned<F> {
@@ -50,7 +51,7 @@ impl Job {
             task: F,
         }
         unsafe fn run<F: FnOnce(&Worker)>(job: NonNull<Header>, worker: &Worker, _: &Seat) {
-            // SAFETY: made from a box of this type below, and whoever runs it owns it.
+            // SAFETY: the pointer is from a box of this type below, and the runner of the job owns it.
             let owned = unsafe { Box::from_raw(job.cast::<Owned<F>>().as_ptr()) };
             (owned.task)(worker);
         }
@@ -58,21 +59,21 @@ impl Job {
         Self(NonNull::from(Box::leak(owned)).cast())
     }
 
-    /// Runs it; `owner` is the seat from which it was taken.
+    /// Runs the task; `owner` is the seat from which the job was taken.
     pub(super) fn run(self, worker: &Worker, owner: &Seat) {
-        // SAFETY: a job points to a header until it has run.
+        // SAFETY: a job points to a header until the task has run.
         let run = unsafe { self.0.as_ref() }.run;
-        // SAFETY: this is the task that `run` was made for, and the right to run it is used up.
+        // SAFETY: `run` is the function of this task, and the job is consumed.
         unsafe { run(self.0, worker, owner) }
     }
 }
 
-/// The deque of a seat, in jobs.
+/// Deque of jobs of a seat.
 pub(super) struct Jobs {
     deque: Deque<Header>,
-    /// What a fork looks at, instead of both ends of the deque: nothing is there, or was when somebody took something. A
-    /// late `true` makes the owner share more than it had to; `false` is never late, since it is written before the push
-    /// that a thief must have seen.
+    /// Fast check for a fork, which avoids reading both ends of the deque: true if the deque is
+    /// empty, or was after a steal. A stale `true` makes the owner share more than necessary;
+    /// `false` is never stale, since it is written before the push that a thief must have observed.
     is_bare: AtomicBool,
 }
 
@@ -92,7 +93,7 @@ impl Jobs {
         self.is_bare.load(Ordering::Relaxed)
     }
 
-    /// Gives it back where the ring is full.
+    /// Returns the job if the ring is full.
     pub(super) fn push(&self, job: Job) -> Result<(), Job> {
         self.is_bare.store(false, Ordering::Relaxed);
         if self.deque.push(job.0) { Ok(()) } else { Err(job) }
@@ -124,20 +125,20 @@ impl Jobs {
     }
 }
 
-/// Shared tasks of one worker; more stay private or go to the queue of all.
+/// Capacity for shared tasks of one worker; further tasks stay private or go to the common queue.
 const RING: usize = 256;
 
-/// Forks that are shared at once: more than a thief takes while the owner does not look.
+/// Maximum number of forks shared at once: more than thieves take before the owner checks again.
 const SHARED_AT_ONCE: usize = 16;
 
-/// The second halves of a worker's forks in progress, the outermost first.
+/// Second halves of a worker's forks in progress, outermost first.
 #[derive(Default)]
 pub(super) struct Forks(UnsafeCell<Vec<NonNull<Header>>>);
 
 // SAFETY: a worker that moves to another thread has no forks in progress, so the list is empty.
 unsafe impl Send for Forks {}
 
-/// The second half of a fork, on the stack of the worker that forked.
+/// The second half of a fork, on the stack of the forking worker.
 #[repr(C)]
 struct Half<F, B> {
     header: Header,
@@ -157,39 +158,39 @@ impl<F: FnOnce(&Worker) -> B + Send, B: Send> Half<F, B> {
     }
 
     unsafe fn run(job: NonNull<Header>, worker: &Worker, owner: &Seat) {
-        // SAFETY: made from a reference to a `Half` of this type, which its owner keeps until `is_done`.
+        // SAFETY: the pointer is from a reference to a `Half` of this type, which its owner keeps until `is_done`.
         let half = unsafe { job.cast::<Self>().as_ref() };
         let result = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: who runs the job is the only one that takes the task.
+            // SAFETY: only the runner of the job takes the task.
             let task = unsafe { half.take() };
             task(worker)
         }));
-        // SAFETY: only the runner of the job writes it, and the owner reads it after `is_done`.
+        // SAFETY: only the runner of the job writes the result, and the owner reads it after `is_done`.
         unsafe { &mut *half.result.get() }.write(result);
-        // From here on the owner may go on, and the half be gone.
+        // From here on the owner may continue and drop the half.
         half.is_done.store(true, Ordering::Release);
         owner.wake();
     }
 
     /// # Safety
     ///
-    /// At most once, by whoever has the right to run it.
+    /// To be called at most once, by the holder of the right to run the task.
     #[inline]
     unsafe fn take(&self) -> F {
-        // SAFETY: it is there, and nobody else looks at it.
+        // SAFETY: the task is present, and no other thread accesses it.
         unsafe { ManuallyDrop::take(&mut *self.task.get()) }
     }
 
     /// # Safety
     ///
-    /// Once, after `is_done`.
+    /// To be called once, after `is_done`.
     unsafe fn result(&self) -> thread::Result<B> {
-        // SAFETY: it was written before `is_done`.
+        // SAFETY: the result was written before `is_done`.
         unsafe { (*self.result.get()).assume_init_read() }
     }
 }
 
-/// Sees to it that the second half is neither private nor shared any more when the first half panics.
+/// Ends the second half, private or shared, when the first half panics.
 struct Guard<'a, F: FnOnce(&Worker) -> B + Send, B: Send> {
     worker: &'a Worker,
     half: &'a Half<F, B>,
@@ -200,23 +201,24 @@ impl<F: FnOnce(&Worker) -> B + Send, B: Send> Drop for Guard<'_, F, B> {
     #[cold]
     fn drop(&mut self) {
         if self.worker.reclaim(self.depth, &self.half.header, &self.half.is_done) {
-            // SAFETY: nobody else has the right to run it any more.
+            // SAFETY: no other thread has the right to run the task any more.
             drop(unsafe { self.half.take() });
         } else {
-            // SAFETY: it is done, and the fork that would read it unwinds.
+            // SAFETY: the half is done, and the fork that would read the result unwinds.
             drop(unsafe { self.half.result() });
         }
     }
 }
 
 impl Worker {
-    /// Does both, the second perhaps on another thread meanwhile, and returns when both have ended.
+    /// Runs both tasks, the second possibly on another thread, and returns when both have ended.
     ///
     /// # Panics
     ///
-    /// As the tasks do: the first task's panic, or else the second's. Both have ended by then.
-    // Always, so that the second task is written where it stays: a copy of words that were just written one by one waits
-    // until they have left the store buffer, which takes longer than the rest of a fork.
+    /// Propagates a panic of the first task, or else of the second. Both have ended by then.
+    // Always inlined, so that the second task is written in place: a copy of words that were just
+    // written one by one waits until they have left the store buffer, which takes longer than the
+    // rest of a fork.
     #[inline(always)]
     pub fn join<A, B: Send>(
         &self,
@@ -235,18 +237,18 @@ impl Worker {
         let a = first(self);
         mem::forget(guard);
         let b = if self.reclaim(depth, &half.header, &half.is_done) {
-            // SAFETY: it is private again, so the right to run it is here.
+            // SAFETY: the half is private again, so this thread has the right to run it.
             let task = unsafe { half.take() };
             task(self)
         } else {
-            // SAFETY: it is done, and read once.
+            // SAFETY: the half is done, and the result is read once.
             let result = unsafe { half.result() };
             result.unwrap_or_else(|panic| resume_unwind(panic))
         };
         (a, b)
     }
 
-    /// Shares the oldest private forks, half of them or [`SHARED_AT_ONCE`].
+    /// Shares the oldest private forks: half of them, at most [`SHARED_AT_ONCE`].
     #[cold]
     pub(super) fn share(&self) {
         // SAFETY: as in `join`.
@@ -269,10 +271,11 @@ impl Worker {
         self.shared_forks.get() < unsafe { &*self.forks.0.get() }.len()
     }
 
-    /// Ends the innermost fork. True if its second half is the caller's to run or drop, false once another worker did it.
+    /// Ends the innermost fork. True if the caller must run or drop its second half, false once
+    /// another worker has run it.
     #[inline]
     fn reclaim(&self, depth: usize, half: &Header, is_done: &AtomicBool) -> bool {
-        // SAFETY: as in `join`; the list has this length at least, since forks end in the order of a stack.
+        // SAFETY: as in `join`; the list is at least this long, since forks end in stack order.
         unsafe { (*self.forks.0.get()).set_len(depth) };
         if self.shared_forks.get() > depth {
             return self.reclaim_shared(depth, half, is_done);
@@ -289,7 +292,7 @@ impl Worker {
         while !is_done.load(Ordering::Acquire) {
             match self.seat.jobs.pop() {
                 Some(job) if job.0 == NonNull::from(half) => return true,
-                // A task that the first half spawned.
+                // A task spawned by the first half.
                 Some(job) => job.run(self, &self.seat),
                 None => self.work_until(&|| is_done.load(Ordering::Acquire)),
             }
@@ -297,12 +300,11 @@ impl Worker {
         false
     }
 
-    /// Gives `body` a scope in which tasks can be spawned that borrow from outside of it, and returns when all of them
-    /// have ended.
+    /// Calls `body` with a scope for tasks that borrow from outside of it, and returns when all of them have ended.
     ///
     /// # Panics
     ///
-    /// As `body` does, or else as the first of the tasks that did; all tasks have ended by then.
+    /// Propagates a panic of `body`, or else of the first task that panicked; all tasks have ended by then.
     pub fn scope<'scope, R>(&self, body: impl FnOnce(&Self, &Scope<'scope>) -> R) -> R {
         let scope = Scope {
             state: Arc::new(ScopeState {
@@ -322,7 +324,7 @@ impl Worker {
     }
 }
 
-/// Spawns tasks that may borrow what outlives it ([`Worker::scope`]).
+/// Spawns tasks with borrows that outlive the scope ([`Worker::scope`]).
 pub struct Scope<'scope> {
     state: Arc<ScopeState>,
     borrowed: PhantomData<fn(&'scope ()) -> &'scope ()>,
@@ -335,7 +337,7 @@ struct ScopeState {
 }
 
 impl<'scope> Scope<'scope> {
-    /// A task that runs sometime before the scope ends, on any thread. It may spawn others.
+    /// Spawns a task that runs before the scope ends, on any thread. The task may spawn others.
     pub fn spawn(
         &self,
         worker: &Worker,
@@ -351,8 +353,9 @@ impl<'scope> Scope<'scope> {
             scope.state.running.fetch_sub(1, Ordering::Release);
             scope.state.seat.wake();
         };
-        // SAFETY: `Worker::scope` returns, and with it 'scope ends, only after the task has counted itself out, which it does
-        // after `task` and what it borrowed are gone; what is left then is an `Arc`. Panics are caught.
+        // SAFETY: `Worker::scope` returns, and with it 'scope ends, only after the task has
+        // decremented the count, which happens after `task` and its borrows are dropped; only an
+        // `Arc` is left then. Panics are caught.
         worker.enqueue(unsafe { Job::borrowing(run) });
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks that run by themselves, and handles to wait for what they return.
+//! Detached tasks, and handles to their results.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::thread;
 use super::{Job, Seat, Worker};
 use crate::sync::{AtomicBool, Mutex, Ordering};
 
-/// A task that was spawned: its result in time. Dropping the handle does not end the task.
+/// Handle of a spawned task. Dropping the handle does not cancel the task.
 pub struct Handle<T> {
     state: Arc<State<T>>,
 }
@@ -15,12 +15,12 @@ pub struct Handle<T> {
 struct State<T> {
     is_done: AtomicBool,
     result: Mutex<Option<thread::Result<T>>>,
-    /// Who waits for it.
+    /// Seat of the waiting worker.
     waiter: Mutex<Option<Arc<Seat>>>,
 }
 
 impl<T: Send + 'static> Handle<T> {
-    /// The task as a job, and the handle of it.
+    /// The task as a job, and its handle.
     pub(crate) fn new(task: impl FnOnce(&Worker) -> T + Send + 'static) -> (Job, Self) {
         let state = Arc::new(State {
             is_done: AtomicBool::new(false),
@@ -32,7 +32,7 @@ impl<T: Send + 'static> Handle<T> {
             let result = catch_unwind(AssertUnwindSafe(|| task(worker)));
             *state.result.lock().expect("nobody panics with it") = Some(result);
             state.is_done.store(true, Ordering::Release);
-            // Who waits notes its seat first and looks at `is_done` then.
+            // A waiter registers its seat first and checks `is_done` then.
             let waiter = state.waiter.lock().expect("nobody panics with it").take();
             if let Some(seat) = waiter {
                 seat.wake();
@@ -41,7 +41,7 @@ impl<T: Send + 'static> Handle<T> {
         (job, handle)
     }
 
-    /// True once [`Self::join`] returns without waiting.
+    /// True if [`Self::join`] would return without waiting.
     pub fn is_finished(&self) -> bool {
         self.state.is_done.load(Ordering::Acquire)
     }
@@ -50,7 +50,7 @@ impl<T: Send + 'static> Handle<T> {
     ///
     /// # Panics
     ///
-    /// As the task did.
+    /// Propagates a panic of the task.
     pub fn join(self, worker: &Worker) -> T {
         let State { is_done, result, waiter } = &*self.state;
         *waiter.lock().expect("nobody panics with it") = Some(Arc::clone(&worker.seat));
@@ -61,7 +61,7 @@ impl<T: Send + 'static> Handle<T> {
 }
 
 impl Worker {
-    /// A task that runs sometime, on any thread of the pool.
+    /// Spawns a task that runs on any thread of the pool.
     pub fn spawn<T: Send + 'static>(
         &self,
         task: impl FnOnce(&Self) -> T + Send + 'static,

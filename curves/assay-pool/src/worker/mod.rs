@@ -1,4 +1,4 @@
-//! Workers: what they own, where they look for work, and how they wait.
+//! Workers: their state, their search for work, and waiting.
 
 mod fork;
 mod handle;
@@ -15,7 +15,7 @@ pub use fork::Scope;
 use fork::{Forks, Jobs};
 pub use handle::Handle;
 
-/// What others see of a worker. The alignment keeps seats out of each other's cache lines.
+/// Shared state of a worker. The alignment keeps seats out of each other's cache lines.
 #[repr(align(128))]
 pub(crate) struct Seat {
     jobs: Jobs,
@@ -28,17 +28,17 @@ impl Seat {
         Arc::new(Self { jobs: Jobs::new(), parker: Parker::default(), idle: Arc::clone(idle) })
     }
 
-    /// After what its worker may wait for, on whatever thread of whatever pool.
+    /// Called after the worker's condition became true, from any thread of any pool.
     fn wake(&self) {
         self.idle.wake(&self.parker);
     }
 }
 
-/// What all workers of a pool share.
+/// Shared state of a pool.
 pub(crate) struct Shared {
     seats: Box<[Arc<Seat>]>,
     idle: Arc<Idle>,
-    /// Tasks from outside, and those for which a deque had no room.
+    /// Tasks from outside, and overflow of the deques.
     queue: Mutex<VecDeque<Job>>,
     queued: AtomicUsize,
     is_over: AtomicBool,
@@ -56,7 +56,7 @@ impl Shared {
         })
     }
 
-    /// Wakes a sleeper if nobody searches for the work that was published.
+    /// Wakes a sleeper if no worker searches for the published work.
     fn notify(&self) {
         self.idle.notify(self.seats.iter().map(|seat| &seat.parker));
     }
@@ -84,7 +84,7 @@ impl Shared {
         job
     }
 
-    /// Lets all threads end once there is no work.
+    /// Ends all threads once there is no work.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::SeqCst);
         for seat in &self.seats {
@@ -93,20 +93,20 @@ impl Shared {
     }
 }
 
-/// A thread while it works in a pool: passed to every task, which forks, loops and spawns with it.
+/// A thread while it works in a pool: passed to every task for its forks, loops and spawns.
 pub struct Worker {
     shared: Arc<Shared>,
     seat: Arc<Seat>,
     /// Second halves of forks in progress.
     forks: Forks,
-    /// How many of them, the outermost, have been shared.
+    /// Number of the outermost forks that have been shared.
     shared_forks: Cell<usize>,
-    /// From whose seat the last task was stolen.
+    /// Seat of the last successful steal.
     victim: Cell<usize>,
 }
 
 impl Worker {
-    /// On a seat of the pool, or on one that nobody steals from.
+    /// Uses a seat of the pool, or one that is invisible to thieves.
     pub(crate) fn new(shared: &Arc<Shared>, seat: Option<usize>) -> Self {
         let seat = match seat {
             Some(seat) => Arc::clone(&shared.seats[seat]),
@@ -126,19 +126,19 @@ impl Worker {
         self.work_until(&|| self.shared.is_over.load(Ordering::Relaxed) && !self.shared.has_work());
     }
 
-    /// Works until there is nothing more to begin.
+    /// Works until no task is left to start.
     pub(crate) fn drain(&self) {
         self.work_until(&|| !self.shared.has_work());
     }
 
-    /// Gives what was spawned and has not begun to the others.
+    /// Moves spawned tasks that have not started to the common queue.
     pub(crate) fn leave(&self) {
         while let Some(job) = self.seat.jobs.pop() {
             self.shared.enqueue(job);
         }
     }
 
-    /// How many threads wait for work, if there is none that they could steal from this worker; else 0.
+    /// Number of threads that wait for work, if they can steal nothing from this worker; else 0.
     #[inline]
     pub(crate) fn hungry(&self) -> usize {
         let hungry = self.shared.idle.count();
@@ -159,7 +159,7 @@ impl Worker {
         }
     }
 
-    /// Does other work until then. Whoever makes `is_done` true wakes this worker's seat after it.
+    /// Does other work until then. The thread that makes `is_done` true wakes this worker's seat afterwards.
     fn work_until(&self, is_done: &dyn Fn() -> bool) {
         while !is_done() {
             let Some((job, owner)) = self.find().or_else(|| self.search(is_done)) else { return };
@@ -167,7 +167,7 @@ impl Worker {
         }
     }
 
-    /// Its own newest task, or another worker's oldest, or one from outside.
+    /// The worker's newest task, another worker's oldest, or one from outside.
     fn find(&self) -> Option<(Job, &Seat)> {
         if let Some(job) = self.seat.jobs.pop() {
             return Some((job, &self.seat));
@@ -187,7 +187,7 @@ impl Worker {
         self.shared.dequeue().map(|job| (job, &*self.seat))
     }
 
-    /// Looks for work again and again, and sleeps when that has taken long; none if it is done meanwhile.
+    /// Searches for work repeatedly, and sleeps after the time limit; `None` once `is_done` is true.
     #[cold]
     fn search(&self, is_done: &dyn Fn() -> bool) -> Option<(Job, &Seat)> {
         let idle = &*self.shared.idle;

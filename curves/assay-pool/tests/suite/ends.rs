@@ -1,4 +1,4 @@
-//! How tasks and pools end: panics, threads, sleep.
+//! Termination of tasks and pools: panics, threads, sleep.
 
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,13 +13,13 @@ fn pool(threads: usize) -> Pool {
     Pool::new(NonZero::new(threads).expect("not zero")).expect("threads")
 }
 
-/// The text with which it panics.
+/// Message of the panic.
 fn panic_of<R>(work: impl FnOnce() -> R) -> &'static str {
     let Err(panic) = catch_unwind(AssertUnwindSafe(work)) else { panic!("it should panic") };
     panic.downcast_ref::<&str>().expect("a text")
 }
 
-/// Waits until another thread has done its part, so that the fork was stolen.
+/// Waits until another thread has started its half, so that the fork was stolen.
 fn wait_for(count: &AtomicUsize, at_least: usize) {
     let start = Instant::now();
     while count.load(Ordering::Acquire) < at_least {
@@ -53,7 +53,7 @@ fn a_panic_in_the_first_half_waits_for_the_second() {
 }
 
 #[test]
-fn a_panic_in_a_stolen_half_comes_back() {
+fn a_panic_in_a_stolen_half_is_propagated() {
     let pool = pool(2);
     for _ in 0..100 {
         let began = AtomicUsize::new(0);
@@ -72,7 +72,7 @@ fn a_panic_in_a_stolen_half_comes_back() {
     }
 }
 
-/// What nobody ran is dropped once, and what was returned and is not wanted any more too.
+/// A task that did not run is dropped once, and so is an unused result.
 #[test]
 fn a_panic_drops_everything_once() {
     fn fork(worker: &Worker, depth: usize, owned: Arc<()>) -> Arc<()> {
@@ -121,12 +121,12 @@ fn panics_in_loops_scopes_and_spawned_tasks() {
         assert_eq!((text, count.into_inner()), ("scope", 100));
         let handle = pool.spawn(|_| panic!("spawned"));
         assert_eq!(panic_of(|| pool.run(|worker| handle.join(worker))), "spawned");
-        // The pool works as before.
+        // The pool still works.
         assert_eq!(pool.run(|worker| worker.join(|_| 1, |_| 2)), (1, 2));
     }
 }
 
-/// States of this process's threads that are named so: `S` sleeps, `R` runs or wants to.
+/// States of this process's threads with this name: `S` sleeping, `R` runnable.
 #[cfg(target_os = "linux")]
 fn states(name: &str) -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();

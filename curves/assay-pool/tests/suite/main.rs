@@ -1,4 +1,4 @@
-//! The pool from outside.
+//! Tests of the public interface.
 
 mod ends;
 mod stress;

@@ -1,4 +1,4 @@
-//! What Constantine's pool is stressed with: overhead, extreme imbalance, nesting, contention, conditional tasks.
+//! Stress tests of Constantine's pool: overhead, extreme imbalance, nesting, contention, conditional tasks.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ fn pool(threads: usize) -> Pool {
     Pool::new(NonZero::new(threads).expect("not zero")).expect("threads")
 }
 
-/// Of one thread, of as many as there are processors, and of more.
+/// Pools of one thread, of one per processor, and of more.
 fn pools() -> [Pool; 3] {
     [pool(1), pool(2), pool(7)]
 }
@@ -24,7 +24,7 @@ fn fibonacci(worker: &Worker, n: u64) -> u64 {
     a + b
 }
 
-/// Some steps that no compiler foresees.
+/// Work that compilers cannot fold.
 fn work(steps: u64) -> u64 {
     (0..steps).fold(std::hint::black_box(1), |x, step| (x ^ (x >> 29)).wrapping_mul(step | 1))
 }
@@ -56,7 +56,7 @@ fn overhead_of_empty_tasks() {
     }
 }
 
-/// Of 10,000 items the last, the first or one in the middle takes as long as all others together.
+/// One of 10,000 items, the last, the first or a middle one, takes as long as all others together.
 #[test]
 fn extreme_imbalance() {
     const ITEMS: usize = 10_000;
@@ -91,7 +91,7 @@ fn nested_loops_and_forks() {
     }
 }
 
-/// Parts are put together in their order, whoever did them.
+/// Parts are combined in order, independent of the threads that ran them.
 #[test]
 fn folds_keep_the_order() {
     for pool in pools() {
@@ -113,7 +113,7 @@ fn folds_keep_the_order() {
     }
 }
 
-/// More callers at once than the pool has seats.
+/// More concurrent callers than the pool has seats.
 #[test]
 fn contention_of_callers() {
     for pool in pools() {
@@ -125,7 +125,7 @@ fn contention_of_callers() {
                         let (here, there) =
                             pool.run(|worker| (fibonacci(worker, n % 15), spawned.join(worker)));
                         assert_eq!(here, there);
-                        // A task that comes in from outside again.
+                        // A task that enters the pool from outside again.
                         pool.run(|_| pool.run(|worker| assert_eq!(fibonacci(worker, 10), 55)));
                     }
                 });
@@ -134,7 +134,7 @@ fn contention_of_callers() {
     }
 }
 
-/// A search in which each task decides whether others are made, and that ends once one has found it.
+/// A search in which each task decides on spawning others, and that ends with the first result.
 #[test]
 fn conditional_tasks() {
     fn look<'a>(
@@ -164,7 +164,7 @@ fn conditional_tasks() {
     }
 }
 
-/// Futures of futures, awaited in an order of their own.
+/// Handles of handles, joined in another order.
 #[test]
 fn tasks_that_wait_for_tasks() {
     fn sum(worker: &Worker, from: u64, to: u64) -> u64 {
@@ -183,7 +183,7 @@ fn tasks_that_wait_for_tasks() {
 }
 
 #[test]
-fn dropping_a_pool_runs_what_was_spawned() {
+fn dropping_a_pool_runs_spawned_tasks() {
     for pool in pools() {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         COUNT.store(0, Ordering::Relaxed);
@@ -200,7 +200,7 @@ fn dropping_a_pool_runs_what_was_spawned() {
     }
 }
 
-/// Pauses that are longer than anybody searches.
+/// Pauses longer than the search of an idle worker.
 #[test]
 fn sleeping_and_waking() {
     let pool = pool(4);
