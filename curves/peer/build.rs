@@ -1,4 +1,4 @@
-//! Tells the program which compilers made it.
+//! Records the versions of the compilers in the program.
 
 use std::env;
 use std::process::Command;

@@ -1,16 +1,19 @@
-//! Looks for differences of time that depend on a secret, in what says that it has none:
+//! Tests operations that are documented as constant-time for differences of time that depend on a secret:
 //!
 //! `cargo run --release --example constant_time -- [--json] [--samples N]`
 //!
-//! The method of "Dude, is my code constant time?" (Reparaz, Balasch, Verbauwhede, 2016): operations with one fixed secret, the number 1,
-//! and with random ones, in random order, are compared by Welch's t statistic, for all samples and for those below a percentile, since
-//! interrupts make the tail of both. 20,000 samples of each operation without `--samples`. Above 10 a difference is shown; below, none is
-//! by so many samples, which is no proof. A product in variable time is measured in the same way: if no difference is shown for it, the
-//! run says nothing and fails, as it does where one is shown for a secret.
+//! The method of "Dude, is my code constant time?" (Reparaz, Balasch, Verbauwhede, 2016):
+//! operations with one fixed secret, the number 1, and with random ones, in random order, are
+//! compared by Welch's t statistic, for all samples and for those below a percentile, since
+//! interrupts inflate both tails. The default of `--samples` is 20,000 per operation. A statistic
+//! above 10 shows a difference; one below does not prove that there is none. A variable-time
+//! product is measured in the same way: if no difference is shown for it, the run is invalid and
+//! fails, as it does if a difference is shown for a secret.
 //!
-//! `valgrind --log-file=memcheck.txt target/release/examples/constant_time --memcheck` looks for the cause in the machine code instead:
-//! the secret is marked as memory that was never written (ctgrind, Langley, 2010), and Memcheck counts branches and addresses that depend
-//! on such memory; the log says where they are. A product in variable time has to have some. Memcheck knows no AVX-512.
+//! `valgrind --log-file=memcheck.txt target/release/examples/constant_time --memcheck` searches the
+//! machine code for the cause instead: the secret is marked as uninitialised memory (ctgrind,
+//! Langley, 2010), and Memcheck counts branches and addresses that depend on it; the log has their
+//! locations. A variable-time product must have some. Memcheck does not support AVX-512.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 #![expect(unsafe_code, reason = "requests to valgrind")]
@@ -25,23 +28,23 @@ use assay_peer_pairing::derive::expand;
 use serde_json::json;
 
 const SAMPLES: usize = 20_000;
-/// Samples that warm the caches and count for nothing.
+/// Warm-up samples, which are discarded.
 const WARM: usize = 100;
-/// Secrets of the second class.
+/// Number of secrets of the second class.
 const SECRETS: usize = 256;
-/// Differences above are called one: ten standard errors, as the paper has it.
+/// Threshold of a difference: ten standard errors, as in the paper.
 const SHOWN: f64 = 10.0;
-/// Parts of the sorted samples whose largest one is a bound.
+/// Percentiles of the sorted samples that are used as upper bounds.
 const BOUNDS: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
-/// What is measured, and whether it may depend on the secret.
+/// A measured operation, and its permission to depend on the secret.
 struct Operation {
     name: &'static str,
     is_constant: bool,
     run: fn(&Secret),
 }
 
-/// A secret in all forms.
+/// A secret in all representations.
 struct Secret {
     key: SecretKey,
     number: [u64; 4],
@@ -133,23 +136,24 @@ fn arguments() -> Result<Arguments> {
     Ok(parsed)
 }
 
-/// Secrets as memory that was never written.
+/// Secrets as uninitialised memory.
 mod memcheck {
     use super::{OPERATIONS, Operation, Result, Secret, bail, ensure, json};
 
-    /// Requests of `valgrind.h` and `memcheck.h`.
+    /// Request numbers of `valgrind.h` and `memcheck.h`.
     const RUNNING_ON_VALGRIND: u64 = 0x1001;
     const COUNT_ERRORS: u64 = 0x1201;
     const MAKE_MEM_UNDEFINED: u64 = 0x4d43_0001;
     const MAKE_MEM_DEFINED: u64 = 0x4d43_0002;
 
-    /// The answer of valgrind; 0 without it.
+    /// Result of a valgrind request; 0 without valgrind.
     #[cfg(target_arch = "x86_64")]
     fn request(number: u64, arguments: [u64; 2]) -> u64 {
         let words = [number, arguments[0], arguments[1], 0, 0, 0];
         let answer;
-        // SAFETY: rotations that add up to two whole turns, and an exchange of a register with itself: they change nothing.
-        // valgrind knows them, reads the words behind `rax` and writes `rdx`.
+        // SAFETY: rotations that add up to two full turns, and an exchange of a register with
+        // itself, which change nothing. valgrind recognises them, reads the words behind `rax` and
+        // writes `rdx`.
         unsafe {
             core::arch::asm!(
                 "rol rdi, 3",
@@ -175,7 +179,7 @@ mod memcheck {
         request(request_number, [number as u64, size_of_val(&secret.number) as u64]);
     }
 
-    /// Runs every operation with a marked secret and compares the errors with what the operation says.
+    /// Runs every operation with a marked secret and compares the errors with the documentation of the operation.
     pub(super) fn check(secret: &Secret, is_json: bool) -> Result<()> {
         if request(RUNNING_ON_VALGRIND, [0; 2]) == 0 {
             bail!("--memcheck runs under valgrind on x86-64: valgrind constant_time --memcheck");
@@ -212,7 +216,7 @@ fn secrets() -> Result<Vec<Secret>> {
     let mut secrets = Vec::with_capacity(SECRETS + 1);
     for index in 0..=SECRETS {
         let mut bytes: [u8; 32] = expand("secret", 7, index as u64, 32)[..].try_into()?;
-        // Below the order.
+        // Keeps the secret below the order.
         bytes[0] &= 0x3f;
         if index == 0 {
             bytes = [0; 32];
@@ -231,7 +235,7 @@ fn sample(secrets: &[Secret], samples: usize, run: fn(&Secret)) -> [Vec<f64>; 2]
     let mut times = [Vec::new(), Vec::new()];
     for (index, choice) in choices.into_iter().enumerate() {
         let class = usize::from(choice & 1);
-        // Both classes go through all of the memory: the first one has the fixed secret instead of what it reads.
+        // Both classes read all of the memory; the first one uses the fixed secret instead.
         let random = &secrets[1 + index % SECRETS];
         let secret = black_box([&secrets[0], random])[class];
         let start = Instant::now();
@@ -262,7 +266,7 @@ struct Moments {
     variance: f64,
 }
 
-/// Of the samples up to a bound.
+/// Count, mean and variance of the samples up to a bound.
 fn moments(times: &[f64], bound: f64) -> Moments {
     let kept = || times.iter().filter(|ns| **ns <= bound);
     let count = kept().count() as f64;

@@ -1,8 +1,10 @@
-//! Compares assay-pairing with arkworks, blst, revm and c-kzg on as many cases as one likes:
-//! `cargo run --release --example differential -- [CASES [SEED [NAME …]]]`, 100,000 and 1 without. The same numbers give the same cases.
-//! Without names CASES is the number for fields, and slower operations get a part of it; with names, each operation whose name contains
-//! one gets all of them, and the others none.
-//! What was compared goes to standard output; how far it is, to standard error.
+//! Compares assay-pairing with arkworks, blst, revm and c-kzg on any number of cases:
+//! `cargo run --release --example differential -- [CASES [SEED [NAME …]]]`, by default 100,000 and 1.
+//!
+//! The same numbers give the same cases. Without names CASES is the number for fields, and slower
+//! operations run a fraction of it; with names, each operation whose name contains one runs all of
+//! them, and the others none. The compared operations are printed on standard output, progress on
+//! standard error.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use assay_peer_pairing::differential::compare;
 
-/// How often progress is printed.
+/// Interval of progress lines.
 const EVERY: Duration = Duration::from_secs(2);
 
 fn main() -> Result<()> {

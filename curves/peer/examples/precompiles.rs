@@ -1,12 +1,13 @@
-//! Times every precompile of the Ethereum virtual machine, ours against revm's, interleaved in one process, on the same inputs and
-//! after their outputs and gas were found equal:
+//! Times every precompile of the Ethereum virtual machine, ours against revm's, interleaved in one
+//! process, on the same inputs, after comparing outputs and gas:
 //!
 //! `cargo run --release --example precompiles -- [--json] [--rounds N] [NAME …]`
 //!
-//! 31 rounds without `--rounds`; without names all, with names those that contain one. A round is a sample of each, some
-//! milliseconds long, and every second round has revm first. Times are medians of CPU time, all on one thread; the ratio, revm's time over ours, is the median of
-//! the rounds' ratios with its 95 % interval (order statistics), so a load that is there for both cancels out. Progress goes to
-//! standard error.
+//! The default of `--rounds` is 31; names select the precompiles that contain one, by default all.
+//! A round is a sample of each, some milliseconds long, and every second round starts with revm.
+//! Times are medians of CPU time on one thread. The ratio, revm's time over ours, is the median of
+//! the rounds' ratios with its 95 % interval (order statistics), so a load common to both cancels
+//! out. Progress is printed on standard error.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
@@ -15,15 +16,15 @@ use std::hint::black_box;
 use anyhow::{Context as _, Result, bail, ensure};
 use assay_peer_pairing::assay::{PRECOMPILES, gas, precompile_input};
 use assay_peer_pairing::evm;
+use assay_peer_pairing::interleaved::{Side, measure};
 use assay_peer_pairing::table::Work;
-use assay_peer_pairing::turns::{Side, measure};
 use assay_secp::Recoverer;
 use assay_secp::ethereum::{ECRECOVER_GAS, ecrecover_all};
 use serde_json::json;
 
 const ROUNDS: usize = 31;
 
-/// Sizes of inputs, for those that have any.
+/// Sizes of inputs, for precompiles with a size.
 const SIZES: [(&str, &[usize]); 9] = [
     ("sha256", &[32, 256, 4096]),
     ("ripemd160", &[32, 256, 4096]),
@@ -40,7 +41,7 @@ const SIZES: [(&str, &[usize]); 9] = [
 struct Case {
     name: String,
     gas: u64,
-    /// Ours, then revm.
+    /// Our side, then revm's.
     sides: [Side; 2],
 }
 
@@ -126,7 +127,7 @@ fn arguments() -> Result<Arguments> {
     Ok(parsed)
 }
 
-/// Prepares both sides and compares what they return.
+/// Prepares both sides and compares their results.
 fn case(name: &'static str, size: usize) -> Result<Case> {
     let title = if size == 0 { name.to_owned() } else { format!("{name}/{size}") };
     let work = Work {

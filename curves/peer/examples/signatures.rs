@@ -2,9 +2,10 @@
 //!
 //! `cargo run --release --example signatures -- [--json] [--rounds N]`
 //!
-//! 31 rounds without `--rounds`. Every implementation first says that its signatures are valid and that damaged ones are not; all but
-//! `PQClean`'s SPHINCS+, which is an older version of the scheme, get the same ones. Times are medians of CPU time; the ratio is a
-//! verification's time over one of BIP340 by libsecp256k1 in the same round, with its 95 % interval.
+//! The default of `--rounds` is 31. Every implementation first accepts its signatures and rejects
+//! damaged ones; all but `PQClean`'s SPHINCS+, an older version of the scheme, verify the same
+//! ones. Times are medians of CPU time; the ratio is a verification's time over one of BIP340 by
+//! libsecp256k1 in the same round, with its 95 % interval.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
@@ -13,7 +14,7 @@ use std::rc::Rc;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use assay_hash::Backend as HashBackend;
-use assay_peer_pairing::turns::{Side, measure};
+use assay_peer_pairing::interleaved::{Side, measure};
 use assay_pq::{Check, Message, ParameterSet, TestKey, ml_dsa as ml, serial, verify_many_with};
 use assay_secp::{Backend, BatchVerifier, Check as CurveCheck, verify_schnorr};
 use ml_dsa::{MlDsa44, Signature as MlSignature, VerifyingKey as MlKey};
@@ -24,12 +25,12 @@ use serde_json::json;
 use slh_dsa::{Sha2_128s, Signature as SlhSignature, VerifyingKey as SlhKey};
 
 const ROUNDS: usize = 31;
-/// Signatures that are verified together, as many as a block of SLH-DSA has.
+/// Number of signatures in a batch, as in a block of SLH-DSA.
 const TOGETHER: usize = 494;
-/// Of these so many differ where signing takes long.
+/// Number of distinct signatures if signing is slow.
 const DISTINCT: usize = 16;
 
-/// A key, what it signs, and the signature.
+/// A key, a message and a signature.
 #[derive(Clone)]
 struct Signed {
     key: Vec<u8>,
@@ -38,7 +39,7 @@ struct Signed {
 }
 
 impl Signed {
-    /// With one bit of the signature changed.
+    /// The same with one flipped bit of the signature.
     fn damaged(&self) -> Self {
         let mut other = self.clone();
         other.signature[40] ^= 1;
@@ -46,7 +47,7 @@ impl Signed {
     }
 }
 
-/// Says which signatures are valid.
+/// Returns the verdict on each signature.
 type Verify = Box<dyn FnMut(&[Signed]) -> Vec<bool>>;
 
 /// An implementation.
@@ -68,7 +69,7 @@ impl Subject {
         Self { scheme, name: name.into(), signed: Rc::clone(signed), verify: Box::new(verify) }
     }
 
-    /// One that takes them one by one.
+    /// An implementation without batch verification.
     fn single(
         scheme: &'static str,
         name: impl Into<String>,
@@ -155,7 +156,7 @@ fn message(number: usize) -> [u8; 32] {
     message
 }
 
-/// So many signatures that are made by `sign` of a number; the first ones are repeated where signing takes long.
+/// `count` signatures made by `sign`, of which only the first `distinct` differ.
 fn signed(count: usize, distinct: usize, sign: impl Fn(usize) -> Signed) -> Rc<[Signed]> {
     let made: Vec<Signed> = (0..distinct.min(count)).map(sign).collect();
     made.iter().cycle().take(count).cloned().collect()
@@ -253,7 +254,7 @@ fn slh_dsa() -> Vec<Subject> {
         key.try_verify_with_context(&signed.message, &[], &signature).is_ok()
     };
     subjects.push(Subject::single(SCHEME, "slh-dsa (RustCrypto)", &few, by_crate));
-    // Another version of the scheme: its own signatures, the same work.
+    // Another version of the scheme: signatures of its own, the same work.
     let (key, secret) = sphincs::keypair();
     let own = signed(DISTINCT, DISTINCT, |number| {
         use pqcrypto_traits::sign::DetachedSignature as _;

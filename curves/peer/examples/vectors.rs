@@ -1,11 +1,11 @@
-//! Runs assay-pairing on vectors that others published, and says for each suite how many cases there were and how many passed:
+//! Runs assay-pairing on published vectors, and prints the number of cases and of passed ones for each suite:
 //!
 //! `cargo run --release --example vectors -- [kzg|bls|evm]=DIRECTORY … [setup=FILE]`
 //!
-//! - `kzg`: `tests` of go-eth-kzg or c-kzg-4844, a YAML file for each case, blobs and cells; making commitments and proofs needs
-//!   `setup`, their `trusted_setup.json`
-//! - `bls`: Ethereum's tests of BLS signatures, a JSON file for each case, in a directory for each function
-//! - `evm`: `core/vm/testdata/precompiles` of go-ethereum, a JSON file for each precompile
+//! - `kzg`: `tests` of go-eth-kzg or c-kzg-4844, one YAML file per case, blobs and cells;
+//!   commitments and proofs need `setup`, the path of their `trusted_setup.json`
+//! - `bls`: Ethereum's tests of BLS signatures, one JSON file per case, in one directory per function
+//! - `evm`: `core/vm/testdata/precompiles` of go-ethereum, one JSON file per precompile
 
 #![expect(clippy::print_stdout, reason = "a program")]
 
@@ -24,7 +24,7 @@ use assay_pairing::kzg::{CellOf, CellProver, CellVerifier, Cells, Prover, Settin
 use assay_secp::ethereum::{ECRECOVER_GAS, ecrecover};
 use serde_json::Value;
 
-/// Cases and those that passed, by suite.
+/// Numbers of cases and of passed ones, by suite.
 #[derive(Default)]
 struct Counts(BTreeMap<String, (usize, usize)>);
 
@@ -87,7 +87,7 @@ fn hex(bytes: &[u8]) -> Value {
     Value::String(format!("0x{}", faster_hex::hex_string(bytes)))
 }
 
-/// All files below a directory with this ending.
+/// All files below a directory with this extension.
 fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let entries = fs::read_dir(directory).with_context(|| directory.display().to_string())?;
@@ -109,8 +109,9 @@ fn prover(path: &Path) -> Result<Prover> {
     Ok(Prover::new(&points, Settings::ethereum())?)
 }
 
-/// The little of YAML that these files are: flow mappings and lists of quoted strings. Quotes and commas are JSON's but for names,
-/// indented names of block mappings end a flow, and lists of lists have a dash for each.
+/// Parser for the subset of YAML in these files: flow mappings and lists of quoted strings. Quotes
+/// and commas are JSON's except for names, indented names of block mappings end a flow, and lists
+/// of lists have a dash per element.
 fn from_yaml(text: &str) -> Result<Value> {
     let mut json = text.replace('\'', "\"");
     for name in [
@@ -257,7 +258,7 @@ fn bls(directory: &Path, counts: &mut Counts) -> Result<()> {
         let suite = suite.to_string_lossy().into_owned();
         let case: Value = serde_json::from_slice(&fs::read(&path)?)?;
         let (input, right) = (&case["input"], &case["output"]);
-        // What cannot be decoded is not valid.
+        // Undecodable input is invalid.
         let verdict = |verdict: Option<bool>| Some(Value::Bool(verdict.unwrap_or(false)));
         let found = match suite.as_str() {
             "sign" => (|| {
@@ -316,7 +317,7 @@ fn bls(directory: &Path, counts: &mut Counts) -> Result<()> {
     Ok(())
 }
 
-/// A precompile and the file of its cases; those of `fail-` files must be rejected.
+/// Precompiles with the files of their cases; cases of `fail-` files must be rejected.
 const PRECOMPILES: [(&str, Run); 17] = [
     ("ecRecover", |input| Some(ecrecover(input).map_or_else(Vec::new, Vec::from))),
     ("modexp", |input| evm::modexp(input).ok()),
@@ -339,10 +340,10 @@ const PRECOMPILES: [(&str, Run); 17] = [
     ("blsMapG2", |input| evm::bls_map_fp2_to_g2(input).ok().map(|point| point.to_vec())),
 ];
 
-/// A product of one point goes to the same precompile as one of many.
+/// Products of one point use the same precompile as those of many.
 const ALSO: [(&str, &str); 2] = [("blsG1Mul", "blsG1MultiExp"), ("blsG2Mul", "blsG2MultiExp")];
 
-/// What a precompile costs for an input.
+/// Gas of a precompile for an input.
 fn gas(precompile: &str, input: &[u8]) -> u64 {
     let bytes = input.len();
     match precompile {
@@ -383,7 +384,7 @@ fn precompiles(directory: &Path, counts: &mut Counts) -> Result<()> {
             let (found, right) = (Value::from(gas(name, &input)), &case["Gas"]);
             counts.add(&format!("evm/{file} gas"), title, Some(&found), Some(right));
         }
-        // One file's name is written in another way.
+        // One file has an irregular name.
         let failing = file.replace("blake2F", "blake2f");
         let failing = directory.join(format!("fail-{failing}")).with_extension("json");
         for case in &cases(&failing)?.unwrap_or_default() {
@@ -396,7 +397,7 @@ fn precompiles(directory: &Path, counts: &mut Counts) -> Result<()> {
     Ok(())
 }
 
-/// The cases of a file, if there is one.
+/// The cases of a file, if it exists.
 fn cases(path: &Path) -> Result<Option<Vec<Value>>> {
     if !path.exists() {
         return Ok(None);
@@ -404,7 +405,7 @@ fn cases(path: &Path) -> Result<Option<Vec<Value>>> {
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
-/// A word of the virtual machine.
+/// A 32-byte word of the virtual machine.
 fn word(is_one: bool) -> Vec<u8> {
     let mut word = vec![0; 32];
     word[31] = u8::from(is_one);

@@ -1,4 +1,4 @@
-//! arkworks: one generic text for all curves.
+//! arkworks: one generic implementation for all curves.
 
 use std::hint::black_box;
 
@@ -17,13 +17,13 @@ use sha2::Sha256;
 
 use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
 
-/// Version of all its crates here.
+/// Version of all its crates used here.
 pub const VERSION: &str = "0.6.0";
 
 type Bls12381 = ark_bls12_381::Bls12_381;
 type Bls12377 = ark_bls12_377::Bls12_377;
 
-/// What it can do.
+/// Supported operations.
 pub fn table() -> Table {
     let mut table = Table::default();
     pairing_curve::<ark_bn254::Bn254, ark_bn254::g1::Config, ark_bn254::g2::Config>(
@@ -51,7 +51,7 @@ pub fn table() -> Table {
         "bls12-377",
     );
     subgroup::<ark_bls12_377::g1::Config>(&mut table, "bls12-377", "g1");
-    // Not to G1: no standard says how, and the libraries differ.
+    // Hashing to G1 is left out: there is no standard, and the libraries differ.
     hash::<ark_bls12_377::g2::Config>(
         &mut table,
         "bls12-377",
@@ -62,7 +62,7 @@ pub fn table() -> Table {
     table
 }
 
-/// Scalar field, base field and group of a curve.
+/// Adds the operations of a curve: scalar field, base field and group.
 fn curve<P: SWCurveConfig>(table: &mut Table, name: &'static str) {
     field::<P::ScalarField>(table, name, "fr", &["mul", "inv"]);
     field::<P::BaseField>(table, name, "fp", &["mul", "sqr", "inv", "sqrt"]);
@@ -84,7 +84,7 @@ where
     pairings::<E, P1, P2>(table, name);
 }
 
-/// An element of a field or tower: coefficients in the order of the tower.
+/// An element of a field or tower, with coefficients in the order of the tower.
 pub(crate) fn element<F: Field>(work: &Work, label: &str, index: usize) -> F {
     let degree = F::extension_degree() as usize;
     let coefficients = (0..degree).map(|coefficient| {
@@ -93,7 +93,7 @@ pub(crate) fn element<F: Field>(work: &Work, label: &str, index: usize) -> F {
     F::from_base_prime_field_elems(coefficients).expect("as many coefficients as the degree")
 }
 
-/// Coefficients in the same order, each big-endian.
+/// Coefficients in the order of the tower, each big-endian.
 pub(crate) fn bytes<F: Field>(element: &F) -> Vec<u8> {
     element
         .to_base_prime_field_elements()
@@ -109,7 +109,7 @@ pub(crate) fn from_bytes<F: Field>(coefficients: &[u8]) -> F {
         .expect("as many coefficients as the degree")
 }
 
-/// x and y, zeros for the point at infinity.
+/// x and y, or zeros for the point at infinity.
 pub(crate) fn affine_bytes<P: SWCurveConfig>(point: &Affine<P>) -> Vec<u8> {
     let (x, y) = point.xy().unwrap_or_default();
     [bytes(&x), bytes(&y)].concat()
@@ -168,7 +168,7 @@ fn square_roots<F: Field>(work: &Work, label: &str) -> Result<Prepared> {
     let mut answer = Vec::new();
     for square in &squares[..ANSWERED] {
         let root = square.sqrt().context("a square without a root")?;
-        // Of the two roots the one whose bytes are smaller.
+        // Of the two roots, the one with the smaller bytes.
         answer.extend(bytes(&root).min(bytes(&-root)));
     }
     Ok(Prepared::spread(answer, move |index| {
@@ -226,7 +226,7 @@ fn group<P: SWCurveConfig>(table: &mut Table, curve: &'static str, label: &'stat
     });
 }
 
-/// A point of the curve that is not in the group: the first small x to which there is one.
+/// A point of the curve outside the group: the one with the smallest x.
 pub(crate) fn outside<P: SWCurveConfig>() -> Result<Affine<P>> {
     (1u64..1_000)
         .filter_map(|x| Affine::<P>::get_point_from_x_unchecked(P::BaseField::from(x), false))
@@ -264,7 +264,7 @@ fn hash<P: WBConfig>(
             answer.extend(affine_bytes(&hasher.hash(&work.message(index))?));
         }
         let mut message = work.message(0);
-        // The hasher cannot cross threads, its name can.
+        // The hasher is not `Send`, its name is.
         let dst = format!("ASSAY-V01-CS01-with-{suite}");
         Ok(Prepared::new(answer, move |iterations| {
             let hasher = Hasher::<P>::new(dst.as_bytes()).expect("made before");
@@ -285,7 +285,7 @@ where
     let pairs = |work: &Work| (points::<P1>(work, "g1", SPREAD), points::<P2>(work, "g2", SPREAD));
     table.add(curve, "miller-loop", "Pairing::miller_loop", move |work| {
         let (p, q) = pairs(work);
-        // Libraries leave different factors that the final exponentiation removes.
+        // Results of libraries differ by factors that the final exponentiation removes.
         let reduced = E::final_exponentiation(E::miller_loop(p[0], q[0])).context("not zero")?;
         Ok(Prepared::spread(bytes(&reduced.0), move |index| {
             let _ = black_box(E::miller_loop(p[index], q[index]));

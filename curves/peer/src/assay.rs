@@ -1,4 +1,5 @@
-//! assay-pairing: this repository's own curves. The crate takes no threads; sums and batches are cut into a part for each here.
+//! assay-pairing: this repository's own curves. The crate has no threads; sums and batches are
+//! split here into one part per thread.
 
 mod evm;
 mod kzg;
@@ -29,7 +30,7 @@ pub(crate) use kzg::cell_prover;
 /// Version of the crate.
 pub const VERSION: &str = "0.1.0";
 
-/// What it can do.
+/// Supported operations.
 pub fn table() -> Table {
     let mut table = Table::default();
     pairing_curve::<Bn254, bn254::Fr>(&mut table, "bn254");
@@ -50,9 +51,9 @@ pub fn table() -> Table {
     table
 }
 
-/// Elements by the rules of README.md.
+/// Canonical elements by the rules of README.md.
 pub trait Canonical: Sized {
-    /// Element of a label, with coefficients one after the other.
+    /// Element of a label, with coefficients in order.
     fn element(work: &Work, label: &str, index: usize) -> Self;
     /// Coefficients, big-endian.
     fn bytes(&self) -> Vec<u8>;
@@ -106,7 +107,7 @@ fn point_bytes<C: Curve<Base: Canonical>>(point: &Jacobian<C>) -> Vec<u8> {
     affine_bytes(&point.to_affine())
 }
 
-/// A scalar of the order of a curve: all scalar fields have four limbs.
+/// A scalar below the order of a curve: all scalar fields have four limbs.
 fn scalar<C: Curve>(work: &Work, label: &str, index: usize) -> [u64; 4] {
     macro_rules! of_order {
         ($($field:ty),*) => {
@@ -131,7 +132,7 @@ fn points<C: Curve>(work: &Work, label: &str, count: usize) -> Vec<Affine<C>> {
     Jacobian::all_to_affine(&chain)
 }
 
-/// Scalar field, base field and first group of a curve.
+/// Adds the operations of a curve: scalar field, base field and first group.
 fn curve<C, S>(table: &mut Table, curve: &'static str)
 where
     C: MultiScalar<Base: Canonical>,
@@ -208,7 +209,7 @@ fn top_of_tower<F: TowerField + Canonical>(table: &mut Table, curve: &'static st
     });
 }
 
-/// Threads that the work may take.
+/// Number of threads for the work.
 fn threads(work: &Work) -> usize {
     match work.threads {
         0 => thread::available_parallelism().map_or(1, NonZero::get),
@@ -216,14 +217,14 @@ fn threads(work: &Work) -> usize {
     }
 }
 
-/// Fewer points are not worth a thread.
+/// Minimum number of points per thread.
 const POINTS_OF_A_SHARE: usize = 64;
-/// And fewer signatures.
+/// Minimum number of signatures per thread.
 const SIGNATURES_OF_A_PART: usize = 8;
 
-/// What is made of about equal parts of so many things, one for each thread, but for parts that would have fewer than `least`. All
-/// parts but the last are whole multiples of that, as vectors are; the last one, which has what is left, is this thread's, which
-/// waits for nobody to start.
+/// Splits `count` items into about equal parts, one per thread, each with at least `least` items,
+/// and returns the results. All parts but the last are multiples of `least`, to fill vectors; the
+/// last one runs on this thread without waiting for a start.
 fn in_parts<R: Send>(
     count: usize,
     threads: usize,
@@ -295,7 +296,7 @@ fn group<C: MultiScalar<Base: Canonical>>(
     });
 }
 
-/// Points whose x has a zero imaginary part, one after the other.
+/// A sequence of points whose x has a zero imaginary part.
 trait SmallX: Curve {
     fn small_x(number: u64) -> Self::Base;
 }
@@ -333,7 +334,7 @@ fn subgroup<C: SmallX>(table: &mut Table, curve: &'static str, label: &'static s
     });
 }
 
-/// Many points at once, for the example that measures it against one by one.
+/// Subgroup checks of many points at once, for the example that compares them with single checks.
 pub fn batch_of_subgroup_checks<C: BatchMembership>(points: &[Affine<C>]) -> bool {
     all_in_group(points, &[1; 32])
 }

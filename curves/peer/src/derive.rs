@@ -1,10 +1,10 @@
-//! Inputs that follow from a seed, by a rule that every subject follows (README.md).
+//! Inputs derived from a seed, by the same rule for every subject (README.md).
 
 use sha2::{Digest as _, Sha256};
 
 use crate::table::Work;
 
-/// So many bytes that follow from label, seed and index alone.
+/// `count` bytes derived from label, seed and index only.
 pub fn expand(label: &str, seed: u64, index: u64, count: usize) -> Vec<u8> {
     let blocks = (0u32..).map(|counter| {
         Sha256::new()
@@ -21,16 +21,16 @@ pub fn expand(label: &str, seed: u64, index: u64, count: usize) -> Vec<u8> {
 }
 
 impl Work {
-    /// The 64 bytes of which a field element is the remainder.
+    /// 64 bytes to be reduced to a field element.
     pub fn wide(&self, label: &str, index: usize) -> [u8; 64] {
         let bytes = expand(label, self.seed, index as u64, 64);
         bytes.try_into().expect("64 bytes were asked for")
     }
 
-    /// Inputs that the other side gave.
+    /// Inputs from the order.
     ///
     /// # Errors
-    /// When they are not hexadecimal.
+    /// If they are not hexadecimal.
     pub fn given(&self) -> anyhow::Result<Vec<u8>> {
         let mut bytes = vec![0; self.inputs.len() / 2];
         faster_hex::hex_decode(self.inputs.as_bytes(), &mut bytes)?;
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn bytes_follow_from_label_seed_and_index() {
-        // SHA-256 of "fp", 0, seed 7, index 1, counter 0, made with another program.
+        // SHA-256 of "fp", 0, seed 7, index 1, counter 0, computed by another program.
         let bytes = expand("fp", 7, 1, 40);
         assert_eq!(bytes.len(), 40);
         assert_eq!(

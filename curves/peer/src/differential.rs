@@ -1,4 +1,5 @@
-//! assay-pairing against arkworks, blst, revm and c-kzg: the same bytes to both, random ones and those at edges of limbs and primes.
+//! assay-pairing against arkworks, blst, revm and c-kzg on the same bytes, random ones and edge
+//! cases of limbs and primes.
 
 use anyhow::{Result, ensure};
 use ark_ec::short_weierstrass::{Projective, SWCurveConfig};
@@ -21,9 +22,9 @@ use crate::evm;
 use crate::kzg::Extended;
 use crate::table::Work;
 
-/// Cases that were compared, by operation, and who hears how far it is.
+/// Numbers of compared cases by operation, and a receiver of progress.
 pub struct Counts<'r> {
-    /// Operations that are done.
+    /// Finished operations.
     pub done: Vec<(&'static str, usize)>,
     report: &'r mut dyn FnMut(&'static str, usize, usize),
 }
@@ -33,7 +34,7 @@ impl Counts<'_> {
         self.done.push((name, cases));
     }
 
-    /// So many of an operation's cases are done.
+    /// Reports the progress of an operation.
     fn step(&mut self, name: &'static str, case: usize, cases: usize) {
         if case.is_multiple_of(64) {
             (self.report)(name, case, cases);
@@ -41,12 +42,14 @@ impl Counts<'_> {
     }
 }
 
-/// Compares so many cases per operation of fields; a hundredth as many of groups, decoders and signatures, a tenth of that of each
-/// precompile, and a hundredth of it of pairings and of cells. With `names`, so many cases of each operation whose name contains one, and
-/// none of the others. While it goes, `report` is called with the operation, its cases that are done and all of them.
+/// Compares `cases` cases per operation of fields; a hundredth as many of groups, decoders and
+/// signatures, a tenth of that of each precompile, and a hundredth of it of pairings and of cells.
+/// With `names`, `cases` cases of each operation whose name contains one, and none of the others.
+/// Progress is reported by calls of `report` with the operation, its finished cases and their
+/// total.
 ///
 /// # Errors
-/// With the inputs, at the first difference.
+/// At the first difference, with the inputs.
 pub fn compare(
     cases: usize,
     seed: u64,
@@ -118,7 +121,7 @@ fn work(seed: u64) -> Work {
     }
 }
 
-/// Numbers as 64 bytes each: half of them random, the others with limbs that are all ones, all zeros or one bit.
+/// Numbers of 64 bytes each: half of them random, the others with limbs of all ones, all zeros or one bit.
 struct Numbers {
     work: Work,
     next: usize,
@@ -129,7 +132,8 @@ impl Numbers {
         let mut bytes = self.work.wide("differential", self.next);
         self.next += 1;
         if bytes[0] & 1 == 0 {
-            // The random bytes say what each limb is; the upper half stays zero, so nothing is reduced away.
+            // The random bytes select the kind of each limb; the upper half stays zero, so that no
+            // reduction hides it.
             let choices: [u8; 8] = bytes[56..].try_into().expect("eight");
             for (limb, choice) in bytes.chunks_exact_mut(8).zip(choices).skip(2) {
                 match choice % 5 {
@@ -146,7 +150,7 @@ impl Numbers {
     }
 }
 
-/// The same element on both sides.
+/// The same element in both libraries.
 trait Both<A>: Canonical {
     fn both(numbers: &mut Numbers) -> (Self, A);
 }
@@ -241,7 +245,7 @@ fn coordinates<C: Curve<Base: Canonical>>(point: &Affine<C>) -> Vec<u8> {
     [point.x.bytes(), point.y.bytes()].concat()
 }
 
-/// Scalar products, sums and doubles of points that belong to the group.
+/// Scalar products, sums and doubles of points in the group.
 fn groups<C, P>(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()>
 where
     C: Curve<Base: Canonical>,
@@ -270,7 +274,7 @@ where
     Ok(())
 }
 
-/// Bytes that may be points: blst's verdict and ours. Zcash's format is both libraries' own.
+/// Verdicts of blst and ours on bytes that may be points. Both libraries use Zcash's format.
 fn decoders(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     let mut numbers = Numbers { work: work(seed ^ 1), next: 0 };
     for case in 0..cases {
@@ -278,7 +282,7 @@ fn decoders(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>
         let mut bytes = [0; 192];
         for part in bytes.chunks_exact_mut(48) {
             part.copy_from_slice(&numbers.bytes()[16..]);
-            // Most coordinates are below the prime.
+            // Keeps most coordinates below the prime.
             part[0] &= 0x1f;
             if case % 16 != 0 {
                 part[0] %= 0x1a;
@@ -311,10 +315,10 @@ fn decoders(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>
     Ok(())
 }
 
-/// Only what is in the group, as `blst`'s own types check it.
+/// Accepts only points in the group, as `blst`'s own types check them.
 fn g1_of_blst(bytes: &[u8; 48]) -> Option<[u8; 96]> {
     let key = blst::min_pk::PublicKey::uncompress(bytes).ok()?;
-    // Infinity is no key, but a point.
+    // Infinity is a valid point, but no key.
     let point: blst_p1_affine = key.into();
     is_valid(key.validate().is_ok(), point == blst_p1_affine::default())?;
     Some(key.serialize())
@@ -323,7 +327,7 @@ fn g1_of_blst(bytes: &[u8; 48]) -> Option<[u8; 96]> {
 fn uncompressed_of_blst(bytes: &[u8; 96]) -> Option<[u8; 96]> {
     let key = blst::min_pk::PublicKey::deserialize(bytes).ok()?;
     let point: blst_p1_affine = key.into();
-    // This function takes compressed points as well.
+    // This function accepts compressed points too.
     is_valid(key.validate().is_ok(), point == blst_p1_affine::default())?;
     (bytes[0] & 0x80 == 0).then(|| key.serialize())
 }
@@ -339,7 +343,7 @@ fn is_valid(is_in_group: bool, is_infinity: bool) -> Option<()> {
     (is_in_group || is_infinity).then_some(())
 }
 
-/// Signatures of edge secrets, which are products by the endomorphism and hashes to the second group: blst's and ours.
+/// Signatures by edge-case secrets, from blst and ours: products by the endomorphism and hashes to the second group.
 fn signatures(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     const DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
     let mut numbers = Numbers { work: work(seed ^ 2), next: 0 };
@@ -361,7 +365,8 @@ fn signatures(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'
     Ok(())
 }
 
-/// Inputs of precompiles, right ones and such with another byte or another length: output, verdict and gas of revm's and ours.
+/// Inputs of precompiles, valid ones and ones with another byte or length: output, verdict and gas
+/// of revm's and ours.
 fn precompile(
     address: u64,
     name: &'static str,
@@ -376,7 +381,7 @@ fn precompile(
     for case in 0..cases {
         counts.step(name, case, cases);
         let bytes = numbers.bytes();
-        // Its proof takes longer than all that is compared.
+        // Its proof takes longer than the comparison.
         let mut input = if name == "kzg-point-evaluation" {
             first.clone()
         } else {
@@ -386,7 +391,7 @@ fn precompile(
             crate::assay::precompile_input(name, &work)?
         };
         if name == "modexp" && case.is_multiple_of(3) {
-            // Even, and often divisible by more.
+            // An even modulus, often divisible by a higher power of two.
             let last = input.len() - 1;
             let zeros = usize::from(bytes[59]) % (1 + case % 97);
             input[last - zeros..].fill(0);
@@ -394,7 +399,7 @@ fn precompile(
         }
         let place = usize::from(u16::from_be_bytes([bytes[62], bytes[61]])) % input.len();
         match case % 8 {
-            // Any byte, any length, a number that is another, a point that is infinity.
+            // Changes any byte, the length, or a number, or sets a point to infinity.
             0 => input[place] ^= bytes[60] | 1,
             1 => input.truncate(place),
             2 => input.push(bytes[60]),
@@ -411,7 +416,7 @@ fn precompile(
             _ => {}
         }
         if name == "blake2f" && input.len() > 2 {
-            // No more rounds than 2^16.
+            // Limits the rounds to 2^16.
             input[..2].fill(0);
         }
         let ours = run(&input).ok().map(|output| (output, gas(address, &input)));
@@ -421,7 +426,7 @@ fn precompile(
     Ok(())
 }
 
-/// Signatures in lanes against revm's one by one, most of them with another number somewhere.
+/// Signature recovery in lanes against revm's single calls, most of them with one changed number.
 fn recoveries(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     const AT_ONCE: usize = 64;
     let theirs = evm::at(1)?;
@@ -435,7 +440,8 @@ fn recoveries(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'
         for (place, input) in inputs.iter_mut().enumerate() {
             let bytes = numbers.bytes();
             match place % 4 {
-                // Another hash, r or s, whose limbs are at edges half of the time; r is the x coordinate of a point half of the time.
+                // Another hash, r or s, half of the time with edge-case limbs; half of the time r
+                // is the x coordinate of a point.
                 0 => input[..32].copy_from_slice(&bytes[32..]),
                 1 => input[64..96].copy_from_slice(&bytes[32..]),
                 2 => input[96..].copy_from_slice(&bytes[32..]),
@@ -491,8 +497,7 @@ where
     Ok(())
 }
 
-/// Cells, their proofs, what is recovered from some of them and whether they are valid, also where a byte is another: c-kzg's
-/// and ours.
+/// Cells, their proofs, recovery from some of them and verification, also with a changed byte: c-kzg's and ours.
 fn cells(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     let prover = crate::assay::cell_prover()?;
     let verifier = CellVerifier::ethereum();
@@ -506,7 +511,7 @@ fn cells(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -
             && ours.proofs.iter().zip(&proofs).all(|(a, b)| a[..] == b[..]);
         ensure!(is_equal, "{name}: blob of seed {}", blob_work.seed);
 
-        // Some of the cells, one of them with another byte in one of four cases.
+        // A subset of the cells, in one of four cases with a changed byte.
         let choice = blob_work.wide("choice", case);
         let mut found = Vec::new();
         for (index, cell) in cells.iter().enumerate() {
@@ -536,7 +541,7 @@ fn cells(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -
             })
             .collect();
         ensure!(verifier.verify(&all).ok() == right, "{name}: verdict of seed {}", blob_work.seed);
-        // Cells that are not all of one blob are rejected here; c-kzg recovers something from them.
+        // Cells of different blobs are rejected here; c-kzg recovers a result from them.
         if case % 4 != 3 && found.len() >= 64 {
             let given: Vec<_> = found.iter().map(|(index, cell)| (*index, &cell[..])).collect();
             ensure!(prover.recover(&given)? == ours, "{name}: recovery of {indices:?}");

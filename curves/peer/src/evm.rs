@@ -1,4 +1,4 @@
-//! revm's precompiles of the Ethereum virtual machine, by address, as Osaka has them.
+//! revm's precompiles of the Ethereum virtual machine, by address, as of Osaka.
 
 use std::hint::black_box;
 
@@ -23,7 +23,7 @@ pub const VERSION: &str = "43.0.3";
 
 const GROUP: &str = "evm";
 
-/// More than any input here costs.
+/// More gas than any input here costs.
 const GAS: u64 = 1 << 60;
 
 type BnG1 = ark_bn254::g1::Config;
@@ -31,7 +31,7 @@ type BnG2 = ark_bn254::g2::Config;
 type BlsG1 = ark_bls12_381::g1::Config;
 type BlsG2 = ark_bls12_381::g2::Config;
 
-/// What it can do.
+/// Supported operations.
 pub fn table() -> Table {
     let mut table = Table::default();
     ecrecover(&mut table);
@@ -81,12 +81,12 @@ pub fn table() -> Table {
 /// revm's precompile at an address.
 ///
 /// # Errors
-/// Where there is none.
+/// If there is none.
 pub fn at(address: u64) -> Result<&'static Precompile> {
     Precompiles::osaka().get(&u64_to_address(address)).context("no such precompile")
 }
 
-/// Output and gas; none where the precompile fails.
+/// Output and gas; `None` if the precompile fails.
 pub fn verdict(precompile: &Precompile, input: &[u8]) -> Option<(Vec<u8>, u64)> {
     let output = precompile.execute(input, GAS, 0).ok()?;
     if !output.is_success() {
@@ -101,8 +101,8 @@ fn call(precompile: &Precompile, input: &[u8]) -> Result<Vec<u8>> {
     Ok(output.bytes.to_vec())
 }
 
-/// The signature comes from the other side: message, r and s. Which of the two keys it is of follows from `v`; the answer
-/// holds both.
+/// The signature is part of the order: message, r and s. `v` selects one of the two possible keys;
+/// the answer has both.
 fn ecrecover(table: &mut Table) {
     table.add(GROUP, "ecrecover", "Precompiles::osaka, address 0x01", |work| {
         let (run, inputs) = (at(1)?, recovery_inputs(work)?);
@@ -115,7 +115,7 @@ fn ecrecover(table: &mut Table) {
     });
 }
 
-/// What was given, for v 28 and 27.
+/// The given signature with v 28 and 27.
 pub(crate) fn recovery_inputs(work: &Work) -> Result<[Vec<u8>; 2]> {
     let given = work.given()?;
     ensure!(given.len() == 96, "96 bytes of inputs are wanted");
@@ -140,19 +140,19 @@ fn ecrecover_many(table: &mut Table) {
     });
 }
 
-/// Signatures without a size.
+/// Number of signatures without a given size.
 const RECOVERIES: usize = 256;
 
 /// Inputs of `ecrecover`: hash, v, r and s.
 ///
 /// # Errors
-/// When a hash is no secret.
+/// If a hash is not a valid secret.
 pub fn recoveries(work: &Work) -> Result<Vec<Vec<u8>>> {
     let count = if work.size == 0 { RECOVERIES } else { work.size };
     (0..count).map(|index| recovery(work, index)).collect()
 }
 
-/// The signature (RFC 6979) of the message of this index by a secret of its own.
+/// Signature (RFC 6979) of the message with this index by its own secret.
 pub(crate) fn recovery(work: &Work, index: usize) -> Result<Vec<u8>> {
     let secret = expand("ecrecover", work.seed, index as u64, 32);
     let secret = SecretKey::from_secret_bytes(secret.try_into().expect("32 bytes"))?;
@@ -164,7 +164,7 @@ pub(crate) fn recovery(work: &Work, index: usize) -> Result<Vec<u8>> {
     Ok([&message[..], &v, &compact].concat())
 }
 
-/// Coordinates of EIP-2537: 64 bytes of which the first 16 are zero.
+/// Coordinates of EIP-2537: 64 bytes with 16 leading zero bytes.
 fn padded<F: Field>(x: &F) -> Vec<u8> {
     let coefficients = bytes(x);
     coefficients.chunks_exact(48).flat_map(|part| [&[0; 16], part].concat()).collect()
@@ -183,7 +183,7 @@ fn plain_points<P: SWCurveConfig>(work: &Work, count: usize) -> Vec<u8> {
     points.iter().flat_map(|point| encoded(point, bytes)).collect()
 }
 
-/// Points, each followed by a scalar where they are wanted.
+/// Points, each followed by its scalar if requested.
 fn padded_points<P: SWCurveConfig>(
     work: &Work,
     label: &str,
@@ -198,7 +198,7 @@ fn padded_points<P: SWCurveConfig>(
     points.iter().enumerate().flat_map(one).collect()
 }
 
-/// Pairs of points; every second pair takes back the one before.
+/// Pairs of points; every second pair cancels the one before.
 fn pairs<P1: SWCurveConfig, P2: SWCurveConfig>(
     work: &Work,
     coordinate1: impl Fn(&P1::BaseField) -> Vec<u8>,
@@ -216,7 +216,7 @@ fn pairs<P1: SWCurveConfig, P2: SWCurveConfig>(
     p.iter().zip(&q).flat_map(one).collect()
 }
 
-/// The hash of a commitment, then what [`kzg::point_evaluation`] says.
+/// Hash of a commitment, then the result of [`kzg::point_evaluation`].
 pub(crate) fn point_evaluation(work: &Work) -> Result<Vec<u8>> {
     let (commitment, rest) = kzg::point_evaluation(work)?;
     let mut hash = Sha256::digest(commitment).to_vec();
@@ -224,7 +224,7 @@ pub(crate) fn point_evaluation(work: &Work) -> Result<Vec<u8>> {
     Ok([hash, rest].concat())
 }
 
-/// Twelve rounds, as `BLAKE2b` has, on random words; the last block.
+/// Twelve rounds, as in `BLAKE2b`, on random words; the last block.
 pub(crate) fn blake2f(work: &Work) -> Vec<u8> {
     [&[0, 0, 0, 12][..], &expand("blake2f", work.seed, 0, 208), &[1]].concat()
 }
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(sum, bytes_of(&[&zeros, x, &zeros, y].concat()));
     }
 
-    /// c-kzg-4844, `verify_kzg_proof_case_correct_proof_4_4`, as the precompile of EIP-4844 takes it.
+    /// c-kzg-4844, `verify_kzg_proof_case_correct_proof_4_4`, in the input format of the precompile of EIP-4844.
     #[test]
     fn a_point_evaluation() {
         let commitment = bytes_of(

@@ -17,29 +17,29 @@ pub const VERSION: &str = "2.1.8";
 
 const GROUP: &str = "kzg";
 
-/// The trusted setup, without tables, which serve proofs of cells alone.
+/// The trusted setup without tables, which only speed up proofs of cells.
 pub(crate) fn settings() -> &'static KzgSettings {
     ethereum_kzg_settings(0)
 }
 
-/// The setup with the tables that make proofs of cells fastest: 96 MB.
+/// The setup with the tables for the fastest proofs of cells: 96 MB.
 pub(crate) fn settings_for_cells() -> &'static KzgSettings {
     ethereum_kzg_settings(8)
 }
 
 /// A blob with its commitment and proof.
 #[derive(Clone)]
-pub(crate) struct Made {
+pub(crate) struct ProvenBlob {
     pub(crate) blob: Box<Blob>,
     pub(crate) commitment: Bytes48,
     pub(crate) proof: Bytes48,
 }
 
-/// Blobs that were made before, of one seed, in order: their proofs take longer than anything that is measured.
-static MADE: Mutex<(u64, Vec<Made>)> = Mutex::new((0, Vec::new()));
+/// Cache of blobs of one seed, in order: their proofs take longer than any measured operation.
+static CACHE: Mutex<(u64, Vec<ProvenBlob>)> = Mutex::new((0, Vec::new()));
 
-pub(crate) fn blobs(work: &Work, count: usize) -> Result<Vec<Made>> {
-    let mut made = MADE.lock().expect("nobody panics with it");
+pub(crate) fn blobs(work: &Work, count: usize) -> Result<Vec<ProvenBlob>> {
+    let mut made = CACHE.lock().expect("nobody panics with it");
     if made.0 != work.seed {
         *made = (work.seed, Vec::new());
     }
@@ -53,18 +53,18 @@ pub(crate) fn blobs(work: &Work, count: usize) -> Result<Vec<Made>> {
         let blob = Box::new(Blob::from_bytes(&bytes)?);
         let commitment = settings().blob_to_kzg_commitment(&blob)?.to_bytes();
         let proof = settings().compute_blob_kzg_proof(&blob, &commitment)?.to_bytes();
-        made.1.push(Made { blob, commitment, proof });
+        made.1.push(ProvenBlob { blob, commitment, proof });
     }
     Ok(made.1[..count].to_vec())
 }
 
-pub(crate) fn first(work: &Work) -> Result<Made> {
+pub(crate) fn first(work: &Work) -> Result<ProvenBlob> {
     Ok(blobs(work, 1)?.remove(0))
 }
 
-/// The first blob, a point, the value there, and the proof of it.
+/// The first blob, a point, the value at it, and the proof.
 pub(crate) struct Opening {
-    pub(crate) made: Made,
+    pub(crate) made: ProvenBlob,
     pub(crate) z: Bytes32,
     pub(crate) y: Bytes32,
     pub(crate) proof: Bytes48,
@@ -78,16 +78,16 @@ pub(crate) fn opening(work: &Work) -> Result<Opening> {
     Ok(Opening { made, z, y, proof: proof.to_bytes() })
 }
 
-/// What the precompile of EIP-4844 takes after the hash of the commitment: z, y, commitment, proof.
+/// Input of the precompile of EIP-4844 after the hash of the commitment: z, y, commitment, proof.
 pub(crate) fn point_evaluation(work: &Work) -> Result<(Vec<u8>, Vec<u8>)> {
     let Opening { made, z, y, proof } = opening(work)?;
     let rest = [&z[..], &y[..], &made.commitment[..], &proof[..]].concat();
     Ok((made.commitment.to_vec(), rest))
 }
 
-/// A blob and all of its cells.
+/// A blob with all of its cells.
 pub(crate) struct Extended {
-    pub(crate) made: Made,
+    pub(crate) made: ProvenBlob,
     pub(crate) cells: Vec<Cell>,
     pub(crate) proofs: Vec<Bytes48>,
 }
@@ -99,7 +99,7 @@ pub(crate) fn extended(work: &Work) -> Result<Extended> {
     Ok(Extended { made, cells: cells.to_vec(), proofs })
 }
 
-/// Cells, then proofs, as one list of bytes.
+/// Concatenated cells, then concatenated proofs.
 fn joined(cells: &[Cell], proofs: impl Iterator<Item = Bytes48>) -> Vec<u8> {
     let mut bytes: Vec<u8> = cells.iter().flat_map(Cell::to_bytes).collect();
     proofs.for_each(|proof| bytes.extend_from_slice(&proof[..]));
@@ -164,7 +164,7 @@ fn checked(
     Ok(Prepared::checked(right, wrong, move || check().expect("it could be checked before")))
 }
 
-/// What it can do.
+/// Supported operations.
 pub fn table() -> Table {
     let mut table = Table::default();
     cells(&mut table);
@@ -199,7 +199,7 @@ pub fn table() -> Table {
         checked(wrong, move || settings().verify_kzg_proof(&made.commitment, &z, &y, &proof))
     });
     table.add(GROUP, "verify-blob", "verify_blob_kzg_proof", |work| {
-        let Made { blob, commitment, proof } = first(work)?;
+        let ProvenBlob { blob, commitment, proof } = first(work)?;
         let wrong = settings().verify_blob_kzg_proof(&blob, &commitment, &commitment)?;
         checked(wrong, move || settings().verify_blob_kzg_proof(&blob, &commitment, &proof))
     });

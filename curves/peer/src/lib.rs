@@ -1,5 +1,6 @@
-//! Subjects of the plan `pairing-curves` that are Rust crates: each answers orders to prepare an operation, and to do it so
-//! many times by its own clock. What inputs are and what answers look like is the same for all subjects, here and in Go.
+//! Subjects of the plan `pairing-curves` that are Rust crates: each answers orders to prepare an
+//! operation, and to repeat it by its own clock. The formats of inputs and answers are the same for
+//! all subjects, here and in Go.
 
 pub mod arkworks;
 pub mod assay;
@@ -7,6 +8,7 @@ mod constantine;
 pub mod derive;
 pub mod differential;
 pub mod evm;
+pub mod interleaved;
 pub mod kzg;
 pub mod pools;
 pub mod secp;
@@ -14,6 +16,5 @@ pub mod session;
 pub mod supranational;
 pub mod table;
 pub mod trace;
-pub mod turns;
 
 pub use session::{CONSTANTINE, SUBJECTS, Session, Subject, constantine, subject};

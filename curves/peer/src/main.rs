@@ -1,5 +1,5 @@
-//! Libraries written in Rust and C, and thread pools, as a program that works and times itself when it is told to: lines of
-//! JSON on standard input, an answer to each on standard output (README.md).
+//! Libraries written in Rust and C, and thread pools, as a program that works and times itself on
+//! orders: lines of JSON on standard input, one answer each on standard output (README.md).
 
 use std::io::{BufRead as _, Write as _};
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use assay_peer_pairing::{CONSTANTINE, SUBJECTS, Session, Subject, constantine, subject};
 
-/// The subject that arguments name: one of this program, or Constantine and where it is.
+/// The subject named by the arguments: one of this program, or Constantine with its path.
 fn named() -> Result<Subject> {
     let mut arguments = std::env::args_os().skip(1);
     let name = arguments.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! libsecp256k1: signatures, and products of points by scalars. It has no interface to its fields.
+//! libsecp256k1: signatures, and products of points by scalars. Its fields have no public interface.
 
 use std::hint::black_box;
 
@@ -8,12 +8,12 @@ use secp256k1::{Message, PublicKey, Scalar, SecretKey, XOnlyPublicKey, ecdsa, sc
 use crate::arkworks;
 use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
 
-/// Version of the crate and of what it holds.
+/// Version of the crate and of the library in it.
 pub const VERSION: &str = "0.8.0 (crate 0.33)";
 
 const CURVE: &str = "secp256k1";
 
-/// What it can do.
+/// Supported operations.
 pub fn table() -> Table {
     let mut table = Table::default();
     table.add(CURVE, "g1-mul", "PublicKey::mul_tweak, variable time", |work| {
@@ -27,7 +27,7 @@ pub fn table() -> Table {
             .collect::<Result<_>>()?;
         let mut answer = Vec::new();
         for scalar in &scalars[..ANSWERED] {
-            // Without the byte that says that both coordinates follow.
+            // Skips the prefix byte of an uncompressed point.
             answer.extend(&point.mul_tweak(scalar)?.serialize_uncompressed()[1..]);
         }
         Ok(Prepared::spread(answer, move |index| {
@@ -55,7 +55,7 @@ pub fn table() -> Table {
     table
 }
 
-/// Signatures from the other side, each with its key before and its message of 32 bytes behind it.
+/// Signatures from the order, each after its key and before its message of 32 bytes.
 fn signatures(
     work: &Work,
     one_bytes: usize,

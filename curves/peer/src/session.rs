@@ -1,4 +1,4 @@
-//! The conversation: describe, prepare, time or trace.
+//! Protocol of a session: describe, prepare, time or trace.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::table::{Operation, Prepared, Table, Work};
 use crate::trace::{Thread, Trace};
 use crate::{arkworks, assay, evm, kzg, pools, secp, supranational};
 
-/// Names that can be asked for.
+/// Names of the subjects in this program.
 pub const SUBJECTS: [&str; 12] = [
     "arkworks",
     "assay-pairing",
@@ -31,15 +31,15 @@ pub const SUBJECTS: [&str; 12] = [
     "scoped-threads",
 ];
 
-/// A library and what it can do.
+/// A library with its operations.
 pub struct Subject {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Its version.
+    /// Version of the library.
     pub version: String,
-    /// What compiled it.
+    /// Compiler of the library.
     pub compiler: String,
-    /// Its operations.
+    /// Supported operations.
     pub table: Table,
 }
 
@@ -62,19 +62,19 @@ pub fn subject(name: &str) -> Option<Subject> {
     Some(Subject { name, version, compiler, table })
 }
 
-/// The one that is not in this program: Constantine, as a shared library at a path.
+/// Constantine, loaded as a shared library from a path.
 ///
 /// # Errors
-/// When the file is not there, or is not that library.
+/// If the file does not exist or is another library.
 pub fn constantine(path: &Path) -> Result<Subject> {
     let (version, compiler, table) = crate::constantine::open(path)?;
     Ok(Subject { name: CONSTANTINE, version, compiler, table })
 }
 
-/// The name of [`constantine`].
+/// Name of the subject [`constantine`].
 pub const CONSTANTINE: &str = "constantine";
 
-/// What the other side says.
+/// An order of the client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 enum Order {
@@ -84,28 +84,28 @@ enum Order {
     Trace,
 }
 
-/// What is prepared, and the threads that rayon has for it.
+/// The prepared operation, and its rayon pool.
 struct Current {
     prepared: Prepared,
     pool: ThreadPool,
 }
 
-/// One conversation about one subject.
+/// A session with one subject.
 pub struct Session {
     subject: Subject,
     current: Option<Current>,
 }
 
-/// How much of an answer is shown besides its digest.
+/// Length of the part of a result that is printed in addition to its digest.
 const SHOWN_BYTES: usize = 96;
 
 impl Session {
-    /// Nothing is prepared yet.
+    /// A session without a prepared operation.
     pub fn new(subject: Subject) -> Self {
         Self { subject, current: None }
     }
 
-    /// Does what a line says; an error is an answer too.
+    /// Executes the order of a line; errors are answers too.
     pub fn obey(&mut self, line: &str) -> Value {
         let answer = catch_unwind(AssertUnwindSafe(|| self.answer(line)));
         let answer = answer.unwrap_or_else(|fault| {
@@ -137,7 +137,7 @@ impl Session {
     }
 
     fn prepare(&mut self, work: &Work) -> Result<Value> {
-        // What the last operation kept is given back before the next one is timed.
+        // Frees the previous operation before the next one is timed.
         self.current = None;
         let operation = self
             .subject
@@ -157,7 +157,7 @@ impl Session {
 
     fn time(&mut self, iterations: u64) -> Result<Value> {
         let Current { prepared, pool } = self.current.as_mut().context("nothing is prepared")?;
-        // On a thread of the pool, so that what rayon splits stays in it; clocks are read there.
+        // On a thread of the pool, so that rayon splits work within it; the clocks are read there.
         let (wall_ns, cpu_ns) = pool.install(|| {
             let (cpu_start_ns, start) = (cpu_ns(), Instant::now());
             (prepared.run)(iterations);
@@ -170,7 +170,7 @@ impl Session {
         let Current { prepared, pool } = self.current.as_mut().context("nothing is prepared")?;
         let trace = prepared.trace.as_mut().context("what is prepared has no trace")?;
         let Trace { wall_ns, mut threads, answer } = pool.install(trace);
-        // A thread that got no row has a lane as well.
+        // A thread without a row has a lane as well.
         threads.resize(threads.len().max(pool.current_num_threads()), Thread::default());
         Ok(json!({ "wall_ns": wall_ns, "threads": threads, "digest": digest(&answer) }))
     }
@@ -186,7 +186,7 @@ fn digest(answer: &[u8]) -> String {
     faster_hex::hex_string(&Sha256::digest(answer))
 }
 
-/// CPU time of this process so far, all threads.
+/// CPU time of all threads of this process so far.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

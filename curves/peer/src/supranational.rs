@@ -1,8 +1,8 @@
-//! blst: BLS12-381 and signatures on it. Its arithmetic is reached through its C interface.
+//! blst: BLS12-381 and BLS signatures. The arithmetic is called through the C interface.
 
 #![expect(unsafe_code, reason = "the arithmetic under its signatures has a C interface only")]
 #![expect(clippy::borrow_as_ptr, reason = "fifty functions that take pointers")]
-// The lint is silent where tests are compiled, so it cannot be expected.
+// The lint is silent in test builds, so it cannot be expected.
 #![allow(clippy::wildcard_imports, reason = "fifty functions, whose names begin with the crate's")]
 
 pub(crate) mod signatures;
@@ -20,7 +20,7 @@ pub const VERSION: &str = "0.3.17";
 
 const CURVE: &str = "bls12-381";
 
-/// What it can do.
+/// Supported operations.
 pub fn table() -> Table {
     let mut table = Table::default();
     fields(&mut table);
@@ -31,32 +31,32 @@ pub fn table() -> Table {
     table
 }
 
-/// Calls a function of three pointers on a state that it replaces.
+/// Calls a function of three pointers that replaces its first operand.
 macro_rules! in_place {
     ($function:ident($x:ident $(, $y:expr)?)) => {{
         let x: *mut _ = $x;
-        // SAFETY: all pointers come from references; the library allows results to replace operands.
+        // SAFETY: all pointers are from references; the library allows results to replace operands.
         unsafe { $function(x, x $(, $y)?) };
     }};
 }
 
 pub(crate) fn fp(work: &Work, label: &str, index: usize) -> blst_fp {
     let (wide, mut x) = (work.wide(label, index), blst_fp::default());
-    // SAFETY: 64 bytes are there; the library reduces them.
+    // SAFETY: the buffer has 64 bytes; the library reduces them.
     unsafe { blst_fp_from_be_bytes(&mut x, wide.as_ptr(), wide.len()) };
     x
 }
 
 pub(crate) fn scalar(work: &Work, label: &str, index: usize) -> blst_scalar {
     let (wide, mut x) = (work.wide(label, index), blst_scalar::default());
-    // SAFETY: 64 bytes are there; the library reduces them.
+    // SAFETY: the buffer has 64 bytes; the library reduces them.
     unsafe { blst_scalar_from_be_bytes(&mut x, wide.as_ptr(), wide.len()) };
     x
 }
 
 fn fr(work: &Work, label: &str, index: usize) -> blst_fr {
     let (scalar, mut x) = (scalar(work, label, index), blst_fr::default());
-    // SAFETY: both are references.
+    // SAFETY: both pointers are from references.
     unsafe { blst_fr_from_scalar(&mut x, &scalar) };
     x
 }
@@ -73,7 +73,7 @@ fn fp12(work: &Work, label: &str, index: usize) -> blst_fp12 {
 
 fn fr_bytes(x: &blst_fr) -> Vec<u8> {
     let (mut scalar, mut bytes) = (blst_scalar::default(), vec![0; 32]);
-    // SAFETY: references, and room for 32 bytes.
+    // SAFETY: pointers from references, and space for 32 bytes.
     unsafe {
         blst_scalar_from_fr(&mut scalar, x);
         blst_bendian_from_scalar(bytes.as_mut_ptr(), &scalar);
@@ -83,7 +83,7 @@ fn fr_bytes(x: &blst_fr) -> Vec<u8> {
 
 fn fp_bytes(x: &blst_fp) -> Vec<u8> {
     let mut bytes = vec![0; 48];
-    // SAFETY: a reference, and room for 48 bytes.
+    // SAFETY: a pointer from a reference, and space for 48 bytes.
     unsafe { blst_bendian_from_fp(bytes.as_mut_ptr(), x) };
     bytes
 }
@@ -135,14 +135,14 @@ fn fields(table: &mut Table) {
             .collect();
         let root = |square: &blst_fp| {
             let mut x = blst_fp::default();
-            // SAFETY: both are references.
+            // SAFETY: both pointers are from references.
             let is_square = unsafe { blst_fp_sqrt(&mut x, square) };
             (is_square, x)
         };
         let answer = squares[..ANSWERED].iter().flat_map(|square| {
             let (_, x) = root(square);
             let mut opposite = x;
-            // SAFETY: a reference.
+            // SAFETY: pointers from references.
             unsafe { blst_fp_cneg(&mut opposite, &x, true) };
             fp_bytes(&x).min(fp_bytes(&opposite))
         });
@@ -180,14 +180,14 @@ fn towers(table: &mut Table) {
             .collect();
         let root = |square: &blst_fp2| {
             let mut x = blst_fp2::default();
-            // SAFETY: both are references.
+            // SAFETY: both pointers are from references.
             let is_square = unsafe { blst_fp2_sqrt(&mut x, square) };
             (is_square, x)
         };
         let answer = squares[..ANSWERED].iter().flat_map(|square| {
             let (_, x) = root(square);
             let mut opposite = x;
-            // SAFETY: a reference.
+            // SAFETY: pointers from references.
             unsafe { blst_fp2_cneg(&mut opposite, &x, true) };
             fp2_bytes(&x).min(fp2_bytes(&opposite))
         });
@@ -206,7 +206,7 @@ fn towers(table: &mut Table) {
         let (x, y) = (fp12(work, "fp12", 0), fp12(work, "fp12", 1));
         let step = move |x: &mut blst_fp12| {
             in_place!(blst_fp12_inverse(x));
-            // The library adds no elements of this tower: coefficient by coefficient.
+            // The library has no addition in this tower: coefficient by coefficient.
             for (a, b) in x.fp6.iter_mut().zip(&y.fp6) {
                 for (a, b) in a.fp2.iter_mut().zip(&b.fp2) {
                     in_place!(blst_fp2_add(a, b));
@@ -217,7 +217,7 @@ fn towers(table: &mut Table) {
     });
 }
 
-/// The operations of one group: both have functions of the same shape.
+/// Operations of one group; the functions of both groups have the same signatures.
 macro_rules! group {
     (
         $module:ident, $label:literal, $suite:literal, $coordinate_bytes:ident,
@@ -233,7 +233,7 @@ macro_rules! group {
                 let [mut point, step] = [0, 1].map(|index| {
                     let scalar = scalar(work, $label, index);
                     let mut point = $point::default();
-                    // SAFETY: references; a scalar has 32 bytes.
+                    // SAFETY: pointers from references; a scalar has 32 bytes.
                     unsafe { $mult(&mut point, $generator(), scalar.b.as_ptr(), 255) };
                     point
                 });
@@ -248,14 +248,14 @@ macro_rules! group {
 
             pub(crate) fn to_affine(point: &$point) -> $affine {
                 let mut affine = $affine::default();
-                // SAFETY: both are references.
+                // SAFETY: both pointers are from references.
                 unsafe { $to_affine(&mut affine, point) };
                 affine
             }
 
             pub(crate) fn from_affine(affine: &$affine) -> $point {
                 let mut point = $point::default();
-                // SAFETY: both are references.
+                // SAFETY: both pointers are from references.
                 unsafe { $from_affine(&mut point, affine) };
                 point
             }
@@ -266,7 +266,7 @@ macro_rules! group {
             }
 
             fn is_in_group(point: &$affine) -> bool {
-                // SAFETY: a reference.
+                // SAFETY: a pointer from a reference.
                 unsafe { $in_group(point) }
             }
 
@@ -289,18 +289,18 @@ macro_rules! group {
 
             fn mult(point: &$point, scalar: &blst_scalar) -> $point {
                 let mut product = $point::default();
-                // SAFETY: references; a scalar has 32 bytes.
+                // SAFETY: pointers from references; a scalar has 32 bytes.
                 unsafe { $mult(&mut product, point, scalar.b.as_ptr(), 255) };
                 product
             }
 
-            /// On the calling thread.
+            /// Multi-scalar multiplication on the calling thread.
             fn pippenger(points: &[$affine], scalars: &[u8], scratch: &mut [limb_t]) -> $point {
                 let mut sum = $point::default();
-                // A pointer followed by null says that the rest lies behind it.
+                // A pointer followed by null stands for a contiguous array.
                 let points_at = [points.as_ptr(), ptr::null()];
                 let scalars_at = [scalars.as_ptr(), ptr::null()];
-                // SAFETY: as many points and scalars of 32 bytes as told, and as much scratch as the library asked for.
+                // SAFETY: `count` points and scalars of 32 bytes, and as much scratch memory as the library requires.
                 unsafe {
                     $pippenger(
                         &mut sum,
@@ -361,7 +361,7 @@ macro_rules! group {
                     let points = points(work, work.size);
                     let scalars: Vec<u8> =
                         (0..work.size).flat_map(|index| scalar(work, "fr", index).b).collect();
-                    // SAFETY: a number alone.
+                    // SAFETY: a plain number.
                     let scratch_bytes = unsafe { $scratch(work.size) };
                     let mut scratch: Vec<limb_t> = vec![0; scratch_bytes.div_ceil(8)];
                     let is_single = work.threads == 1;
@@ -440,12 +440,12 @@ group!(
     outside_g2()
 );
 
-/// A point of the curve that is not in the group: the first small x to which there is one.
+/// A point of the curve outside the group: the one with the smallest x.
 fn outside_g1() -> Result<blst_p1_affine> {
     for x in 1..=u8::MAX {
         let (mut compressed, mut point) = ([0; 48], blst_p1_affine::default());
         (compressed[0], compressed[47]) = (0x80, x);
-        // SAFETY: 48 bytes are there, then a reference.
+        // SAFETY: the buffer has 48 bytes; then a pointer from a reference.
         let is_outside = unsafe {
             blst_p1_uncompress(&mut point, compressed.as_ptr()) == BLST_ERROR::BLST_SUCCESS
                 && !blst_p1_affine_in_g1(&point)
@@ -461,7 +461,7 @@ fn outside_g2() -> Result<blst_p2_affine> {
     for x in 1..=u8::MAX {
         let (mut compressed, mut point) = ([0; 96], blst_p2_affine::default());
         (compressed[0], compressed[95]) = (0x80, x);
-        // SAFETY: 96 bytes are there, then a reference.
+        // SAFETY: the buffer has 96 bytes; then a pointer from a reference.
         let is_outside = unsafe {
             blst_p2_uncompress(&mut point, compressed.as_ptr()) == BLST_ERROR::BLST_SUCCESS
                 && !blst_p2_affine_in_g2(&point)
@@ -477,7 +477,7 @@ fn pairings(table: &mut Table) {
     let pairs = |work: &Work| (g1::points(work, SPREAD), g2::points(work, SPREAD));
     table.add(CURVE, "miller-loop", "blst_miller_loop", move |work| {
         let (p, q) = pairs(work);
-        // Libraries leave different factors that the final exponentiation removes.
+        // Results of libraries differ by factors that the final exponentiation removes.
         let reduced = blst_fp12::miller_loop(&q[0], &p[0]).final_exp();
         Ok(Prepared::spread(fp12_bytes(&reduced), move |index| {
             black_box(blst_fp12::miller_loop(&q[index], &p[index]));
@@ -510,12 +510,12 @@ fn pairings(table: &mut Table) {
     });
 }
 
-/// On the calling thread: the method of the crate's own type spreads it over all of them.
+/// On the calling thread: the method of the crate's type uses all threads.
 fn miller_loop_of_eight(q: &[blst_p2_affine], p: &[blst_p1_affine]) -> blst_fp12 {
     let (first_q, first_p) = (&q[..8], &p[..8]);
     let (qs, ps) = ([first_q.as_ptr(), ptr::null()], [first_p.as_ptr(), ptr::null()]);
     let mut product = blst_fp12::default();
-    // SAFETY: both lists begin with an array of eight points; null says that they follow one another.
+    // SAFETY: both lists point to an array of eight points; null marks contiguous arrays.
     unsafe { blst_miller_loop_n(&mut product, qs.as_ptr(), ps.as_ptr(), 8) };
     product
 }

@@ -1,48 +1,48 @@
-//! Operations that can be asked for, and what they are once prepared.
+//! Operations of a subject, and prepared operations.
 
 use anyhow::Result;
 use serde::Deserialize;
 
 use crate::trace::Trace;
 
-/// What the other side wants prepared.
+/// An order to prepare.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Work {
     /// Curve, or group of protocols: `bn254`, `kzg`, `evm`, `pool`.
     pub curve: String,
-    /// Operation of it.
+    /// Name of the operation.
     pub operation: String,
-    /// How many points, messages or whatever it is about.
+    /// Size, such as a number of points or messages.
     #[serde(default)]
     pub size: usize,
-    /// Threads to use; 0 is as many as there are cores.
+    /// Number of threads; 0 for one per core.
     #[serde(default)]
     pub threads: usize,
-    /// Where inputs come from ([`crate::derive`]).
+    /// Seed of the inputs ([`crate::derive`]).
     pub seed: u64,
-    /// Inputs that only the other side has, hexadecimal.
+    /// Inputs that do not follow from the seed, hexadecimal.
     #[serde(default)]
     pub inputs: String,
 }
 
-/// An operation with its inputs at hand.
+/// An operation with its inputs.
 pub struct Prepared {
-    /// Canonical bytes of what it computes.
+    /// Canonical bytes of the result.
     pub answer: Vec<u8>,
-    /// Does it so many times.
+    /// Repeats the operation.
     pub run: Box<dyn FnMut(u64) + Send>,
-    /// Does it once and records which thread works when, if it can.
+    /// Runs the operation once with a trace, if supported.
     pub trace: Option<Box<dyn FnMut() -> Trace + Send>>,
 }
 
 impl Prepared {
-    /// One whose steps do not depend on each other.
+    /// An operation with independent steps.
     pub fn new(answer: Vec<u8>, run: impl FnMut(u64) + Send + 'static) -> Self {
         Self { answer, run: Box::new(run), trace: None }
     }
 
-    /// A check that holds for what is valid, over and over; the answer has its verdict on that and on what is not.
+    /// A check of valid input, repeated; the answer has its verdicts on valid and on invalid input.
     pub fn checked(
         right: bool,
         wrong: bool,
@@ -55,13 +55,13 @@ impl Prepared {
         })
     }
 
-    /// The same with a run that is recorded.
+    /// Adds a traced run.
     #[must_use]
     pub fn with_trace(self, trace: impl FnMut() -> Trace + Send + 'static) -> Self {
         Self { trace: Some(Box::new(trace)), ..self }
     }
 
-    /// One that does `step` with the inputs 0, 1, … [`SPREAD`] in turns.
+    /// An operation whose `step` cycles through the inputs 0, 1, … [`SPREAD`].
     pub fn spread(answer: Vec<u8>, mut step: impl FnMut(usize) + Send + 'static) -> Self {
         Self::new(answer, move |iterations| {
             for iteration in 0..iterations {
@@ -70,8 +70,8 @@ impl Prepared {
         })
     }
 
-    /// One that works on its own last result, so that no step can be left out nor begin before the one before it has ended.
-    /// Its answer is the state after [`CHAIN_STEPS`] steps.
+    /// An operation on its own last result, so that no step can be skipped or overlap the previous
+    /// one. The answer is the state after [`CHAIN_STEPS`] steps.
     pub fn chained<S: Send + 'static>(
         mut state: S,
         step: impl Fn(&mut S) + Send + 'static,
@@ -87,37 +87,37 @@ impl Prepared {
     }
 }
 
-/// Steps after which the state of a chain is its answer.
+/// Number of steps of a chain before its state is the answer.
 pub const CHAIN_STEPS: usize = 64;
 
-/// How many different inputs an operation without a chain takes in turns.
+/// Number of inputs that an operation without a chain cycles through.
 pub const SPREAD: usize = 16;
 
-/// How many of them are in the answer.
+/// Number of their results in the answer.
 pub const ANSWERED: usize = 4;
 
 type Prepare = dyn Fn(&Work) -> Result<Prepared> + Send + Sync;
 
-/// An operation that can be asked for.
+/// A supported operation.
 pub struct Operation {
-    /// Its curve.
+    /// Curve or group of protocols.
     pub curve: &'static str,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What of the library does it.
+    /// Called functions of the library.
     pub how: String,
-    /// Whether it is there for its trace, and not listed among what is timed.
+    /// True if the operation is only traced, and not listed among the timed ones.
     pub is_for_trace: bool,
-    /// Makes it.
+    /// Prepares the operation.
     pub prepare: Box<Prepare>,
 }
 
-/// Operations of one library, in the order in which they were added.
+/// Operations of one library, in order of addition.
 #[derive(Default)]
 pub struct Table(pub Vec<Operation>);
 
 impl Table {
-    /// Adds one.
+    /// Adds an operation.
     pub fn add(
         &mut self,
         curve: &'static str,
@@ -134,7 +134,7 @@ impl Table {
         });
     }
 
-    /// Adds one that is there for its trace.
+    /// Adds an operation that is only traced.
     pub fn add_traced(
         &mut self,
         curve: &'static str,

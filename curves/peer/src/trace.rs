@@ -1,4 +1,4 @@
-//! Which thread worked when, in a loop that records each of its rows.
+//! Trace of a loop: threads and times of its rows.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,20 +6,20 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-/// Who worked on a row, and when. It is kept in the row itself, so recording takes two readings of the clock and no lock.
+/// Thread and times of a row. Stored in the row itself, so that recording costs two clock readings and no lock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Record {
     thread: u32,
     span: Span,
 }
 
-/// A stretch of work, in nanoseconds since the run began.
+/// A span of work, in nanoseconds since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(into = "(u64, u64)")]
 pub struct Span {
-    /// Where it begins.
+    /// Start.
     pub start_ns: u64,
-    /// Where it ends.
+    /// End.
     pub end_ns: u64,
 }
 
@@ -29,7 +29,7 @@ impl From<Span> for (u64, u64) {
     }
 }
 
-/// Threads that ever recorded a row.
+/// Number of threads that have recorded a row.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -37,7 +37,7 @@ thread_local! {
 }
 
 impl Record {
-    /// Does the work of a row in a run that began at `start`.
+    /// Runs the work of a row in a run that started at `start`.
     pub fn of(start: Instant, work: impl FnOnce()) -> Self {
         let start_ns = start.elapsed().as_nanos() as u64;
         work();
@@ -46,36 +46,37 @@ impl Record {
     }
 }
 
-/// One run.
+/// Trace of a run.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// From its start until the pool had finished.
+    /// Time from the start until the pool had finished.
     pub wall_ns: u64,
-    /// Threads in the order in which they first recorded anything in this process.
+    /// Threads in the order of their first record in this process.
     pub threads: Vec<Thread>,
-    /// Canonical bytes of what it computed.
+    /// Canonical bytes of the result.
     pub answer: Vec<u8>,
 }
 
-/// What one thread did in a run.
+/// Activity of one thread in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Thread {
-    /// Rows that it worked on.
+    /// Number of rows.
     pub rows: usize,
-    /// Time in rows, without the gaps that `spans` leaves out.
+    /// Time spent in rows, without the gaps merged into `spans`.
     pub busy_ns: u64,
-    /// When it worked, [`SPANS_MAX`] at most. Spans less than [`GAP_NS`] apart are merged, or more if there are too many.
+    /// Busy spans, at most [`SPANS_MAX`]. Spans less than [`GAP_NS`] apart are merged, and more if
+    /// there are too many.
     pub spans: Vec<Span>,
 }
 
-/// Spans of a thread at most.
+/// Maximum number of spans of a thread.
 pub const SPANS_MAX: usize = 256;
 
-/// What a pool may take from one row to the next without a gap.
+/// Time between two rows that is not a gap.
 pub const GAP_NS: u64 = 1_000;
 
 impl Trace {
-    /// Sorts records of rows by thread.
+    /// Groups records of rows by thread.
     pub fn new(wall_ns: u64, records: impl Iterator<Item = Record>, answer: Vec<u8>) -> Self {
         let mut spans: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
         for Record { thread, span } in records {

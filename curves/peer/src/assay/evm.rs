@@ -20,13 +20,13 @@ use crate::table::{Prepared, Table, Work};
 
 const GROUP: &str = "evm";
 
-/// A precompile: output, or why there is none.
+/// A precompile: output, or the reason of its failure.
 pub type Run = fn(&[u8]) -> Result<Vec<u8>, PrecompileError>;
 
-/// The one that is not of `assay_pairing`.
+/// The precompile that is not in `assay_pairing`.
 const RECOVER: &str = "ecrecover";
 
-/// All, by address, with the name of their operation.
+/// All precompiles by address, with the names of their operations.
 pub const PRECOMPILES: [(u64, &str, Run); 18] = [
     (0x01, RECOVER, |input| Ok(ecrecover(input).map_or_else(Vec::new, Vec::from))),
     (0x02, "sha256", |input| Ok(evm::sha256(input).to_vec())),
@@ -83,10 +83,10 @@ pub fn gas(address: u64, input: &[u8]) -> u64 {
     }
 }
 
-/// Adds them.
+/// Adds the operations.
 pub(super) fn operations(table: &mut Table) {
     recover(table);
-    // Signatures come from the other side.
+    // Signatures are part of the order.
     for (address, name, run) in PRECOMPILES.into_iter().filter(|(_, name, _)| *name != RECOVER) {
         let how = format!("assay_pairing::evm, address {address:#04x}");
         table.add(GROUP, name, how, move |work| {
@@ -100,7 +100,7 @@ pub(super) fn operations(table: &mut Table) {
     }
 }
 
-/// One by one, of both keys of a signature from the other side, and many at once.
+/// Recovery of both keys of a signature from the order one by one, and of many at once.
 fn recover(table: &mut Table) {
     table.add(GROUP, RECOVER, "assay_secp::ethereum::ecrecover", |work| {
         let inputs = peer::recovery_inputs(work)?;
@@ -127,10 +127,10 @@ fn recover(table: &mut Table) {
     });
 }
 
-/// The input of the operation of this name.
+/// Input of the operation of this name.
 ///
 /// # Errors
-/// When another library does not make its part of it.
+/// If another library fails to generate its part.
 pub fn input(name: &str, work: &Work) -> Result<Vec<u8>> {
     let count = work.size;
     Ok(match name {
@@ -168,7 +168,7 @@ fn encoded<C: Curve>(points: &[Affine<C>], encode: impl Fn(&Affine<C>) -> Vec<u8
     points.iter().flat_map(encode).collect()
 }
 
-/// Each point with its scalar behind it.
+/// Each point followed by its scalar.
 fn products<C: Curve>(
     work: &Work,
     points: &[Affine<C>],
@@ -183,7 +183,7 @@ fn products<C: Curve>(
     input
 }
 
-/// Every second pair takes back the one before.
+/// Every second pair cancels the one before.
 fn pairs<P: Curve, Q: Curve>(
     work: &Work,
     encode_p: impl Fn(&Affine<P>) -> Vec<u8>,
@@ -198,7 +198,7 @@ fn pairs<P: Curve, Q: Curve>(
     p.iter().zip(&q).flat_map(|(p, q)| [encode_p(p), encode_q(q)].concat()).collect()
 }
 
-/// Numbers of EIP-2537: 64 bytes of which the first 16 are zero.
+/// Numbers of EIP-2537: 64 bytes with 16 leading zero bytes.
 fn padded(x: &impl Canonical) -> Vec<u8> {
     x.bytes().chunks_exact(48).flat_map(|part| [&[0; 16], part].concat()).collect()
 }

@@ -12,7 +12,7 @@ use crate::table::{Prepared, Table};
 
 const GROUP: &str = "kzg";
 
-/// The points of c-kzg's setup are its commitments to blobs with a single one in them.
+/// The points of c-kzg's setup are its commitments to the unit blobs.
 fn prover() -> Result<&'static Prover> {
     static PROVER: OnceLock<Prover> = OnceLock::new();
     if let Some(prover) = PROVER.get() {
@@ -31,7 +31,6 @@ fn prover() -> Result<&'static Prover> {
     Ok(PROVER.get_or_init(|| prover))
 }
 
-/// Makes cells.
 pub(crate) fn cell_prover() -> Result<&'static CellProver> {
     static PROVER: OnceLock<CellProver> = OnceLock::new();
     let prover = prover()?;
@@ -101,7 +100,7 @@ fn cells(table: &mut Table) {
     });
 }
 
-/// Adds them.
+/// Adds the operations.
 pub(super) fn operations(table: &mut Table) {
     cells(table);
     table.add(GROUP, "commit", "Prover::commit", |work| {

@@ -1,4 +1,4 @@
-//! Fields and groups. Elements are limbs in Montgomery's form, the least significant first; points are their coordinates.
+//! Fields and groups. Elements are limbs in Montgomery form, least significant first; points are their coordinates.
 
 use std::hint::black_box;
 use std::sync::mpsc;
@@ -22,10 +22,10 @@ type ParallelSum = unsafe extern "C" fn(*mut Pool, *mut u64, *const u64, *const 
 type Check = unsafe extern "C" fn(*const u64) -> u8;
 type Hash = unsafe extern "C" fn(*mut u64, *const u8, usize, *const u8, usize, *const u8, usize);
 
-/// The library's thread pool.
+/// Opaque type of the library's thread pool.
 pub(super) enum Pool {}
 
-/// How a prime field is written as numbers.
+/// Conversion of a prime field from and to numbers.
 #[derive(Clone, Copy)]
 struct Numbers {
     from_number: Convert,
@@ -43,7 +43,7 @@ impl Numbers {
         })
     }
 
-    /// From coefficients that are big-endian, one after the other.
+    /// Parses concatenated big-endian coefficients.
     fn read(&self, coefficients: &[u8]) -> Vec<u64> {
         let limb = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
         coefficients
@@ -51,19 +51,19 @@ impl Numbers {
             .flat_map(|number| {
                 let number: Vec<u64> = number.rchunks_exact(8).map(limb).collect();
                 let mut element = vec![0; self.limbs];
-                // SAFETY: both have the limbs of the field.
+                // SAFETY: both buffers have the limbs of the field.
                 unsafe { (self.from_number)(element.as_mut_ptr(), number.as_ptr()) };
                 element
             })
             .collect()
     }
 
-    /// The opposite of [`Self::read`].
+    /// Inverse of [`Self::read`].
     fn write(&self, elements: &[u64]) -> Vec<u8> {
         let mut written = Vec::with_capacity(8 * elements.len());
         for element in elements.chunks_exact(self.limbs) {
             let mut number = vec![0; self.limbs];
-            // SAFETY: both have the limbs of the field.
+            // SAFETY: both buffers have the limbs of the field.
             unsafe { (self.to_number)(number.as_mut_ptr(), element.as_ptr()) };
             written.extend(number.iter().rev().flat_map(|limb| limb.to_be_bytes()));
         }
@@ -71,23 +71,23 @@ impl Numbers {
     }
 }
 
-/// What the library calls a curve, and how wide it is.
+/// Names of a curve in the library, and sizes.
 #[derive(Clone, Copy)]
 struct Named {
-    /// Here.
+    /// Name in this program.
     curve: &'static str,
-    /// There.
+    /// Prefix of function names in the library.
     prefix: &'static str,
-    /// The type of a scalar.
+    /// Type of a scalar.
     scalar: &'static str,
-    /// The type of a coordinate, and its limbs.
+    /// Type of a coordinate, and its number of limbs.
     coordinate: (&'static str, usize),
     library: &'static Library,
 }
 
 const SCALAR_LIMBS: usize = 4;
 
-/// Adds them.
+/// Adds the operations.
 pub(super) fn operations(table: &mut Table, library: &'static Library) -> Result<()> {
     let named =
         |curve, prefix, scalar, coordinate| Named { curve, prefix, scalar, coordinate, library };
@@ -164,7 +164,7 @@ impl Named {
                     let times: InPlaceWith = self.function(&name)?;
                     table.add(self.curve, row, how, move |work| {
                         let [x, y] = two(work);
-                        // SAFETY: both are elements of the field.
+                        // SAFETY: both pointers are to elements of the field.
                         let step =
                             move |x: &mut Vec<u64>| unsafe { times(x.as_mut_ptr(), y.as_ptr()) };
                         Ok(Prepared::chained(x, step, write))
@@ -174,7 +174,7 @@ impl Named {
                     let square: InPlace = self.function(&name)?;
                     table.add(self.curve, row, how, move |work| {
                         let [x, _] = two(work);
-                        // SAFETY: an element of the field.
+                        // SAFETY: a pointer to an element of the field.
                         let step = move |x: &mut Vec<u64>| unsafe { square(x.as_mut_ptr()) };
                         Ok(Prepared::chained(x, step, write))
                     });
@@ -184,7 +184,7 @@ impl Named {
                     let add: InPlaceWith = self.function(&format!("{label}_add_in_place"))?;
                     table.add(self.curve, row, format!("{how}, constant time"), move |work| {
                         let [x, y] = two(work);
-                        // SAFETY: both are elements of the field.
+                        // SAFETY: both pointers are to elements of the field.
                         let step = move |x: &mut Vec<u64>| unsafe {
                             invert(x.as_mut_ptr());
                             add(x.as_mut_ptr(), y.as_ptr());
@@ -222,16 +222,16 @@ impl Named {
         table.add(self.curve, format!("{group}-add"), how, move |work| {
             let points = arkworks::points::<P>(work, group, 2);
             let (x, mut y) = (of.jacobian(&points[0]), of.jacobian(&points[1]));
-            // SAFETY: a point.
+            // SAFETY: a pointer to a point.
             unsafe { double(y.as_mut_ptr()) };
-            // SAFETY: both are points.
+            // SAFETY: both pointers are to points.
             let step = move |x: &mut Vec<u64>| unsafe { add(x.as_mut_ptr(), y.as_ptr()) };
             Ok(Prepared::chained(x, step, move |x| of.bytes(x)))
         });
         let how = self.how(group, "double_in_place");
         table.add(self.curve, format!("{group}-double"), how, move |work| {
             let x = of.jacobian(&arkworks::points::<P>(work, group, 1)[0]);
-            // SAFETY: a point.
+            // SAFETY: a pointer to a point.
             let step = move |x: &mut Vec<u64>| unsafe { double(x.as_mut_ptr()) };
             Ok(Prepared::chained(x, step, move |x| of.bytes(x)))
         });
@@ -244,7 +244,7 @@ impl Named {
             let times = move |index: usize| {
                 let mut product = point.clone();
                 let scalar = &scalars[SCALAR_LIMBS * index..];
-                // SAFETY: a point and a scalar.
+                // SAFETY: pointers to a point and a scalar.
                 unsafe { multiply(product.as_mut_ptr(), scalar.as_ptr()) };
                 product
             };
@@ -256,7 +256,7 @@ impl Named {
         Ok(())
     }
 
-    /// Of first groups; second ones have none on all threads.
+    /// Sums on all threads, for first groups; the library has none for second groups.
     fn parallel_sums<P: SWCurveConfig>(&self, table: &mut Table) -> Result<()> {
         let of = self.group_of::<P>("g1")?;
         let threads = Threads::new(self.library)?;
@@ -270,7 +270,7 @@ impl Named {
             let (count, size) = (work.size, 3 * of.coordinates.limbs);
             let sum = move |pool: *mut Pool| {
                 let mut sum = vec![0; size];
-                // SAFETY: the pool of this thread, and as many points and scalars as it says.
+                // SAFETY: the pool of this thread, and `count` points and scalars.
                 unsafe { all(pool, sum.as_mut_ptr(), scalars.as_ptr(), points.as_ptr(), count) };
                 sum
             };
@@ -296,7 +296,7 @@ impl Named {
                 .map(|point| of.affine(point))
                 .collect();
             let outside = of.affine(&arkworks::outside::<P>()?);
-            // SAFETY: an affine point.
+            // SAFETY: a pointer to an affine point.
             let is_in_group = move |point: &[u64]| unsafe { validate(point.as_ptr()) } == 0;
             let answer = [&points[0], &outside].map(|point| u8::from(is_in_group(point)));
             Ok(Prepared::spread(answer.to_vec(), move |index| {
@@ -311,7 +311,7 @@ impl Named {
             let (dst, size) = (dst.clone(), of.affine(&P::GENERATOR).len());
             let hash = move |message: &[u8]| {
                 let mut point = vec![0; size];
-                // SAFETY: room for an affine point; pointers and lengths of slices, the first of which is empty.
+                // SAFETY: space for an affine point; pointers and lengths of slices, the first of which is empty.
                 unsafe {
                     let (at, count) = (message.as_ptr(), message.len());
                     hash(point.as_mut_ptr(), at, 0, at, count, dst.as_ptr(), dst.len());
@@ -335,7 +335,7 @@ impl Named {
 
 const SUM: &str = "multi_scalar_mul_fr_coefs_vartime";
 
-/// The library's name of an operation.
+/// Name of an operation in the library.
 fn in_place(operation: &str) -> &'static str {
     match operation {
         "mul" => "mul_in_place",
@@ -349,7 +349,7 @@ fn roots<F: Field>(work: &Work, label: &str, numbers: Numbers, root: Root) -> Re
     let squares: Vec<Vec<u64>> = (0..SPREAD)
         .map(|index| numbers.read(&bytes(&element::<F>(work, label, index).square())))
         .collect();
-    // SAFETY: an element of the field.
+    // SAFETY: a pointer to an element of the field.
     let root = move |x: &mut Vec<u64>| unsafe { root(x.as_mut_ptr()) } != 0;
     let mut answer = Vec::new();
     for square in &squares[..ANSWERED] {
@@ -368,7 +368,7 @@ fn roots<F: Field>(work: &Work, label: &str, numbers: Numbers, root: Root) -> Re
     }))
 }
 
-/// Points of a group in and out of the library.
+/// Conversion of a group's points.
 struct Group<P> {
     scalars: Numbers,
     coordinates: Numbers,
@@ -395,14 +395,14 @@ impl<P: SWCurveConfig> Group<P> {
     fn jacobian(&self, point: &Affine<P>) -> Vec<u64> {
         let affine = self.affine(point);
         let mut jacobian = vec![0; affine.len() / 2 * 3];
-        // SAFETY: room for three coordinates, and two.
+        // SAFETY: space for three coordinates, and two coordinates.
         unsafe { (self.from_affine)(jacobian.as_mut_ptr(), affine.as_ptr()) };
         jacobian
     }
 
     fn bytes(&self, jacobian: &[u64]) -> Vec<u8> {
         let mut affine = vec![0; jacobian.len() / 3 * 2];
-        // SAFETY: room for two coordinates, and three.
+        // SAFETY: space for two coordinates, and three coordinates.
         unsafe { (self.to_affine)(affine.as_mut_ptr(), jacobian.as_ptr()) };
         self.coordinates.write(&affine)
     }
@@ -419,13 +419,13 @@ impl<P: SWCurveConfig> Group<P> {
         (points, self.scalars(work, work.size))
     }
 
-    /// On one thread.
+    /// Sums on one thread.
     fn sums(self, work: &Work, label: &str) -> Prepared {
         let (points, scalars) = self.inputs(work, label);
         let (count, size) = (work.size, self.jacobian(&P::GENERATOR).len());
         let sum = move || {
             let mut sum = vec![0; size];
-            // SAFETY: room for a point, and as many points and scalars as it says.
+            // SAFETY: space for a point, and `count` points and scalars.
             unsafe { (self.sum)(sum.as_mut_ptr(), scalars.as_ptr(), points.as_ptr(), count) };
             sum
         };
@@ -437,7 +437,7 @@ impl<P: SWCurveConfig> Group<P> {
     }
 }
 
-/// The library's own pool, which must be used by the thread that made it.
+/// The library's own pool, which may only be used by the thread that created it.
 #[derive(Clone, Copy)]
 pub(super) struct Threads {
     start: unsafe extern "C" fn(i32) -> *mut Pool,
@@ -452,7 +452,7 @@ impl Threads {
         })
     }
 
-    /// Work on a thread of its own with a pool of so many threads, 0 for all.
+    /// Work on a new thread with a pool of `threads` threads, 0 for all.
     pub(super) fn prepared<T: Send + 'static>(
         self,
         threads: usize,
@@ -466,7 +466,7 @@ impl Threads {
         let (orders, taken) = mpsc::channel::<u64>();
         let (done, finished) = mpsc::channel::<Vec<u8>>();
         thread::spawn(move || {
-            // SAFETY: one pool of this thread, which stops before it ends.
+            // SAFETY: the only pool of this thread, stopped before the thread ends.
             let pool = unsafe { (self.start)(threads as i32) };
             let mut sent = done.send(answer(&work(pool)));
             while let (Ok(()), Ok(iterations)) = (&sent, taken.recv()) {
@@ -475,7 +475,7 @@ impl Threads {
                 }
                 sent = done.send(Vec::new());
             }
-            // SAFETY: it was made above.
+            // SAFETY: the pool was created above.
             unsafe { (self.stop)(pool) };
         });
         let answer = finished.recv()?;

@@ -1,4 +1,4 @@
-//! The file, and functions in it by name.
+//! Loading of the shared library, and its functions by name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,30 +6,31 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 
-/// A library that is loaded.
+/// A loaded library.
 pub(super) struct Library {
     loaded: libloading::Library,
-    /// The first bytes of the file's SHA-256: the library says no version.
+    /// First bytes of the file's SHA-256, since the library has no version number.
     pub(super) version: String,
-    /// What compilers wrote into the file.
+    /// Compiler names found in the file.
     pub(super) compiler: String,
-    /// The trusted setup of EIP-4844 in the checkout that the library was built in.
+    /// Path of the trusted setup of EIP-4844 in the library's checkout.
     pub(super) setup: Option<PathBuf>,
 }
 
-/// Where the checkout keeps the setup.
+/// Path of the setup within the checkout.
 const SETUP: &str = "constantine/commitments_setups/trusted_setup_ethereum_kzg4844_reference.dat";
 
-/// What is in the line that a compiler leaves in a file: GCC's, Clang's.
+/// Parts of the lines that compilers leave in a file: GCC's, Clang's.
 const COMPILERS: [&str; 2] = ["GCC: (", "clang version "];
-/// And no such line is as long.
+/// Maximum length of such a line.
 const LINE_BYTES: usize = 100;
 
 impl Library {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let path = fs::canonicalize(path)?;
         let bytes = fs::read(&path)?;
-        // SAFETY: the user named this file to be run; Constantine has no code that runs when it is loaded but Nim's set-up.
+        // SAFETY: the user named this file to be run; the only code that Constantine runs on
+        // loading is Nim's initialisation.
         let loaded = unsafe { libloading::Library::new(&path) }?;
         let digest = Sha256::digest(&bytes);
         let setup = path.ancestors().map(|folder| folder.join(SETUP)).find(|file| file.is_file());
@@ -47,15 +48,16 @@ impl Library {
         self.function::<unsafe extern "C" fn()>(name).is_ok()
     }
 
-    /// A function of this name and type.
+    /// A function by name and type.
     pub(super) fn function<F: Copy>(&self, name: &str) -> Result<F> {
-        // SAFETY: callers give the types of the library's C headers; what is copied lives as long as the library, which is leaked.
+        // SAFETY: callers pass the types of the library's C headers; the copied pointer lives as
+        // long as the library, which is leaked.
         let symbol = unsafe { self.loaded.get::<F>(name.as_bytes()) };
         Ok(*symbol.with_context(|| format!("Constantine without {name}"))?)
     }
 }
 
-/// Lines of compilers in a file, each once.
+/// Lines of compilers in a file, without duplicates.
 fn compilers(bytes: &[u8]) -> String {
     let mut found: Vec<&str> = Vec::new();
     for text in bytes.split(|byte| *byte == 0).filter(|text| text.len() < LINE_BYTES) {

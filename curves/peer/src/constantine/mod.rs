@@ -1,4 +1,5 @@
-//! Constantine, the library of report 5: a shared library that the user built and names by path, called through its C interface.
+//! Constantine, the library of report 5: a shared library that the user has built and names by
+//! path, called through its C interface.
 
 #![expect(unsafe_code, reason = "a library that is found at run time has a C interface only")]
 
@@ -13,11 +14,11 @@ use anyhow::{Context as _, Result};
 use crate::table::Table;
 use library::Library;
 
-/// The library at a path: its version, what compiled it, and what it can do. A subject is there as long as the process, and so
-/// is its library.
+/// Loads the library at a path: its version, compiler and operations. The library stays loaded for
+/// the lifetime of the process, like its subject.
 ///
 /// # Errors
-/// When there is no such file, or it is not Constantine.
+/// If there is no such file, or it is not Constantine.
 pub(crate) fn open(path: &Path) -> Result<(String, String, Table)> {
     let library: &'static Library = Box::leak(Box::new(
         Library::open(path).with_context(|| format!("Constantine at {}", path.display()))?,

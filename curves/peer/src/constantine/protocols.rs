@@ -1,4 +1,4 @@
-//! Signatures, commitments and precompiles. What the library is given are bytes and structures of bytes.
+//! Signatures, commitments and precompiles, on bytes and structures of bytes.
 
 use std::ffi::CString;
 use std::hint::black_box;
@@ -12,16 +12,17 @@ use super::curves::{Pool, Threads};
 use super::library::Library;
 use crate::assay::{PRECOMPILES, precompile_input as input};
 use crate::derive::expand;
-use crate::kzg::{self, Made, Opening};
+use crate::kzg::{self, Opening, ProvenBlob};
 use crate::supranational::signatures::Signers;
 use crate::table::{Prepared, Table, Work};
 
-/// What every function answers, zero for success.
+/// Status code of every function, zero for success.
 type Status = u8;
 type Precompile = unsafe extern "C" fn(*mut u8, usize, *const u8, usize) -> Status;
 
-/// Adds them; commitments need the trusted setup, which lies in the checkout of the library, and the function that reads it,
-/// which the shared library of commit e6bee85e does not export (README.md).
+/// Adds the operations; commitments need the trusted setup, which is in the checkout of the
+/// library, and the function that reads it, which the shared library of commit e6bee85e does not
+/// export (README.md).
 pub(super) fn operations(table: &mut Table, library: &'static Library) -> Result<()> {
     signatures(table, library)?;
     precompiles(table, library)?;
@@ -31,19 +32,19 @@ pub(super) fn operations(table: &mut Table, library: &'static Library) -> Result
     Ok(())
 }
 
-/// Bytes of an answer, as the precompile of this name has for an input.
+/// Length of the output of a precompile for an input.
 fn answer_bytes(name: &str, input: &[u8]) -> usize {
     match name {
         "bn254-add" | "bn254-mul" => 64,
         "bls12-381-g1add" | "bls12-381-g1msm" | "bls12-381-map-fp-to-g1" => 128,
         "bls12-381-g2add" | "bls12-381-g2msm" | "bls12-381-map-fp2-to-g2" => 256,
-        // The length of the modulus, which ends the third word.
+        // Length of the modulus, at the end of the third word.
         "modexp" => usize::from(input[94]) << 8 | usize::from(input[95]),
         _ => 32,
     }
 }
 
-/// The library's name of a precompile.
+/// Name of a precompile in the library.
 fn precompile_name(name: &str) -> Option<&'static str> {
     Some(match name {
         "sha256" => "sha256",
@@ -89,7 +90,7 @@ fn precompiles(table: &mut Table, library: &'static Library) -> Result<()> {
     Ok(())
 }
 
-/// A key as the library holds it.
+/// A key in the library's representation.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Key([u8; 96]);
@@ -146,7 +147,7 @@ impl Bls {
 
     fn key(&self, compressed: &[u8; 48]) -> Result<Key> {
         let mut key = Key([0; 96]);
-        // SAFETY: room for a key, and 48 bytes.
+        // SAFETY: space for a key, and 48 bytes.
         let status = unsafe { (self.read_key)(&raw mut key, compressed.as_ptr()) };
         ensure!(status == 0, "status {status} for a key");
         Ok(key)
@@ -154,7 +155,7 @@ impl Bls {
 
     fn signature(&self, compressed: &[u8; 96]) -> Result<Sig> {
         let mut signature = Sig([0; 192]);
-        // SAFETY: room for a signature, and 96 bytes.
+        // SAFETY: space for a signature, and 96 bytes.
         let status = unsafe { (self.read_sig)(&raw mut signature, compressed.as_ptr()) };
         ensure!(status == 0, "status {status} for a signature");
         Ok(signature)
@@ -162,7 +163,7 @@ impl Bls {
 
     fn verifies(&self, key: &Key, message: &[u8], signature: &Sig) -> bool {
         let (at, count) = (message.as_ptr(), message.len());
-        // SAFETY: references, and a slice.
+        // SAFETY: pointers from references, and a slice.
         unsafe { (self.verify)(key, at, count, signature) == 0 }
     }
 }
@@ -173,19 +174,19 @@ fn signatures(table: &mut Table, library: &'static Library) -> Result<()> {
         let signers = Signers::new(work, 1, |index| work.message(index))?;
         let (mut secret, mut message) = ([0; 32], work.message(0));
         let bytes = signers.secrets[0].to_bytes();
-        // SAFETY: room for a secret, and 32 bytes.
+        // SAFETY: space for a secret, and 32 bytes.
         let status = unsafe { (bls.read_secret)(&raw mut secret, bytes.as_ptr()) };
         ensure!(status == 0, "status {status} for a secret");
         let sign = move |message: &[u8]| {
             let mut signature = Sig([0; 192]);
-            // SAFETY: room for a signature, a secret, and a slice.
+            // SAFETY: space for a signature, a secret, and a slice.
             unsafe {
                 (bls.sign)(&raw mut signature, &raw const secret, message.as_ptr(), message.len());
             };
             signature
         };
         let (signature, mut compressed) = (sign(&message), [0; 96]);
-        // SAFETY: room for 96 bytes, and a signature.
+        // SAFETY: space for 96 bytes, and a signature.
         unsafe { (bls.write_sig)(compressed.as_mut_ptr(), &raw const signature) };
         ensure!(compressed == signers.sigs[0].compress(), "another signature than blst's");
         Ok(Prepared::new(signers.signature_bytes(0), move |iterations| {
@@ -236,7 +237,7 @@ fn signatures(table: &mut Table, library: &'static Library) -> Result<()> {
         let check = move |message: &[u8; 32]| {
             let (mut keys, count) = (keys.clone(), keys.len());
             let (keys, at) = (keys.as_mut_ptr(), message.as_ptr());
-            // SAFETY: as many keys as it says, which are this call's own; a message and a signature.
+            // SAFETY: `count` keys, which are this call's own copy; a message and a signature.
             unsafe { (bls.verify_fast)(keys, count, at, message.len(), &raw const aggregate) == 0 }
         };
         let (message, other) = (work.message(0), work.message(1));
@@ -249,7 +250,7 @@ fn signatures(table: &mut Table, library: &'static Library) -> Result<()> {
     Ok(())
 }
 
-/// Many signatures; of one thread, or of the library's pool.
+/// Verification of many signatures, on one thread or on the library's pool.
 fn batch(work: &Work, bls: Bls, threads: Threads) -> Result<Prepared> {
     let signers = Signers::new(work, work.size, |index| work.message(index))?;
     let keys: Vec<Key> =
@@ -266,7 +267,7 @@ fn batch(work: &Work, bls: Bls, threads: Threads) -> Result<Prepared> {
         let (count, random) = (keys.len(), random.as_ptr());
         let (keys, spans, sigs) = (keys.as_ptr(), spans.as_ptr(), sigs.as_ptr());
         if pool.is_null() {
-            // SAFETY: as many keys, messages and signatures as it says, and 32 bytes.
+            // SAFETY: `count` keys, messages and signatures, and 32 bytes.
             return unsafe { (bls.verify_all)(keys, spans, sigs, count, random) } == 0;
         }
         // SAFETY: the same, and the pool of this thread.
@@ -288,15 +289,15 @@ fn batch(work: &Work, bls: Bls, threads: Threads) -> Result<Prepared> {
     threads.prepared(work.threads, both, |(right, wrong)| vec![u8::from(*right), u8::from(*wrong)])
 }
 
-/// The library's trusted setup. It is shared by threads that only read it.
+/// The library's trusted setup, shared by threads for reading.
 struct Setup(*const ());
 
-// SAFETY: the library changes no setup once it is made.
+// SAFETY: the library never modifies a setup after its creation.
 unsafe impl Send for Setup {}
 // SAFETY: as above.
 unsafe impl Sync for Setup {}
 
-/// Reads a setup.
+/// Function that reads a setup.
 const NEW_SETUP: &str = "ctt_eth_kzg_context_new";
 
 /// Functions of commitments, by their C types.
@@ -342,7 +343,7 @@ impl Kzg {
             library.function(NEW_SETUP)?;
         let file = library.setup.as_ref().context("a checkout with the trusted setup")?;
         let (path, mut setup) = (CString::new(file.as_os_str().as_bytes())?, ptr::null());
-        // SAFETY: room for a pointer, a path that ends with zero, and the only format.
+        // SAFETY: space for a pointer, a path with a terminating zero, and the only format.
         let status = unsafe { new(&raw mut setup, path.as_ptr(), 0) };
         ensure!(status == 0, "status {status} for {}", file.display());
         let named = |name: &str| format!("ctt_eth_kzg_{name}");
@@ -362,8 +363,10 @@ impl Kzg {
     }
 }
 
-/// What is made of a blob, over and over.
-fn made(mut make: impl FnMut() -> (Status, Vec<u8>) + Send + 'static) -> Result<Prepared> {
+/// Repeats an operation on a blob; the answer is its output.
+fn blob_operation(
+    mut make: impl FnMut() -> (Status, Vec<u8>) + Send + 'static,
+) -> Result<Prepared> {
     let (status, answer) = make();
     ensure!(status == 0, "status {status}");
     Ok(Prepared::new(answer, move |iterations| {
@@ -378,30 +381,30 @@ fn commitments(table: &mut Table, library: &'static Library) -> Result<()> {
     let group = "kzg";
     table.add(group, "commit", "ctt_eth_kzg_blob_to_kzg_commitment", move |work| {
         let blob = kzg::first(work)?.blob;
-        made(move || {
+        blob_operation(move || {
             let mut commitment = [0; 48];
-            // SAFETY: room for a commitment, and a blob.
+            // SAFETY: space for a commitment, and a blob.
             let status = unsafe { (kzg.commit)(kzg.setup.0, &raw mut commitment, blob.as_ptr()) };
             (status, commitment.to_vec())
         })
     });
     table.add(group, "proof", "ctt_eth_kzg_compute_kzg_proof", move |work| {
-        let Opening { made: Made { blob, .. }, z, .. } = kzg::opening(work)?;
-        made(move || {
+        let Opening { made: ProvenBlob { blob, .. }, z, .. } = kzg::opening(work)?;
+        blob_operation(move || {
             let (mut proof, mut y) = ([0; 48], [0; 32]);
             let (to_proof, to_y) = (&raw mut proof, &raw mut y);
-            // SAFETY: room for a proof and a value, a blob and a point.
+            // SAFETY: space for a proof and a value, a blob and a point.
             let status =
                 unsafe { (kzg.prove)(kzg.setup.0, to_proof, to_y, blob.as_ptr(), z.as_ptr()) };
             (status, [&proof[..], &y].concat())
         })
     });
     table.add(group, "blob-proof", "ctt_eth_kzg_compute_blob_kzg_proof", move |work| {
-        let Made { blob, commitment, .. } = kzg::first(work)?;
-        made(move || {
+        let ProvenBlob { blob, commitment, .. } = kzg::first(work)?;
+        blob_operation(move || {
             let mut proof = [0; 48];
             let (to, blob, commitment) = (&raw mut proof, blob.as_ptr(), commitment.as_ptr());
-            // SAFETY: room for a proof, a blob and a commitment.
+            // SAFETY: space for a proof, a blob and a commitment.
             let status = unsafe { (kzg.prove_blob)(kzg.setup.0, to, blob, commitment) };
             (status, proof.to_vec())
         })
@@ -411,7 +414,7 @@ fn commitments(table: &mut Table, library: &'static Library) -> Result<()> {
     let name = "kzg-point-evaluation";
     table.add("evm", name, "ctt_eth_evm_kzg_point_evaluation", move |work| {
         let input = input(name, work)?;
-        made(move || {
+        blob_operation(move || {
             let (mut answer, from) = (vec![0; 64], input.as_ptr());
             let (to, count) = (answer.as_mut_ptr(), answer.len());
             // SAFETY: pointers and lengths of slices.
@@ -429,16 +432,16 @@ fn verifications(table: &mut Table, kzg: &'static Kzg) {
         let check = move |is_right: bool| {
             let y = if is_right { y.as_ptr() } else { z.as_ptr() };
             let (commitment, proof) = (made.commitment.as_ptr(), proof.as_ptr());
-            // SAFETY: a commitment, a point, a value and a proof.
+            // SAFETY: pointers to a commitment, a point, a value and a proof.
             unsafe { (kzg.verify)(kzg.setup.0, commitment, z.as_ptr(), y, proof) == 0 }
         };
         Ok(Prepared::checked(check(true), check(false), move || check(true)))
     });
     table.add(group, "verify-blob", "ctt_eth_kzg_verify_blob_kzg_proof", move |work| {
-        let Made { blob, commitment, proof } = kzg::first(work)?;
+        let ProvenBlob { blob, commitment, proof } = kzg::first(work)?;
         let check = move |is_right: bool| {
             let proof = if is_right { proof.as_ptr() } else { commitment.as_ptr() };
-            // SAFETY: a blob, a commitment and a proof.
+            // SAFETY: pointers to a blob, a commitment and a proof.
             unsafe {
                 (kzg.verify_blob)(kzg.setup.0, blob.as_ptr(), commitment.as_ptr(), proof) == 0
             }
@@ -457,7 +460,7 @@ fn verifications(table: &mut Table, kzg: &'static Kzg) {
         let check = move |is_right: bool| {
             let proofs = if is_right { proofs.as_ptr() } else { others.as_ptr() };
             let (blobs, commitments) = (blobs.as_ptr(), commitments.as_ptr());
-            // SAFETY: as many blobs, commitments and proofs as it says, and 32 bytes.
+            // SAFETY: `count` blobs, commitments and proofs, and 32 bytes.
             unsafe {
                 (kzg.verify_blobs)(kzg.setup.0, blobs, commitments, proofs, count, random.as_ptr())
                     == 0
@@ -467,17 +470,17 @@ fn verifications(table: &mut Table, kzg: &'static Kzg) {
     });
 }
 
-/// Bytes of the cells of a blob, and of their proofs.
+/// Lengths of all cells of a blob, and of all their proofs.
 const CELLS: (usize, usize) = (128 * 2048, 128 * 48);
 
 fn cells(table: &mut Table, kzg: &'static Kzg) {
     let (group, all) = ("kzg", || (vec![0; CELLS.0], vec![0; CELLS.1]));
     table.add(group, "cells-and-proofs", "ctt_eth_kzg_compute_cells_and_kzg_proofs", move |work| {
         let blob = kzg::first(work)?.blob;
-        made(move || {
+        blob_operation(move || {
             let (mut cells, mut proofs) = all();
             let (to_cells, to_proofs) = (cells.as_mut_ptr(), proofs.as_mut_ptr());
-            // SAFETY: room for 128 cells and proofs, and a blob.
+            // SAFETY: space for 128 cells and proofs, and a blob.
             let status =
                 unsafe { (kzg.prove_cells)(kzg.setup.0, to_cells, to_proofs, blob.as_ptr()) };
             (status, [cells, proofs].concat())
@@ -487,11 +490,11 @@ fn cells(table: &mut Table, kzg: &'static Kzg) {
         let found = kzg::extended(work)?.cells;
         let indices: Vec<u64> = (0..found.len() as u64).step_by(2).collect();
         let half: Vec<u8> = found.iter().step_by(2).flat_map(c_kzg::Cell::to_bytes).collect();
-        made(move || {
+        blob_operation(move || {
             let (mut cells, mut proofs) = all();
             let (to_cells, to_proofs) = (cells.as_mut_ptr(), proofs.as_mut_ptr());
             let (at, from, count) = (indices.as_ptr(), half.as_ptr(), indices.len());
-            // SAFETY: room for 128 cells and proofs, and as many indices and cells as it says.
+            // SAFETY: space for 128 cells and proofs, and `count` indices and cells.
             let status =
                 unsafe { (kzg.recover_cells)(kzg.setup.0, to_cells, to_proofs, at, from, count) };
             (status, [cells, proofs].concat())
@@ -509,7 +512,7 @@ fn cells(table: &mut Table, kzg: &'static Kzg) {
             let proofs = if is_right { proofs.as_ptr() } else { commitments.as_ptr() };
             let (commitments, cells) = (commitments.as_ptr(), cells.as_ptr());
             let (at, random) = (indices.as_ptr(), random.as_ptr());
-            // SAFETY: as many commitments, indices, cells and proofs as it says, and 32 bytes.
+            // SAFETY: `count` commitments, indices, cells and proofs, and 32 bytes.
             unsafe {
                 (kzg.verify_cells)(kzg.setup.0, commitments, at, cells, proofs, count, random) == 0
             }

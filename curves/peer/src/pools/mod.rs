@@ -1,4 +1,4 @@
-//! Thread pools, behind what the workloads need of them: forks with a join, and loops.
+//! Thread pools behind the interface of the workloads: forks with a join, and loops.
 
 mod own;
 mod render;
@@ -14,7 +14,7 @@ use crate::table::Table;
 
 /// A pool that runs loops.
 pub trait Pool: Copy + Send + Sync + 'static {
-    /// Combines what `map` gives for 0, 1, … `count`, in any order.
+    /// Combines the results of `map` for 0, 1, … `count`, in any order.
     fn reduce<T: Send + 'static>(
         self,
         count: usize,
@@ -23,7 +23,7 @@ pub trait Pool: Copy + Send + Sync + 'static {
         combine: fn(T, T) -> T,
     ) -> T;
 
-    /// Gives each row to `body`, with its number.
+    /// Calls `body` with each row and its number.
     fn rows<T: Send>(
         self,
         table: &mut [T],
@@ -32,13 +32,13 @@ pub trait Pool: Copy + Send + Sync + 'static {
     );
 }
 
-/// A pool that runs tasks which fork.
+/// A pool with tasks that fork.
 pub trait Forks: Pool {
-    /// What a task needs in order to fork.
+    /// Context that a task forks with.
     type Scope<'a>;
 
-    /// Does both, the second half perhaps elsewhere meanwhile, and waits for both. Inlined in all, so that none pays for
-    /// closures that are copied.
+    /// Runs both halves, the second possibly on another thread, and waits for both. Inlined for all
+    /// pools, so that none pays for copies of closures.
     fn join<A: Send, B: Send>(
         scope: &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
@@ -49,9 +49,9 @@ pub trait Forks: Pool {
     fn run<R: Send>(self, task: impl Task<R>) -> R;
 }
 
-/// A task that forks, whatever the pool.
+/// A task that forks, independent of the pool.
 pub trait Task<R>: Send {
-    /// Does it.
+    /// Runs the task.
     fn run<F: Forks>(self, scope: &mut F::Scope<'_>) -> R;
 }
 
@@ -59,7 +59,7 @@ pub trait Task<R>: Send {
 pub const NAMES: [&str; 6] =
     ["sequential", "assay-pool", "rayon", "chili", "orx-parallel", "scoped-threads"];
 
-/// The operations of a pool, and its version.
+/// Operations of a pool, and its version.
 pub fn table(name: &str) -> Option<(&'static str, Table)> {
     let mut table = Table::default();
     let version = match name {
@@ -83,7 +83,7 @@ pub fn table(name: &str) -> Option<(&'static str, Table)> {
             loops(&mut table, Chili, "Scope::join down to a leaf");
             "0.2.1"
         }
-        // It has loops, and nothing that forks.
+        // It has loops, but no forks.
         "orx-parallel" => {
             loops(&mut table, Orx, "parallel iterator");
             "4.1"
@@ -102,13 +102,13 @@ pub fn table(name: &str) -> Option<(&'static str, Table)> {
     Some((version, table))
 }
 
-/// Workloads that are loops, timed and traced.
+/// Adds the loop workloads, timed and traced.
 fn loops(table: &mut Table, pool: impl Pool, how: &str) {
     workloads::loops(table, pool, how);
     render::render(table, pool, how);
 }
 
-/// No pool at all.
+/// Execution without a pool.
 #[derive(Clone, Copy)]
 struct Sequential;
 
@@ -150,7 +150,7 @@ impl Forks for Sequential {
     }
 }
 
-/// The pool in which the session runs everything.
+/// The rayon pool of the session.
 #[derive(Clone, Copy)]
 struct Rayon;
 
@@ -193,7 +193,7 @@ impl Forks for Rayon {
     }
 }
 
-/// Its global pool, heartbeat as it comes: 100 µs.
+/// Chili's global pool with the default heartbeat of 100 µs.
 #[derive(Clone, Copy)]
 struct Chili;
 
@@ -271,7 +271,7 @@ impl Forks for Chili {
     }
 }
 
-/// Its pool and runner as they come.
+/// Orx's pool and runner with default settings.
 #[derive(Clone, Copy)]
 struct Orx;
 
@@ -300,7 +300,7 @@ impl Pool for Orx {
     }
 }
 
-/// Threads of the operating system, started and ended each time.
+/// Operating system threads, started and ended for each operation.
 #[derive(Clone, Copy)]
 struct Threads;
 
@@ -351,7 +351,7 @@ impl Pool for Threads {
 }
 
 impl Forks for Threads {
-    /// How often a task may still start a thread.
+    /// Remaining levels at which a task may start a thread.
     type Scope<'a> = u32;
 
     #[inline(always)]
@@ -372,7 +372,7 @@ impl Forks for Threads {
     }
 
     fn run<R: Send>(self, task: impl Task<R>) -> R {
-        // As many levels as make a thread for every core, and twice as many against unequal halves.
+        // Levels for one thread per core, and one more against unequal halves.
         task.run::<Self>(&mut (cores().ilog2() + 1))
     }
 }

@@ -1,4 +1,4 @@
-//! This repository's pool.
+//! `assay-pool`, the pool of this repository.
 
 use std::sync::LazyLock;
 

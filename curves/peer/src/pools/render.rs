@@ -1,7 +1,8 @@
 //! A loop whose rows differ in cost, recorded row by row: an image of the Mandelbrot set.
 //!
-//! In fixed point, so that every machine draws the same one. The upper rows leave the set after a few steps, the lower ones
-//! cross it: the costliest rows take two hundred times as long as the cheapest, and the lower half is five sixths of the work.
+//! Fixed-point arithmetic makes the image the same on every machine. Points of the upper rows
+//! escape after a few steps, the lower rows cross the set: the costliest rows take two hundred
+//! times as long as the cheapest, and the lower half is five sixths of the work.
 
 use std::time::Instant;
 
@@ -12,17 +13,17 @@ use super::workloads::GROUP;
 use crate::table::{Prepared, Table};
 use crate::trace::{Record, Trace};
 
-/// Pixels of a row.
+/// Pixels per row.
 const COLUMNS: usize = 256;
 
-/// Rows of an image without a size, and at most.
+/// Default and maximum number of rows.
 const ROWS: usize = 512;
 const ROWS_MAX: usize = 4_096;
 
-/// Steps after which a point counts as one of the set.
+/// Number of steps after which a point counts as inside the set.
 const STEPS_MAX: u16 = 500;
 
-/// Bits after the point. Numbers stay below 8 until they leave, so squares fit.
+/// Fraction bits. Numbers stay below 8 until they escape, so squares fit.
 const FRACTION: u32 = 28;
 
 /// Left and upper edge, width and height, in tenths.
@@ -90,7 +91,7 @@ fn draw_row(number: i64, count: i64, steps: &mut [u16; COLUMNS]) {
     }
 }
 
-/// Steps of z ↦ z² + c, from 0, that end within the circle of radius 2.
+/// Number of steps of z ↦ z² + c, from 0, within the circle of radius 2.
 fn steps_inside(re: i64, im: i64) -> u16 {
     let (mut x, mut y) = (0i64, 0i64);
     for step in 0..STEPS_MAX {
@@ -113,7 +114,8 @@ mod tests {
     #[test]
     fn points_of_the_set_and_around_it() {
         let one = 1 << FRACTION;
-        // 0 and -1 have periods of one and two, -2 goes to 2 and stays; 1 goes to 1, 2, 5; 2 + 2i leaves at once.
+        // 0 and -1 have periods of one and two, -2 maps to the fixed point 2; 1 maps to 1, 2, 5; 2
+        // + 2i escapes at once.
         for (re, im, steps) in
             [(0, 0, STEPS_MAX), (-1, 0, STEPS_MAX), (-2, 0, STEPS_MAX), (1, 0, 3), (2, 2, 1)]
         {

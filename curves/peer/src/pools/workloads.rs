@@ -1,8 +1,9 @@
-//! The eleven workloads with which Constantine measures its thread pool, in sizes of some milliseconds.
+//! The eleven workloads of Constantine's thread pool benchmarks, in sizes of some milliseconds.
 //!
-//! Forks: `fibonacci` (nothing but overhead), `dfs` (a tree), `nqueens` (a tree out of balance), `matmul` (cache-oblivious),
-//! `single-task-producer`, `bouncing-producer-consumer`. Loops: `heat`, `transposition`, `histogram-2d`, `logsumexp`,
-//! `black-scholes`. No workload stops forking for the sake of a pool.
+//! Forks: `fibonacci` (overhead only), `dfs` (a tree), `nqueens` (an unbalanced tree), `matmul`
+//! (cache-oblivious), `single-task-producer`, `bouncing-producer-consumer`. Loops: `heat`,
+//! `transposition`, `histogram-2d`, `logsumexp`, `black-scholes`. No workload limits its forks to
+//! help a pool.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::hint::black_box;
@@ -13,7 +14,7 @@ use crate::table::{Prepared, Table};
 
 pub(super) const GROUP: &str = "pool";
 
-/// A workload whose result is its answer.
+/// A workload whose answer is its result.
 fn repeated(mut work: impl FnMut() -> Vec<u8> + Send + 'static) -> Prepared {
     let answer = work();
     Prepared::new(answer, move |iterations| {
@@ -23,7 +24,7 @@ fn repeated(mut work: impl FnMut() -> Vec<u8> + Send + 'static) -> Prepared {
     })
 }
 
-/// The workloads that fork.
+/// Adds the workloads with forks.
 pub(super) fn forks(table: &mut Table, pool: impl Forks, how: &str) {
     table.add(GROUP, "fibonacci", format!("{how}; the 24th number"), move |_| {
         Ok(repeated(move || pool.run(Fibonacci(black_box(24))).to_be_bytes().to_vec()))
@@ -48,7 +49,7 @@ pub(super) fn forks(table: &mut Table, pool: impl Forks, how: &str) {
         Ok(repeated(move || {
             c.fill(0.0);
             pool.run(Matmul { a: &a, b: &b, c: &mut c });
-            // Sums of products of bytes are exact in no order, but the order within an element is the same everywhere.
+            // Sums of products of bytes are not exact, but the order within an element is the same everywhere.
             c.iter().step_by(997).flat_map(|x| x.to_be_bytes()).collect()
         }))
     });
@@ -62,7 +63,7 @@ pub(super) fn forks(table: &mut Table, pool: impl Forks, how: &str) {
     });
 }
 
-/// The workloads that are loops.
+/// Adds the workloads with loops.
 pub(super) fn loops(table: &mut Table, pool: impl Pool, how: &str) {
     table.add(GROUP, "heat", format!("{how}; 256 by 256, 16 steps, a row each"), move |_| {
         Ok(repeated(move || heat(pool)))
@@ -131,7 +132,7 @@ impl Task<u64> for Fibonacci {
     }
 }
 
-/// Does `task` for all numbers of a range as forks, and adds up.
+/// Runs `task` for all numbers of a range as forks, and sums the results.
 fn each<F: Forks>(
     scope: &mut F::Scope<'_>,
     (from, to): (u32, u32),
@@ -171,7 +172,7 @@ impl Task<u64> for Dfs {
     }
 }
 
-/// Counts the ways of placing queens that do not threaten each other; sets of columns and diagonals are bits.
+/// Counts the solutions of the n-queens problem; sets of columns and diagonals are bits.
 #[derive(Clone, Copy)]
 struct Queens {
     size: u32,
@@ -215,7 +216,7 @@ impl Task<u64> for Queens {
 
 const MATMUL: usize = 256;
 
-/// c += a b. Rows fork; the other dimensions are halved in turn until a block fits the nearest cache, whichever size that has.
+/// c += a b. Rows fork; the other dimensions are halved alternately until a block fits the L1 cache of any size.
 struct Matmul<'a> {
     a: &'a [f32],
     b: &'a [f32],
@@ -263,17 +264,17 @@ fn block(a: &[f32], b: &[f32], c: &mut [f32], inner: (usize, usize), columns: (u
     }
 }
 
-/// Some microseconds of work that no compiler foresees.
+/// Some microseconds of work that compilers cannot fold.
 fn consume(number: u32) -> u64 {
     let mut x = black_box(u64::from(number) + 1);
     for _ in 0..1_000 {
-        // The shift keeps compilers from folding steps into one.
+        // The shift prevents folding several steps into one.
         x = (x ^ (x >> 29)).wrapping_mul(0x5851_f42d_4c95_7f2d);
     }
     x >> 32
 }
 
-/// One task that makes all others, one after the other.
+/// One task that spawns all others, one after the other.
 struct Producer {
     left: u32,
 }
@@ -291,7 +292,7 @@ impl Task<u64> for Producer {
     }
 }
 
-/// A producer that makes consumers and another producer, which may run elsewhere.
+/// A producer that spawns consumers and another producer, which may run on another thread.
 struct Bouncing {
     depth: u32,
     width: u32,
@@ -320,7 +321,7 @@ impl Task<u64> for Bouncing {
 
 const HEAT: usize = 256;
 
-/// Diffusion on a square whose upper edge is warm: each cell becomes the mean of its neighbours.
+/// Diffusion on a square with a warm upper edge: each cell becomes the mean of its neighbours.
 fn heat(pool: impl Pool) -> Vec<u8> {
     let mut now = vec![0.0f64; HEAT * HEAT];
     now[..HEAT].fill(100.0);
@@ -354,8 +355,8 @@ fn histogram(pairs: &[u8]) -> Vec<u32> {
     counts
 }
 
-/// The logarithm of a sum of exponentials, by way of the maximum. Sums depend on their order in the last digits, so the
-/// answer has six after the point.
+/// The logarithm of a sum of exponentials, relative to the maximum. The last digits of sums depend
+/// on their order, so the answer has six digits after the point.
 fn logsumexp(pool: impl Pool, numbers: &[f64]) -> Vec<u8> {
     let row = |row: usize| &numbers[row * SIDE..][..SIDE];
     let rows = numbers.len() / SIDE;
@@ -420,7 +421,7 @@ mod tests {
             }
         }
         assert!((super::normal(1.96) - 0.975).abs() < 1e-4);
-        // Hull, Options, Futures and Other Derivatives, gives 4.76 for other rates; put-call parity holds for ours.
+        // Hull, Options, Futures and Other Derivatives, has 4.76 for other rates; put-call parity holds for ours.
         let (call, parity) =
             (super::call_price(100.0, 100.0, 1.0), 100.0 - 100.0 * (-0.02f64).exp());
         assert!(call > parity && call < 100.0, "{call}");

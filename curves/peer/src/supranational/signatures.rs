@@ -1,4 +1,4 @@
-//! blst's BLS signatures, keys in G1: the scheme with proofs of possession.
+//! blst's BLS signatures with keys in G1: the scheme with proofs of possession.
 
 use std::hint::black_box;
 
@@ -14,7 +14,7 @@ const GROUP: &str = "bls-signatures";
 
 const DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
 
-/// Secrets, keys and signatures of as many messages.
+/// Secrets, keys and signatures, one per message.
 pub(crate) struct Signers {
     pub(crate) secrets: Vec<SecretKey>,
     pub(crate) keys: Vec<PublicKey>,
@@ -43,7 +43,7 @@ impl Signers {
         Ok(made)
     }
 
-    /// The sum of all signatures.
+    /// Sum of all signatures.
     pub(crate) fn aggregate(&self) -> Result<Signature> {
         let sigs: Vec<&Signature> = self.sigs.iter().collect();
         let sum = AggregateSignature::aggregate(&sigs, false).map_err(failed)?;
@@ -77,12 +77,12 @@ fn key_bytes(key: &PublicKey) -> Vec<u8> {
     g1::bytes(&g1::from_affine(&blst_p1_affine::from(*key)))
 }
 
-/// Points are known to be in their groups.
+/// Verification without subgroup checks.
 fn verify(sig: &Signature, message: &[u8], key: &PublicKey) -> bool {
     sig.verify(false, message, DST, &[], key, false) == BLST_ERROR::BLST_SUCCESS
 }
 
-/// Adds them.
+/// Adds the operations.
 pub(super) fn operations(table: &mut Table) {
     table.add(GROUP, "sign", "SecretKey::sign, constant time", |work| {
         let keys = Signers::new(work, 1, |index| work.message(index))?;

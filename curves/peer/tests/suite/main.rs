@@ -1,4 +1,4 @@
-//! What two libraries of this program have, they do alike; and conversations go as README.md says.
+//! Operations that two libraries share have equal results, and sessions follow README.md.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use assay_peer_pairing::table::Work;
 use assay_peer_pairing::{SUBJECTS, Session, subject};
 use serde_json::{Value, json};
 
-/// Who says what.
+/// Results with the names of their subjects.
 type Answers = Vec<(&'static str, Vec<u8>)>;
 
 #[test]
@@ -15,7 +15,7 @@ fn libraries_agree() {
     for name in ["blst", "arkworks", "c-kzg", "libsecp256k1", "revm", "assay-pairing"] {
         let subject = subject(name).expect("a subject");
         for operation in &subject.table.0 {
-            // Signatures of secp256k1 come from the other side.
+            // Signatures of secp256k1 are part of the order.
             if operation.curve == "secp256k1" && operation.name.ends_with("-verify")
                 || operation.name == "ecrecover"
             {

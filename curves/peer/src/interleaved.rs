@@ -1,19 +1,20 @@
-//! Code interleaved on one thread: medians of CPU time, and ratios within rounds, so that a load that is there for all cancels out.
+//! Interleaved timing on one thread: medians of CPU time, and ratios within rounds, so that a
+//! common load cancels out.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Samples are this long, nanoseconds, but for calls that take longer.
+/// Minimum length of a sample, in nanoseconds.
 const SAMPLE_NS: u64 = 2_000_000;
 
-/// What is measured.
+/// One side of a comparison.
 pub struct Side {
     run: Box<dyn FnMut()>,
-    /// Operations that one call does.
+    /// Number of operations per call.
     operations: usize,
 }
 
 impl Side {
-    /// A call that does one operation, or so many.
+    /// A side whose calls do `operations` operations each.
     pub fn new(operations: usize, run: impl FnMut() + 'static) -> Self {
         Self { run: Box::new(run), operations }
     }
@@ -26,7 +27,7 @@ impl Side {
         (cpu_ns() - start_ns).max(1) as f64
     }
 
-    /// Calls of a sample; its own fill the caches.
+    /// Number of calls per sample; its own calls warm the caches.
     fn calibrate(&mut self) -> u64 {
         let mut calls = 1;
         loop {
@@ -39,16 +40,16 @@ impl Side {
     }
 }
 
-/// What was measured of one side.
+/// Figures of one side.
 #[derive(Clone, Copy, Debug)]
 pub struct Figures {
-    /// Median nanoseconds of an operation.
+    /// Median nanoseconds per operation.
     pub ns: f64,
-    /// Its time over that of the first side: lower end of the 95 % interval, median, upper end.
+    /// Time over that of the first side: lower end of the 95 % interval, median, upper end.
     pub ratio: [f64; 3],
 }
 
-/// Measures all sides interleaved, forwards and backwards in every second round.
+/// Measures all sides interleaved, in reverse order in every second round.
 pub fn measure(sides: &mut [Side], rounds: usize) -> Vec<Figures> {
     let calls: Vec<u64> = sides.iter_mut().map(Side::calibrate).collect();
     let mut times = vec![Vec::with_capacity(rounds); sides.len()];
@@ -66,7 +67,7 @@ pub fn measure(sides: &mut [Side], rounds: usize) -> Vec<Figures> {
     let figures = |times: Vec<f64>| {
         let ratios = times.iter().zip(&first).map(|(ns, first)| ns / first).collect();
         let (ns, ratios) = (sorted(times), sorted(ratios));
-        // The interval of a median by ranks, with the normal approximation of the binomial distribution.
+        // Interval of a median by ranks, with the normal approximation of the binomial distribution.
         let count = ratios.len() as f64;
         let low = ((count / 2.0 - 0.98 * count.sqrt()).floor().max(0.0)) as usize;
         let ratio = [low, ratios.len() / 2, ratios.len() - 1 - low].map(|rank| ratios[rank]);
@@ -80,7 +81,7 @@ fn sorted(mut numbers: Vec<f64>) -> Vec<f64> {
     numbers
 }
 
-/// CPU time of this process so far, all threads: some libraries start their own.
+/// CPU time of all threads of this process so far: some libraries start their own.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
