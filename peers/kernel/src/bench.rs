@@ -1,7 +1,8 @@
-//! The kernel's side of benchmarks: does one piece of work when it is told to, and says how long that took.
+//! The kernel's side of benchmarks: executes pieces of work on order, and reports their times.
 //!
-//! Orders come as lines of JSON on standard input, answers go as lines of JSON to standard output, so that whoever compares
-//! can let both sides take turns. Only the work itself is timed, by the clocks of this process.
+//! Orders are lines of JSON on standard input, answers are lines of JSON on standard output, so
+//! that a comparison can interleave both sides. Only the work itself is timed, by the clocks of
+//! this process.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -22,29 +23,29 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::{Chain, Kernel, LogTap, Settings, VERSIONS, chain_of_name, listen};
 use crate::verdict::Verdict;
 
-/// What to do.
+/// An order.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 enum Order {
-    /// Say what this is.
+    /// Report the versions of this program.
     Versions,
-    /// Read a block, and perhaps the outputs that it spends.
+    /// Load a block, and optionally the outputs that it spends.
     Load { name: String, chain: String, height: u32, block: PathBuf, prevouts: Option<PathBuf> },
-    /// Do one stage of a block, so many times.
+    /// Repeat one stage of a block.
     Run { name: String, stage: Stage, times: u32 },
-    /// Take a transaction and the outputs that its inputs spend, for script flags by their bits. Everything in hex.
+    /// Load a transaction and the outputs that its inputs spend, for script flags by their bits. Everything in hex.
     LoadSpend { name: String, tx: String, spent: Vec<SpentOutput>, flags: u32 },
-    /// Verify the scripts of one of its inputs, so many times.
+    /// Repeat the verification of the script of one of its inputs.
     VerifyInput { name: String, input: usize, times: u32 },
-    /// Say whether an input of a transaction passes, each input where none is named; otherwise as `LoadSpend`.
+    /// Report the validity of an input of a transaction, or of all inputs if none is given; otherwise as `LoadSpend`.
     Judge { tx: String, spent: Vec<SpentOutput>, flags: u32, input: Option<usize> },
     /// Open an empty chain.
     Open { chain: String, datadir: PathBuf, workers: i32 },
-    /// Give the open chain a block.
+    /// Submit a block to the open chain.
     Submit { block: PathBuf },
 }
 
-/// An output as an order has it.
+/// An output in an order.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SpentOutput {
@@ -56,17 +57,17 @@ struct SpentOutput {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Stage {
-    /// Deserialise, which hashes every transaction with and without witness.
+    /// Deserialisation, which hashes every transaction with and without witness.
     Parse,
-    /// `CheckBlock`, proof of work and merkle root included.
+    /// `CheckBlock`, including proof of work and merkle root.
     Check,
-    /// What checking the merkle root adds to `CheckBlock`.
+    /// Time that the merkle root adds to `CheckBlock`.
     Merkle,
-    /// All input scripts, one after the other, each transaction's shared hashes included.
+    /// All input scripts in sequence, including the hashes shared by a transaction.
     Scripts,
 }
 
-/// What came of it.
+/// Answer to an order.
 #[derive(Debug, Default, Serialize)]
 struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +80,7 @@ struct Answer {
     tip: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     passes: Option<bool>,
-    /// Wall time of the work, all times together.
+    /// Wall time of all repetitions.
     wall_ns: u64,
     /// CPU time of all threads.
     cpu_ns: u64,
@@ -95,21 +96,21 @@ impl std::iter::Sum for Answer {
     }
 }
 
-/// A block that was loaded.
+/// A loaded block.
 struct Loaded {
     raw: Vec<u8>,
     params: bitcoinkernel::ChainParams,
     txs: Vec<Spend>,
 }
 
-/// A transaction with what it spends.
+/// A transaction with its spent outputs.
 struct Spend {
     tx: bitcoinkernel::Transaction,
     scripts: Vec<ScriptPubkey>,
     outputs: Vec<TxOut>,
-    /// Core's bits.
+    /// Bits as in Core.
     flags: u32,
-    /// Whether an input spends a taproot output.
+    /// True if an input spends a taproot output.
     has_taproot: bool,
 }
 
@@ -121,10 +122,10 @@ struct Bench {
     tap: Option<LogTap>,
 }
 
-/// Obeys until the input ends.
+/// Executes orders until the input ends.
 ///
 /// # Errors
-/// When orders cannot be read or answers cannot be written; work that fails is told in its answer.
+/// If orders cannot be read or answers cannot be written; failed work is reported in its answer.
 pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<()> {
     let mut bench = Bench::default();
     for line in input.lines() {
@@ -225,7 +226,7 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// A benchmark of something that always says yes would be worth nothing: what is spent is exchanged, and must not pass.
+    /// Guards against a benchmark of checks that always pass: a swapped spent output must fail.
     fn check_answers(&self) -> Result<()> {
         self.scripts()?;
         let Some(spend) = self.txs.last() else { return Ok(()) };
@@ -247,14 +248,14 @@ impl Loaded {
         match stage {
             Stage::Parse => (0..times)
                 .map(|_| {
-                    // The block is dropped outside the time.
+                    // The block is dropped outside of the timed section.
                     let (block, answer) = timed(|| parse(&self.raw));
                     block.map(|_| answer)
                 })
                 .sum(),
             Stage::Check => self.check(times, BLOCK_CHECK_ALL),
             Stage::Merkle => {
-                // In turns as well, since the difference is small.
+                // Interleaved as well, since the difference is small.
                 let (mut with, mut without) = (0, 0);
                 let (mut with_cpu, mut without_cpu) = (0, 0);
                 for _ in 0..times {
@@ -276,7 +277,7 @@ impl Loaded {
         }
     }
 
-    /// Blocks remember that they were checked, so each is checked once.
+    /// Blocks cache the result of their check, so each copy is checked once.
     fn check(&self, times: u32, flags: bitcoinkernel::BlockCheckFlags) -> Result<Answer> {
         (0..times)
             .map(|_| {
@@ -325,11 +326,12 @@ impl Spend {
         Ok(Self::new(tx, scripts, outputs, flags))
     }
 
-    /// What the inputs share, hashed, and the flags for it.
+    /// Hashes shared by the inputs, and the flags that go with them.
     ///
-    /// The kernel's interface copies this for every input, with all outputs that the transaction spends
-    /// (`btck_script_pubkey_verify`, src/kernel/bitcoinkernel.cpp); Bitcoin Core's validation of a block does not. Nothing but
-    /// taproot reads these outputs, so a transaction that spends no such output goes without, and without that flag.
+    /// The kernel's interface copies this data for every input, with all outputs that the
+    /// transaction spends (`btck_script_pubkey_verify`, src/kernel/bitcoinkernel.cpp); Bitcoin
+    /// Core's validation of a block does not. Only taproot reads these outputs, so a transaction
+    /// without taproot inputs is verified without them and without that flag.
     fn shared(&self) -> Result<(PrecomputedTransactionData, u32)> {
         if self.has_taproot {
             let data = PrecomputedTransactionData::new(&self.tx, &self.outputs);
@@ -339,7 +341,7 @@ impl Spend {
         Ok((data, self.flags & !VERIFY_TAPROOT))
     }
 
-    /// Whether one input passes, or all do.
+    /// True if the input passes, or all inputs do.
     fn judge(&self, input: Option<usize>) -> Result<bool> {
         let data = PrecomputedTransactionData::new(&self.tx, &self.outputs).context("hashing")?;
         for input in input.map_or(0..self.scripts.len(), |input| input..input + 1) {
@@ -354,7 +356,7 @@ impl Spend {
         Ok(true)
     }
 
-    /// What the inputs of a transaction share is hashed beforehand, outside the time.
+    /// Hashes shared by the inputs of a transaction are computed before the timed section.
     fn verify_input(&self, input: usize, times: u32) -> Result<Answer> {
         let script = self.scripts.get(input).context("no such input")?;
         let value = Some(self.outputs[input].value());
@@ -383,7 +385,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("reading {}", path.display()))
 }
 
-/// CPU time of this process, all its threads.
+/// CPU time of all threads of this process.
 pub(crate) fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -408,7 +410,7 @@ mod tests {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// An input that anybody may spend, and one that nobody may.
+    /// An input that anyone can spend, and one that nobody can.
     #[test]
     fn inputs_are_verified_as_often_as_asked() {
         let tx = format!(
@@ -447,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_obeyed_or_refused() {
+    fn orders_are_executed_or_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let genesis = ChainParams::by_name("regtest").unwrap().genesis.block();
         let path = dir.path().join("genesis");

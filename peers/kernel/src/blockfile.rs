@@ -1,4 +1,4 @@
-//! Block files as Bitcoin Core writes them: magic, length, block; obfuscated or not.
+//! Block files in Bitcoin Core's format: magic, length, block; optionally obfuscated.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use assay_wire::{BlockHash, Header};
 
-/// Where a block lies.
+/// Position of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     file: usize,
@@ -16,7 +16,7 @@ pub struct Place {
     size: u32,
 }
 
-/// A folder of block files whose headers have been read.
+/// A folder of block files with an index of their headers.
 pub struct Folder {
     files: Vec<PathBuf>,
     key: [u8; 8],
@@ -25,11 +25,12 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Reads the headers of all blocks in all files of a folder, or in one file. `xor.dat` next to files named as Bitcoin Core
-    /// names them holds the key they are obfuscated with; a file of another name is taken as it is.
+    /// Reads the headers of all blocks in all files of a folder, or in one file. `xor.dat` next to
+    /// files named as in Bitcoin Core holds their obfuscation key; a file with another name is
+    /// plain.
     ///
     /// # Errors
-    /// When a file cannot be read. What follows the last whole block of a file is left out.
+    /// If a file cannot be read. Data after the last complete block of a file is skipped.
     pub fn open(dir: &Path, magic: [u8; 4]) -> Result<Self> {
         if dir.is_file() {
             let folder = dir.parent().unwrap_or(Path::new(""));
@@ -94,12 +95,12 @@ impl Folder {
         }
     }
 
-    /// Blocks found.
+    /// Number of blocks found.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// All blocks that lead back to `genesis`, parents before children, with their heights.
+    /// All descendants of `genesis`, parents before children, with their heights.
     pub fn in_order(&self, genesis: BlockHash) -> Vec<(u32, Place)> {
         let mut order = Vec::new();
         let mut row = vec![genesis];
@@ -124,7 +125,7 @@ impl Folder {
     /// Reads a block.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn read(&self, place: Place) -> Result<Vec<u8>> {
         let path = &self.files[place.file];
         let mut bytes = vec![0; place.size as usize];
@@ -137,7 +138,7 @@ impl Folder {
     }
 }
 
-/// Whether Bitcoin Core would give a file this name.
+/// True for file names of Bitcoin Core.
 fn is_block_file(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.starts_with("blk") && path.extension().is_some_and(|extension| extension == "dat")
@@ -177,7 +178,7 @@ mod tests {
             std::fs::write(dir.path().join("blk00000.dat"), hidden).unwrap();
             std::fs::write(dir.path().join("xor.dat"), key).unwrap();
             std::fs::write(dir.path().join("chain.dat"), &plain).unwrap();
-            // A folder, one of its files, and one that is never obfuscated.
+            // A folder, one of its files, and a file that is never obfuscated.
             for name in ["", "blk00000.dat", "chain.dat"] {
                 let folder = Folder::open(&dir.path().join(name), magic).unwrap();
                 assert_eq!(folder.count(), 2, "{name}");

@@ -1,7 +1,8 @@
-//! The coins of a kernel that has ended, read out of its database: the interface does not give them.
+//! Coins in the database of a closed kernel, since its interface does not expose them.
 //!
-//! Keys are `C`, txid and output index; values hold height, amount and script, compressed (Core `txdb.cpp`, `coins.h`,
-//! `compressor.h`) and obfuscated by a key that lies in the database itself (`dbwrapper.cpp`).
+//! Keys are `C`, txid and output index; values hold height, amount and script, compressed (Core
+//! `txdb.cpp`, `coins.h`, `compressor.h`) and obfuscated by a key stored in the database itself
+//! (`dbwrapper.cpp`).
 
 use std::path::Path;
 
@@ -12,16 +13,16 @@ use rusty_leveldb::{DB, LdbIterator as _, Options};
 use secp256k1::PublicKey;
 use serde::Serialize;
 
-/// All coins.
+/// Summary of all coins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CoinSet {
-    /// The block after which they were written.
+    /// Best block of the stored coins.
     pub best_block: String,
-    /// How many there are.
+    /// Number of coins.
     pub coins: u64,
-    /// Their sum.
+    /// Total amount in satoshi.
     pub amount_sat: u64,
-    /// As `gettxoutsetinfo muhash` prints it.
+    /// In the format of `gettxoutsetinfo muhash`.
     pub muhash: String,
 }
 
@@ -35,7 +36,7 @@ const COIN: u8 = b'C';
 /// Counts and hashes the coins in the data folder of a kernel that is not running.
 ///
 /// # Errors
-/// When there is no such database, or it holds something else than coins.
+/// If there is no such database, or it has malformed coins.
 pub fn read(datadir: &Path) -> Result<CoinSet> {
     let dir = datadir.join("chainstate");
     ensure!(dir.is_dir(), "there is no {}", dir.display());
@@ -75,7 +76,7 @@ pub fn read(datadir: &Path) -> Result<CoinSet> {
 struct Coin {
     txid: [u8; 32],
     vout: u32,
-    /// Height times two, and one more for an output of a coinbase.
+    /// Twice the height, plus one for an output of a coinbase.
     code: u32,
     value: u64,
     script_pubkey: Vec<u8>,
@@ -94,7 +95,7 @@ impl Coin {
         Ok(Self { txid: *txid, vout, code, value, script_pubkey })
     }
 
-    /// What a set hash is made of (Core `kernel/coinstats.cpp`, `TxOutSer`).
+    /// Serialisation of a coin in the set hash (Core `kernel/coinstats.cpp`, `TxOutSer`).
     fn to_hash(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + self.script_pubkey.len());
         out.extend_from_slice(&self.txid);
@@ -115,7 +116,7 @@ impl Reader<'_> {
         Ok(taken.to_vec())
     }
 
-    /// Core's `VARINT`: seven bits to a byte, most significant first, with one added for each byte that follows.
+    /// Core's `VARINT`: seven bits per byte, most significant first, with one added for each continuation byte.
     fn varint(&mut self) -> Result<u64> {
         let mut number = 0u64;
         loop {
@@ -129,7 +130,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The six special forms stand for scripts that hold a hash or a key; other scripts follow as they are.
+    /// Six special forms encode scripts with a hash or a key; other scripts are stored unchanged.
     fn script(&mut self) -> Result<Vec<u8>> {
         let form = self.varint()?;
         Ok(match form {
@@ -147,7 +148,7 @@ impl Reader<'_> {
     }
 }
 
-/// Core's `DecompressAmount`: trailing zeros are counted, the last other digit is stored apart.
+/// Core's `DecompressAmount`: trailing zeros are counted, the last other digit is stored separately.
 fn decompress_amount(compressed: u64) -> u64 {
     if compressed == 0 {
         return 0;
@@ -168,7 +169,7 @@ fn decompress_amount(compressed: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Pairs of Core's `compress_tests.cpp`.
+    /// Pairs of values in Core's `compress_tests.cpp`.
     #[test]
     fn amounts() {
         const COIN: u64 = 100_000_000;
@@ -184,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Examples of Core's `serialize.h`.
+    /// Examples in Core's `serialize.h`.
     #[test]
     fn varints() {
         for (bytes, number) in [
@@ -212,7 +213,7 @@ mod tests {
         let other = Reader(&[8, 0x51, 0x52]).script().unwrap();
         assert_eq!(other, [0x51, 0x52]);
         assert!(Reader(&[9, 0x51, 0x52]).script().is_err());
-        // The generator of the curve, odd or even, given back in full.
+        // The generator of the curve, odd or even, decompressed.
         let x = secp256k1::constants::GENERATOR_X;
         let script = Reader(&[&[4][..], &x].concat()).script().unwrap();
         assert_eq!((script[0], script[1], script.len(), script[66]), (65, 4, 67, 0xac));
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_coins_is_refused() {
+    fn a_folder_without_coins_is_rejected() {
         let dir = tempfile::tempdir().unwrap();
         assert!(read(dir.path()).unwrap_err().to_string().contains("chainstate"));
     }

@@ -1,8 +1,8 @@
-//! Rounds of blocks for both validations, and what came of them.
+//! Rounds of blocks for both validations, and their results.
 //!
-//! A round is a fresh regtest chain in two fresh folders. It begins with a base chain that gives it coins of every kind, and goes
-//! on with blocks of random classes. All choices follow from the seed and the number of the round; only the class
-//! `time-too-new` looks at the clock.
+//! A round is a fresh regtest chain in two fresh folders. It begins with a base chain that creates
+//! coins of every kind, and continues with blocks of random classes. All choices follow from the
+//! seed and the number of the round; only the class `time-too-new` depends on the clock.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,35 +23,35 @@ use crate::judge::{Judged, Pair};
 use crate::verdict::Verdict;
 use crate::world::World;
 
-/// What to compare.
+/// Options of a comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where all choices begin.
+    /// Seed of all choices.
     pub seed: u64,
-    /// Blocks to submit besides the base chains.
+    /// Number of blocks in addition to the base chains.
     pub blocks: u64,
-    /// Blocks of one round.
+    /// Number of blocks in a round.
     pub round_blocks: u64,
     /// Number of the first round.
     pub first_round: u64,
-    /// Only this class.
+    /// The only class to draw; `None` for all.
     pub class: Option<String>,
-    /// Rounds side by side.
+    /// Number of parallel rounds.
     pub jobs: usize,
-    /// Where disagreements are written.
+    /// Folder for disagreements.
     pub out: PathBuf,
 }
 
-/// Blocks that a round submits before it starts anew, unless told otherwise.
+/// Default number of blocks in a round.
 pub const ROUND_BLOCKS: u64 = 1500;
 
-/// Blocks after which the engine is closed and opened again.
+/// Number of blocks between restarts of the engine.
 const RESTART_BLOCKS: u64 = 400;
 
-/// What came of the blocks of a class.
+/// Results of a class.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tally {
-    /// Blocks submitted.
+    /// Submitted blocks.
     pub blocks: u64,
     /// Accepted by the kernel.
     pub accepted: u64,
@@ -59,46 +59,46 @@ pub struct Tally {
     pub rejected: u64,
     /// Neither: undecodable, duplicate, inconclusive.
     pub other: u64,
-    /// Draws whose last block ended as the class means it to.
+    /// Draws whose last block ended as intended by the class.
     pub as_meant: u64,
-    /// Draws whose last block did not.
+    /// Draws whose last block ended otherwise.
     pub not_meant: u64,
     /// Draws for which the round had no coins.
     pub skipped: u64,
-    /// Blocks on which the two disagree.
+    /// Blocks with a disagreement.
     pub disagreements: u64,
-    /// How often each reason was given.
+    /// Count of each reject reason.
     pub reasons: BTreeMap<String, u64>,
 }
 
-/// What came of all blocks.
+/// Results of all blocks.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
-    /// The seed.
+    /// Seed.
     pub seed: u64,
-    /// Rounds, the first one first.
+    /// Rounds, in order.
     pub rounds: u64,
-    /// Blocks of base chains.
+    /// Blocks of the base chains.
     pub base_blocks: u64,
-    /// Coins of undo data compared.
+    /// Compared coins of undo data.
     pub undo_coins: u64,
-    /// Seconds.
+    /// Elapsed seconds.
     pub elapsed_s: f64,
-    /// Blocks, by class.
+    /// Results by class.
     pub classes: BTreeMap<String, Tally>,
-    /// How often each reject reason was given, over all classes.
+    /// Count of each reject reason, over all classes.
     pub reasons: BTreeMap<String, u64>,
-    /// Files that hold disagreements.
+    /// Files with disagreements.
     pub files: Vec<PathBuf>,
 }
 
 impl Summary {
-    /// Blocks besides the base chains.
+    /// Number of blocks without the base chains.
     pub fn blocks(&self) -> u64 {
         self.classes.values().map(|tally| tally.blocks).sum()
     }
 
-    /// Blocks on which the two disagree.
+    /// Number of blocks with a disagreement.
     pub fn disagreements(&self) -> u64 {
         self.classes.values().map(|tally| tally.disagreements).sum()
     }
@@ -125,7 +125,7 @@ impl Summary {
         }
     }
 
-    /// The table for people.
+    /// Human-readable table.
     pub fn table(&self) -> String {
         let mut text = format!(
             "{:<34}{:>8}{:>9}{:>9}{:>8}{:>9}{:>9}{:>9}\n",
@@ -167,7 +167,7 @@ impl Summary {
     }
 }
 
-/// A disagreement as it is written to a file.
+/// A disagreement, as written to a file.
 #[derive(Serialize)]
 struct Evidence<'a> {
     class: &'a str,
@@ -178,11 +178,11 @@ struct Evidence<'a> {
     kernel: String,
     engine_tip: String,
     kernel_tip: String,
-    /// The tip before: what the chain of the round has come to.
+    /// Tip before the block.
     tip_before: String,
     height_before: u32,
     block: String,
-    /// The blocks of the same draw before this one.
+    /// Previous blocks of the same draw.
     before: Vec<String>,
     reproduce: String,
 }
@@ -190,7 +190,7 @@ struct Evidence<'a> {
 /// Runs rounds until enough blocks have been submitted.
 ///
 /// # Errors
-/// When a class is unknown, or one side fails in other ways than by a verdict.
+/// If a class is unknown, or one side fails with an error.
 pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Summary> {
     let start = Instant::now();
     let mut classes = classes::all();
@@ -295,7 +295,7 @@ fn run_round(options: &Options, round: u64, count: u64, classes: &[Listed]) -> R
             }
             if judged.engine_tip != judged.kernel_tip || matches!(judged.engine, Verdict::Failed(_))
             {
-                // What follows would only repeat it.
+                // Further blocks would repeat the disagreement.
                 return Ok(summary);
             }
             world.note(raw, &judged.kernel, judged.kernel_tip.1)?;
@@ -335,7 +335,7 @@ fn short(reason: &str) -> &str {
     reason.split_once(", ").map_or(reason, |(reason, _)| reason)
 }
 
-/// The verdict by the words of the engine where both agree, which carry no debug message.
+/// The engine's verdict if both agree, since it has no debug message.
 fn without_debug(judged: &Judged) -> Verdict {
     match &judged.kernel {
         Verdict::Rejected { reason, class } => {
@@ -345,11 +345,11 @@ fn without_debug(judged: &Judged) -> Verdict {
     }
 }
 
-/// Whether both refuse the block for a script, of different inputs, and the engine's interpreter finds for the kernel's input
-/// what the kernel found.
+/// True if both reject the block for a script, but of different inputs, and the engine's
+/// interpreter agrees with the kernel on the kernel's input.
 ///
-/// The kernel checks scripts on several threads and reports the first failure it comes across; the engine reports that of the
-/// lowest input. Both are right when several inputs fail.
+/// The kernel checks scripts on several threads and reports the first failure found; the engine
+/// reports that of the lowest input. Both are correct if several inputs fail.
 pub(crate) fn is_other_input(world: &World, raw: &[u8], judged: &Judged) -> bool {
     const PREFIX: &str = "block-script-verify-flag-failed (";
     let (Verdict::Rejected { reason: ours, .. }, Verdict::Rejected { reason: theirs, .. }) =

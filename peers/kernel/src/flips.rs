@@ -1,4 +1,4 @@
-//! Single bits of real blocks: flipped in signatures, keys, scripts and amounts, and judged by both interpreters.
+//! Single flipped bits of real blocks, in signatures, keys, scripts and amounts, verified by both interpreters.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,41 +12,41 @@ use serde::Serialize;
 use crate::build::{Output, Rng, Tx};
 use crate::scripts::{TxVerdict, describe, judge_tx};
 
-/// What came of it.
+/// Results of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
-    /// The seed.
+    /// Seed.
     pub seed: u64,
-    /// Blocks with the outputs they spend.
+    /// Blocks with their spent outputs.
     pub blocks: Vec<String>,
-    /// Inputs of the unchanged blocks that were judged; both pass all of them.
+    /// Verified inputs of the unchanged blocks; both interpreters pass all of them.
     pub unchanged: u64,
-    /// Flips.
+    /// Number of flips.
     pub flips: u64,
     /// Flips after which an input fails.
     pub rejected: u64,
-    /// Flips that consensus ignores.
+    /// Flips without effect on consensus.
     pub ignored: u64,
-    /// Flips by what was hit: rejected and ignored.
+    /// Rejected and ignored flips, by target.
     pub targets: BTreeMap<&'static str, (u64, u64)>,
     /// Descriptions of disagreements.
     pub disagreements: Vec<String>,
 }
 
-/// A real block and the outputs that it spends.
+/// A real block with its spent outputs.
 struct RealBlock {
     txs: Vec<Tx>,
     spent: Vec<Vec<Output>>,
     flags: Flags,
 }
 
-/// Inputs of a transaction that are judged after a flip in its outputs.
+/// Maximum number of inputs verified after a flip in the outputs of a transaction.
 const INPUTS_MAX: usize = 40;
 
-/// Flips `flips` bits over all blocks of `data/blocks` that come with prevouts.
+/// Flips `flips` bits over all blocks of `data/blocks` that have prevouts.
 ///
 /// # Errors
-/// When the data cannot be read or is not what its names say.
+/// If the data cannot be read or does not match its file name.
 pub fn run(data: &Path, flips: u64, seed: u64) -> Result<Summary> {
     let mut summary = Summary { seed, ..Summary::default() };
     let mut blocks = Vec::new();
@@ -132,7 +132,7 @@ fn flip_bytes(rng: &mut Rng, bytes: &mut [u8]) -> bool {
     true
 }
 
-/// Flips one bit of a random transaction or of what it spends; what was hit.
+/// Flips one bit of a random transaction or of its spent outputs; returns the target.
 fn flip(rng: &mut Rng, tx: &mut Tx, spent: &mut [Output], input: usize) -> Option<&'static str> {
     match rng.below(9) {
         0..=2 if !tx.inputs[input].witness.is_empty() => {
@@ -172,7 +172,7 @@ fn flip_one(
         }
     };
     let raw = tx.bytes();
-    // Amounts and scripts of outputs are signed by all inputs, and so are spent outputs since Taproot.
+    // All inputs sign amounts and scripts of outputs, and since Taproot spent outputs too.
     let which: Vec<usize> = match target {
         "input script" | "witness" => vec![input],
         _ => std::iter::once(input)

@@ -1,4 +1,4 @@
-//! What the fuzz targets do with their bytes; a disagreement panics.
+//! Bodies of the fuzz targets; a disagreement panics.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ use crate::scripts::{TxVerdict, describe, flags_of_bits, judge_tx};
 use crate::verdict::Verdict;
 use crate::world::World;
 
-/// Takes what it needs from the front; zeros when there is nothing left.
+/// Reader of fuzz input; zeros after its end.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -38,7 +38,7 @@ impl<'a> Bytes<'a> {
         taken
     }
 
-    /// Bytes with their length, at most 64 KiB, in front.
+    /// Bytes after a length prefix, at most 64 KiB.
     fn string(&mut self) -> &'a [u8] {
         let len = match self.byte() {
             255 => usize::from(self.u16()),
@@ -48,10 +48,10 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Judges one transaction: the first byte chooses the rules, the second how the rest is read.
+/// Verifies one transaction: the first byte selects the rules, the second the format of the rest.
 ///
 /// # Panics
-/// When the verdicts differ.
+/// If the verdicts differ.
 pub fn script_case(data: &[u8]) {
     let mut bytes = Bytes(data);
     let flags = flags_of_bits(bytes.byte());
@@ -70,7 +70,7 @@ pub fn script_case(data: &[u8]) {
     }
 }
 
-/// A transaction as bytes, then an output for each of its inputs.
+/// Serialised transaction, then one output per input.
 fn raw_case(bytes: &mut Bytes<'_>) -> (Vec<u8>, Vec<Output>) {
     let raw = bytes.string().to_vec();
     let inputs =
@@ -149,20 +149,20 @@ fn built_lock(bytes: &mut Bytes<'_>) -> Lock {
     lock
 }
 
-/// Two chains that stand at the end of a base chain, and blocks to change.
+/// Two chains at the end of a base chain, and blocks to change.
 struct Bench {
     base: Vec<Vec<u8>>,
     templates: Vec<Block>,
     world: World,
     pair: Option<(Pair, TempDir)>,
-    /// Hashes of blocks that both have taken: judging one again would only cost new chains.
+    /// Hashes of blocks accepted by both: repeating one would only cost new chains.
     taken: HashSet<[u8; 32]>,
     cases: u32,
     _tap: LogTap,
 }
 
 const TEMPLATES: usize = 64;
-/// Cases after which both chains start anew, lest their trees grow.
+/// Number of cases before both chains are replaced, to bound their trees.
 const CASES_MAX: u32 = 2000;
 
 thread_local! {
@@ -208,10 +208,10 @@ impl Bench {
     }
 }
 
-/// Judges one changed block: which template, what to fit again, then changes of its bytes.
+/// Verifies one changed block: the template, the parts to recompute, then changes of its bytes.
 ///
 /// # Panics
-/// When verdict, reason or tip differ.
+/// If verdict, reason or tip differ.
 pub fn block_case(data: &[u8]) {
     BENCH.with_borrow_mut(|bench| {
         let bench = bench.get_or_insert_with(Bench::new);

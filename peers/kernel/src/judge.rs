@@ -1,4 +1,4 @@
-//! Both validations side by side: each block goes to both, and what they say is compared.
+//! Both validations side by side: each block is submitted to both, and the results are compared.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use crate::verdict::Verdict;
 
 /// The engine and the kernel, each with its own folder.
 pub struct Pair {
-    /// Always there, but for the moment of a restart.
+    /// `None` only during a restart.
     engine: Option<Engine>,
     config: Config,
     kernel: Kernel,
 }
 
-/// What both said about one block.
+/// Results of both for one block.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// The engine's verdict.
+    /// Verdict of the engine.
     pub engine: Verdict,
-    /// The kernel's verdict.
+    /// Verdict of the kernel.
     pub kernel: Verdict,
-    /// The engine's tip afterwards.
+    /// Tip of the engine afterwards.
     pub engine_tip: (u32, BlockHash),
-    /// The kernel's tip afterwards.
+    /// Tip of the kernel afterwards.
     pub kernel_tip: (u32, BlockHash),
 }
 
 impl Judged {
-    /// Whether verdict, reason and tip are the same.
+    /// True if verdict, reason and tip are equal.
     pub fn agrees(&self) -> bool {
         Verdict::agrees(&self.engine, &self.kernel) && self.engine_tip == self.kernel_tip
     }
@@ -43,22 +43,23 @@ impl Pair {
     /// Opens both on an empty regtest chain below `dir`.
     ///
     /// # Errors
-    /// When one of them does not open.
+    /// If one of them does not open.
     pub fn open(dir: &Path) -> Result<Self> {
         let params = ChainParams::by_name("regtest").context("regtest is a known chain")?;
         Self::open_chain(dir, params, &Chain::Known(bitcoinkernel::ChainType::Regtest))
     }
 
-    /// Opens both on an empty chain below `dir`, given in the words of each.
+    /// Opens both on an empty chain below `dir`, given as each side names it.
     ///
     /// # Errors
-    /// When one of them does not open.
+    /// If one of them does not open.
     pub fn open_chain(dir: &Path, params: ChainParams, chain: &Chain) -> Result<Self> {
         let mut config = Config::new(dir.join("engine"), Arc::new(params));
         config.cache_bytes_max = 64 << 20;
         config.threads = 2;
         let engine = Engine::open(config.clone()).context("opening the engine")?;
-        // With a worker the kernel gathers script checks as a node does, so that amounts are judged before scripts.
+        // With a worker thread the kernel queues script checks as a node does, so that amounts are
+        // checked before scripts.
         let settings = Settings { workers: 1, in_memory: true };
         let kernel = Kernel::open(chain, &dir.join("kernel"), &settings)?;
         Ok(Self { engine: Some(engine), config, kernel })
@@ -68,11 +69,11 @@ impl Pair {
         self.engine.as_ref().expect("the engine is there but for the moment of a restart")
     }
 
-    /// Closes the engine and opens it again: what it knows must not depend on how long it has been running. `is_clean` writes
-    /// everything out before; otherwise what a killed process would leave behind is found.
+    /// Reopens the engine: its state must not depend on its uptime. `is_clean` flushes everything
+    /// first; otherwise it opens the files of a killed process.
     ///
     /// # Errors
-    /// When it does not open again.
+    /// If it does not reopen.
     pub fn restart_engine(&mut self, is_clean: bool) -> Result<()> {
         if let Some(engine) = self.engine.take().filter(|_| is_clean) {
             engine.shutdown().context("closing the engine")?;
@@ -82,7 +83,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Gives both a block, or a header where the bytes are as long as one.
+    /// Submits a block to both, or a header if the length is that of one.
     pub fn submit(&self, raw: &[u8]) -> Judged {
         let (engine, kernel) = if let Ok(header) = <&[u8; HEADER_BYTES]>::try_from(raw) {
             self.submit_header(header)
@@ -94,7 +95,7 @@ impl Pair {
         Judged { engine, kernel, engine_tip: (tip.height, tip.hash), kernel_tip: self.kernel.tip() }
     }
 
-    /// Whether a header was new is not asked, and refusals are compared by class.
+    /// Known headers count as new ones, and rejections are compared by class.
     fn submit_header(&self, raw: &[u8; HEADER_BYTES]) -> (Verdict, Verdict) {
         let engine = match Verdict::from(self.engine().submit_header(&Header::parse(raw))) {
             Verdict::Duplicate => Verdict::Inconclusive,
@@ -113,10 +114,10 @@ impl Pair {
         (engine, kernel)
     }
 
-    /// Compares the coins that every active block spent, as each side wrote them down; the number of coins.
+    /// Compares the undo data of every active block; returns the number of coins.
     ///
     /// # Errors
-    /// When they differ or cannot be read.
+    /// If they differ or cannot be read.
     pub fn compare_undo(&self) -> Result<u64> {
         let (height, _) = self.kernel.tip();
         let mut count = 0;

@@ -1,7 +1,7 @@
-//! Bitcoin Core's validation behind a few safe calls.
+//! Bitcoin Core's validation through a few safe calls.
 //!
-//! The C interface tells whether a block was accepted and of which class a rejection is; the reject reason itself comes through
-//! the log, in the three lines that print a validation state (`validation.cpp`):
+//! The C interface reports acceptance of a block, and the class of a rejection; the reject reason
+//! is only in the log, in the three lines that print a validation state (`validation.cpp`):
 //!
 //! - `ProcessNewBlock: AcceptBlock FAILED (<reason>, <debug>)`: the block alone, its header, or its context;
 //! - `ConnectTip: ConnectBlock <hash> failed, <reason>, <debug>`: coins, amounts, scripts.
@@ -20,52 +20,53 @@ use bitcoinkernel::{
 
 use crate::verdict::Verdict;
 
-/// A chain of the kernel.
+/// Chain of a kernel.
 #[derive(Clone, Debug)]
 pub enum Chain {
-    /// One that it knows by name.
+    /// A chain known by name.
     Known(ChainType),
-    /// The signet of a challenge.
+    /// The signet with this challenge.
     Signet(Vec<u8>),
 }
 
-/// How a kernel is set up; what is not here cannot be set through its interface (its cache is Core's default for the kernel).
+/// Settings of a kernel; others cannot be set through its interface (the cache has Core's default
+/// size for the kernel).
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Threads that check scripts beside the calling one; 0 checks them in line.
+    /// Number of script check threads in addition to the calling one; 0 checks in line.
     pub workers: i32,
-    /// Keep index and coins in memory only.
+    /// True to keep index and coins in memory only.
     pub in_memory: bool,
 }
 
-/// The library and what it holds, with the build type that its build script asks for.
+/// Version of the library and of Bitcoin Core in it, with the build type of its build script.
 pub const VERSIONS: &str = "bitcoinkernel 0.3.2: Bitcoin Core 31.99, RelWithDebInfo";
 
-/// Bytes of a header.
+/// Length of a header in bytes.
 pub const HEADER_BYTES: usize = 80;
 
-/// One chain state of the kernel.
+/// A chain state of the kernel.
 pub struct Kernel {
     chain: ChainstateManager,
     _context: Context,
     seen: Arc<Mutex<Seen>>,
 }
 
-/// What the kernel said during one call.
+/// Notifications of the kernel during one call.
 #[derive(Default)]
 struct Seen {
-    /// Hash, mode and class of every block that was judged.
+    /// Hash, mode and class of every checked block.
     checked: Vec<([u8; 32], ValidationMode, BlockValidationResult)>,
     fatal: Option<String>,
 }
 
 thread_local! {
-    /// Lines of the log that carry a reason. There is one log for the whole process, but each line is handed over on the thread
-    /// that wrote it, which is the one that submitted the block.
+    /// Log lines with a reason. The log is global to the process, but each line is delivered on the
+    /// thread that wrote it, which is the one that submitted the block.
     static REASONS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps the log connected as long as it lives.
+/// Keeps the log connection open while it lives.
 pub struct LogTap {
     _logger: Logger,
 }
@@ -85,10 +86,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins to listen to the kernel's log; keep the result for as long as reasons are wanted.
+/// Connects to the kernel's log; reasons are available while the result lives.
 ///
 /// # Errors
-/// When the kernel refuses the connection.
+/// If the kernel rejects the connection.
 pub fn listen() -> Result<LogTap> {
     let options =
         bitcoinkernel::log::logging::LoggingOptions { log_timestamps: false, ..Default::default() };
@@ -101,7 +102,7 @@ impl Kernel {
     /// Opens a chain in a folder.
     ///
     /// # Errors
-    /// When the folder or the chain's data cannot be used.
+    /// If the folder or the chain's data cannot be used.
     pub fn open(chain: &Chain, datadir: &Path, settings: &Settings) -> Result<Self> {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let (checked, fatal) = (Arc::clone(&seen), Arc::clone(&seen));
@@ -143,7 +144,7 @@ impl Kernel {
         (tip.height() as u32, BlockHash(tip.block_hash().to_bytes()))
     }
 
-    /// Gives the kernel a block, as `submitblock` does.
+    /// Submits a block, as `submitblock` does.
     pub fn submit(&self, raw: &[u8]) -> Verdict {
         let Ok(block) = bitcoinkernel::Block::new(raw) else { return Verdict::Undecodable };
         let hash = block.hash().to_bytes();
@@ -157,7 +158,7 @@ impl Kernel {
         if result == ProcessBlockResult::Duplicate {
             return Verdict::Duplicate;
         }
-        // Of several verdicts on the same block the last one stands.
+        // The last of several verdicts on the same block is final.
         let judged = seen.checked.iter().rev().find(|(judged, ..)| *judged == hash);
         match (judged, result) {
             (Some((_, ValidationMode::Valid, _)), _) => Verdict::Accepted,
@@ -175,7 +176,7 @@ impl Kernel {
         }
     }
 
-    /// Gives the kernel a header. The reason of a refusal is not logged, so only its class is known.
+    /// Submits a header. The reason of a rejection is not logged, so only its class is known.
     pub fn submit_header(&self, raw: &[u8; HEADER_BYTES]) -> Verdict {
         let processed = bitcoinkernel::BlockHeader::new(raw)
             .and_then(|header| self.chain.process_block_header(&header));
@@ -188,10 +189,10 @@ impl Kernel {
         }
     }
 
-    /// The coins that the active block at `height` spent.
+    /// The coins spent by the active block at `height`.
     ///
     /// # Errors
-    /// When there is no such block or it cannot be read.
+    /// If there is no such block or it cannot be read.
     pub fn spent(&self, height: u32) -> Result<Vec<Coin>> {
         let entry =
             self.chain.active_chain().at_height(height as usize).context("no block there")?;
@@ -215,7 +216,7 @@ impl Kernel {
     }
 }
 
-/// The reason that the log gives for a block, with the debug message that follows it.
+/// Reason in the log for a block, with the debug message after it.
 fn reason(lines: &[String], hash: &BlockHash) -> String {
     let connect = format!("ConnectBlock {hash} failed, ");
     for line in lines.iter().rev() {
@@ -229,7 +230,7 @@ fn reason(lines: &[String], hash: &BlockHash) -> String {
     String::new()
 }
 
-/// The class that the kernel gives to a reason for which a header is refused.
+/// The kernel's class for a reject reason of headers.
 pub fn header_class(reason: &str) -> &'static str {
     match reason {
         "prev-blk-not-found" => "missing-prev",
@@ -254,7 +255,7 @@ fn class_name(class: BlockValidationResult) -> &'static str {
     }
 }
 
-/// The kernel's name for one of our chains; `None` for chains that it does not know.
+/// The kernel's counterpart of one of our chains; `None` if it has none.
 pub fn chain_of_name(name: &str) -> Option<Chain> {
     Some(Chain::Known(match name {
         "main" => ChainType::Mainnet,

@@ -1,9 +1,10 @@
-//! Puts Bitcoin Core's own validation, `libbitcoinkernel`, beside Assay's engine.
+//! Compares Bitcoin Core's own validation, `libbitcoinkernel`, with Assay's engine.
 //!
-//! Both get the same bytes and their verdicts are compared: of blocks ([`compare`]), of bit flips in real blocks ([`flips`]), of
-//! random scripts ([`scripts`]). [`validate`] runs the kernel alone over a folder of block files, to compare speeds.
+//! Both validate the same bytes and their verdicts are compared: of blocks ([`compare`]), of bit
+//! flips in real blocks ([`flips`]), of random scripts ([`scripts`]). [`validate`] runs the kernel
+//! alone over a folder of block files, to compare speeds.
 //!
-//! Nothing here is part of Assay itself; it is a workspace of its own because it needs a C++ compiler.
+//! This workspace is separate from Assay because it needs a C++ compiler.
 
 pub mod bench;
 pub mod blockfile;

@@ -1,4 +1,4 @@
-//! The command line: parses, runs, prints. Exit 0 without disagreement, 1 with one, 2 when something fails.
+//! The command line. Exit status 0 without disagreement, 1 with one, 2 on failure.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use assay_peer_kernel::{bench, coins, compare, flips, kernel, scripts, signet, v
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
-/// Bitcoin Core's own validation beside Assay's: the same bytes to both.
+/// Bitcoin Core's own validation against Assay's, on the same bytes.
 #[derive(Parser)]
 #[command(name = "assay-peer-kernel", version)]
 struct Cli {
@@ -21,13 +21,13 @@ struct Cli {
 enum Command {
     /// Validate a folder of block files with the kernel alone
     Validate(ValidateArgs),
-    /// Count and hash the coins that a validation left behind
+    /// Count and hash the coins of a finished validation
     Coins(CoinsArgs),
-    /// Do pieces of work and time them, ordered by lines of JSON on standard input; for `assay bench blocks`
+    /// Execute and time pieces of work on orders, lines of JSON on standard input; for `assay bench blocks`
     Bench,
-    /// Give generated and mutated blocks to both, and compare verdict, reason and tip
+    /// Submit generated and mutated blocks to both, and compare verdict, reason and tip
     Compare(CompareArgs),
-    /// Flip single bits of real blocks, and compare the verdicts on the inputs they touch
+    /// Flip single bits of real blocks, and compare the verdicts on the affected inputs
     Flips(FlipsArgs),
     /// Compare the verdicts on random scripts, transactions and rules
     Scripts(ScriptsArgs),
@@ -37,19 +37,19 @@ enum Command {
 
 #[derive(Args)]
 struct ValidateArgs {
-    /// Folder with blk*.dat in it or in its `blocks`, obfuscated (xor.dat) or not, blocks in any order; or one file
+    /// Folder with blk*.dat in it or in its `blocks`, obfuscated (xor.dat) or plain, blocks in any order; or one file
     #[arg(long, value_name = "DIR")]
     blocks: PathBuf,
     /// main, test, testnet4, signet or regtest
     #[arg(long, value_name = "NAME")]
     chain: String,
-    /// Where the kernel keeps its chain
+    /// Folder for the kernel's chain
     #[arg(long, value_name = "DIR")]
     datadir: PathBuf,
     /// Submit no blocks above this height
     #[arg(long, value_name = "N")]
     stop_height: Option<u32>,
-    /// Threads that check scripts beside the submitting one [default: one less than there are cores]
+    /// Script check threads in addition to the submitting one [default: number of cores less one]
     #[arg(long, value_name = "N")]
     worker_threads: Option<i32>,
     /// Keep index and coins in memory only
@@ -62,7 +62,7 @@ struct ValidateArgs {
 
 #[derive(Args)]
 struct CoinsArgs {
-    /// Data folder of a kernel that has ended
+    /// Data folder of a closed kernel
     #[arg(long, value_name = "DIR")]
     datadir: PathBuf,
     /// Print JSON
@@ -72,10 +72,10 @@ struct CoinsArgs {
 
 #[derive(Args)]
 struct CompareArgs {
-    /// Where all choices begin
+    /// Seed of all choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Blocks to submit besides the base chains
+    /// Blocks to submit in addition to the base chains
     #[arg(long, default_value_t = 100_000)]
     blocks: u64,
     /// Only blocks of this class; an unknown name lists them
@@ -84,13 +84,13 @@ struct CompareArgs {
     /// Number of the first round
     #[arg(long, default_value_t = 0, value_name = "N")]
     first_round: u64,
-    /// Blocks after which a round starts anew
+    /// Blocks in a round
     #[arg(long, default_value_t = compare::ROUND_BLOCKS, value_name = "N")]
     round_blocks: u64,
-    /// Rounds side by side
+    /// Parallel rounds
     #[arg(long, default_value_t = 2, value_name = "N")]
     jobs: usize,
-    /// Where disagreements are written
+    /// Folder for disagreements
     #[arg(long, default_value = "disagreements", value_name = "DIR")]
     out: PathBuf,
     /// Print JSON
@@ -106,7 +106,7 @@ struct FlipsArgs {
     /// Bits to flip
     #[arg(long, default_value_t = 2000)]
     flips: u64,
-    /// Where all choices begin
+    /// Seed of all choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -116,10 +116,10 @@ struct FlipsArgs {
 
 #[derive(Args)]
 struct ScriptsArgs {
-    /// Inputs to judge
+    /// Inputs to verify
     #[arg(long, default_value_t = 1_000_000)]
     inputs: u64,
-    /// Where all choices begin
+    /// Seed of all choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Threads
@@ -135,7 +135,7 @@ struct SignetArgs {
     /// Blocks to mine and submit; each costs some million hashes
     #[arg(long, default_value_t = 60)]
     blocks: u64,
-    /// Where all choices begin
+    /// Seed of all choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -164,7 +164,7 @@ fn main() -> ExitCode {
 }
 
 fn print(text: &str) {
-    // A reader that went away is no failure.
+    // A closed standard output is no failure.
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 

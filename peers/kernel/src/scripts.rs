@@ -1,4 +1,4 @@
-//! Random transactions against random locks, judged input by input by both script interpreters.
+//! Random transactions with random locks, verified input by input by both script interpreters.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::build::{
     encoded_key, random_lock, unlock,
 };
 
-/// The rules that the kernel's interface lets one choose from; its bits are ours.
+/// The flags that the kernel's interface supports, with the same bits as ours.
 pub const KERNEL_FLAGS: [Flags; 7] = [
     Flags::P2SH,
     Flags::DERSIG,
@@ -29,7 +29,7 @@ pub const KERNEL_FLAGS: [Flags; 7] = [
     Flags::TAPROOT,
 ];
 
-/// A random set of them that the kernel takes: no witnesses without pay-to-script-hash.
+/// A random set of flags that the kernel accepts: no witnesses without pay-to-script-hash.
 pub fn random_flags(rng: &mut Rng) -> Flags {
     if rng.chance(1, 2) {
         return Flags::BITCOIN_BLOCK;
@@ -38,7 +38,7 @@ pub fn random_flags(rng: &mut Rng) -> Flags {
     flags_of_bits(choice as u8)
 }
 
-/// The set that the low seven bits choose.
+/// The set of flags selected by the low seven bits.
 pub fn flags_of_bits(bits: u8) -> Flags {
     let mut flags = Flags::NONE;
     for (index, flag) in KERNEL_FLAGS.into_iter().enumerate() {
@@ -49,32 +49,32 @@ pub fn flags_of_bits(bits: u8) -> Flags {
     if flags.contains(Flags::WITNESS) { flags | Flags::P2SH } else { flags }
 }
 
-/// What both say about one input.
+/// Verdicts of both on one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputVerdict {
-    /// The engine's interpreter.
+    /// Result of the engine's interpreter.
     pub engine: Result<(), ScriptError>,
-    /// Whether the kernel's passes it.
+    /// True if the kernel accepts the input.
     pub kernel: bool,
 }
 
 impl InputVerdict {
-    /// Whether they agree.
+    /// True if both agree.
     pub fn agrees(&self) -> bool {
         self.engine.is_ok() == self.kernel
     }
 }
 
-/// What both say about a transaction's bytes.
+/// Verdicts of both on a serialised transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TxVerdict {
-    /// Neither, or only one of them, takes the bytes for a transaction: (engine, kernel).
+    /// Not decoded by one or both: (engine, kernel) are true for a decoded transaction.
     Undecodable(bool, bool),
-    /// Input by input, only those asked for.
+    /// Verdicts by input, for the requested ones.
     Inputs(Vec<(usize, InputVerdict)>),
 }
 
-/// Judges inputs `which` of a transaction; `spent` belongs to all its inputs in order.
+/// Verifies the inputs `which` of a transaction; `spent` has the outputs of all inputs in order.
 pub fn judge_tx(
     raw: &[u8],
     spent: &[Output],
@@ -83,7 +83,7 @@ pub fn judge_tx(
     interpreter: &mut Interpreter,
 ) -> TxVerdict {
     let ours = Transaction::parse(raw.to_vec(), Encoding::Segwit);
-    // The kernel does not mind bytes behind the transaction, since its callers cut them off themselves.
+    // The kernel ignores bytes after the transaction, since its callers cut them off.
     let theirs = bitcoinkernel::Transaction::new(raw)
         .ok()
         .filter(|theirs| theirs.consensus_encode().is_ok_and(|bytes| bytes.len() == raw.len()));
@@ -131,26 +131,26 @@ pub fn judge_tx(
     TxVerdict::Inputs(verdicts)
 }
 
-/// What came of it.
+/// Results of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
-    /// The seed.
+    /// Seed.
     pub seed: u64,
-    /// Inputs judged.
+    /// Verified inputs.
     pub inputs: u64,
-    /// Of these, passed by both.
+    /// Inputs accepted by both.
     pub passed: u64,
-    /// How often each script error occurred.
+    /// Count of each script error.
     pub errors: BTreeMap<String, u64>,
-    /// Transactions that neither could decode.
+    /// Transactions that neither decoded.
     pub undecodable: u64,
-    /// Seconds.
+    /// Elapsed seconds.
     pub elapsed_s: f64,
     /// Descriptions of disagreements.
     pub disagreements: Vec<String>,
 }
 
-/// Judges at least `inputs` inputs of random transactions on `jobs` threads.
+/// Verifies at least `inputs` inputs of random transactions on `jobs` threads.
 pub fn run(seed: u64, inputs: u64, jobs: usize) -> Summary {
     const PER_STREAM: u64 = 2000;
     let start = Instant::now();
@@ -224,7 +224,7 @@ fn run_stream(seed: u64, stream: u64, inputs: u64) -> Summary {
     summary
 }
 
-/// Everything that is needed to repeat a disagreement.
+/// All data needed to repeat a disagreement.
 pub fn describe(
     raw: &[u8],
     spent: &[Output],
@@ -246,7 +246,7 @@ pub fn describe(
     )
 }
 
-/// Changes a few bytes of an element that looks like a signature, so that encodings at the edge of what is lax come about.
+/// Changes a few bytes of a signature-like element, to reach edge cases of lax encodings.
 fn bend_signature(rng: &mut Rng, tx: &mut Tx) {
     let at = rng.below(tx.inputs.len());
     let input = &mut tx.inputs[at];
@@ -259,7 +259,7 @@ fn bend_signature(rng: &mut Rng, tx: &mut Tx) {
         if bytes.is_empty() {
             return;
         }
-        // The lengths and tags of DER stand at the front.
+        // Lengths and tags of DER are at the start.
         let at =
             if rng.chance(1, 2) { rng.below(bytes.len().min(8)) } else { rng.below(bytes.len()) };
         match rng.below(6) {
@@ -275,7 +275,8 @@ fn bend_signature(rng: &mut Rng, tx: &mut Tx) {
     }
 }
 
-/// A transaction whose spent script holds the signature that it checks: the signed script is without it (`FindAndDelete`).
+/// A transaction whose spent script contains the signature that it checks, which is removed before
+/// hashing (`FindAndDelete`).
 fn deleted_signature(rng: &mut Rng) -> (Tx, Vec<Output>) {
     let key = rng.below(KEY_COUNT);
     let public = encoded_key(key, KeyForm::Compressed);
@@ -299,9 +300,9 @@ fn deleted_signature(rng: &mut Rng) -> (Tx, Vec<Output>) {
     let pushed = tx.inputs[0].script_sig[from..].to_vec();
     let mut script = pushed.clone();
     match rng.below(4) {
-        // A push in a longer form is another sequence of bytes, and stays.
+        // A push in a longer form is a different byte sequence, and is kept.
         0 => script = [vec![op::PUSHDATA1], pushed].concat(),
-        // Several in a row all go.
+        // Consecutive copies are all removed.
         1 => script = [pushed.clone(), pushed, vec![op::DROP]].concat(),
         _ => {}
     }
@@ -310,7 +311,7 @@ fn deleted_signature(rng: &mut Rng) -> (Tx, Vec<Output>) {
     (tx, spent)
 }
 
-/// A random transaction, signed where its locks ask for it, and what it spends.
+/// A random transaction, signed as its locks require, and its spent outputs.
 pub fn random_tx(rng: &mut Rng) -> (Tx, Vec<Output>) {
     if rng.chance(1, 50) {
         return deleted_signature(rng);

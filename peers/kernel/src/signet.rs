@@ -1,4 +1,4 @@
-//! Blocks of custom signets (BIP325): the solution in the coinbase, good, missing, and bent.
+//! Blocks of custom signets (BIP325) with a valid, missing, or modified solution in the coinbase.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -21,22 +21,22 @@ use crate::judge::Pair;
 use crate::kernel::Chain;
 use crate::verdict::Verdict;
 
-/// What came of it.
+/// Results of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
-    /// The seed.
+    /// Seed.
     pub seed: u64,
-    /// Blocks submitted.
+    /// Submitted blocks.
     pub blocks: u64,
     /// Verdicts of the kernel by case.
     pub cases: BTreeMap<&'static str, BTreeMap<String, u64>>,
-    /// Seconds.
+    /// Elapsed seconds.
     pub elapsed_s: f64,
     /// Descriptions of disagreements.
     pub disagreements: Vec<String>,
 }
 
-/// What is done to the solution of a block.
+/// Changes to the solution of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Case {
     Good,
@@ -77,10 +77,10 @@ struct Net {
     _dir: tempfile::TempDir,
 }
 
-/// Mines and submits `blocks` blocks on signets with three sorts of challenge.
+/// Mines and submits `blocks` blocks on signets with three kinds of challenges.
 ///
 /// # Errors
-/// When one side does not open.
+/// If one side does not open.
 pub fn run(seed: u64, blocks: u64) -> Result<Summary> {
     let start = Instant::now();
     let mut summary = Summary { seed, ..Summary::default() };
@@ -208,7 +208,7 @@ impl Net {
         let with = |solution: &[u8]| [&SIGNET_HEADER[..], solution].concat();
         let mut writer = Writer::new().raw(&bare).push(&with(&solution));
         if case == Case::SecondIgnored {
-            // It is signed like any other data, so the good one is made again with it in place.
+            // The decoy is signed like any other data, so the valid solution is computed with it in place.
             let decoy = with(&[0, 0]);
             let cleared = Writer::new().raw(&cleared).push(&decoy).done();
             block.txs[0].outputs[index].script_pubkey = cleared;
@@ -218,7 +218,7 @@ impl Net {
         block.txs[0].outputs[index].script_pubkey = writer.done();
     }
 
-    /// Input script and witness that spend the challenge for a block whose solution is cleared.
+    /// Input script and witness that spend the challenge, for a block without its solution.
     fn solution(&self, block: &Block, key: usize) -> Vec<u8> {
         let txids: Vec<Txid> = block.txs.iter().map(Tx::txid).collect();
         let mut data = block.header.version.to_le_bytes().to_vec();
@@ -256,7 +256,7 @@ impl Net {
     }
 }
 
-/// Looks for a nonce, with the first 64 bytes hashed once.
+/// Searches for a nonce, with the midstate of the first 64 bytes.
 fn mine(header: &mut Header, limit: U256) {
     let target = target_from_bits(header.bits, limit).expect("the limit is a target");
     let mut bytes = header.to_bytes();

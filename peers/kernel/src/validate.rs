@@ -1,4 +1,4 @@
-//! The kernel alone over a folder of block files: a measure of speed and a judge of chains.
+//! Validation of a folder of block files by the kernel alone, for speed and for verdicts on chains.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -12,24 +12,24 @@ use crate::blockfile::Folder;
 use crate::kernel::{Kernel, Settings, VERSIONS, chain_of_name};
 use crate::verdict::Verdict;
 
-/// What to validate.
+/// Options of a validation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Folder of block files, or the folder above it.
+    /// Folder of block files, or its parent.
     pub blocks: PathBuf,
     /// Name of the chain.
     pub chain: String,
-    /// Where the kernel keeps its chain.
+    /// Folder for the kernel's chain.
     pub datadir: PathBuf,
     /// Last height to submit.
     pub stop_height: Option<u32>,
-    /// Threads that check scripts beside the submitting one.
+    /// Number of script check threads in addition to the submitting one.
     pub workers: i32,
-    /// Keep index and coins in memory only.
+    /// True to keep index and coins in memory only.
     pub in_memory: bool,
 }
 
-/// How far it has come; one line of the output.
+/// Progress, as one line of the output.
 #[derive(Clone, Debug, Serialize)]
 pub struct Progress {
     /// `"height"`, or `"end"` for the last line.
@@ -38,42 +38,43 @@ pub struct Progress {
     pub height: u32,
     /// Hash of the tip.
     pub hash: String,
-    /// Blocks submitted.
+    /// Submitted blocks.
     pub blocks: u64,
-    /// Bytes of these blocks.
+    /// Total size of these blocks.
     pub bytes: u64,
     /// Seconds since the first block was submitted.
     pub elapsed_s: f64,
-    /// CPU time of all threads since the process began, seconds.
+    /// CPU time of all threads since the start of the process, in seconds.
     pub cpu_s: f64,
 }
 
-/// The settings that bear on speed, as they are printed before the first block.
+/// Settings that affect speed, printed before the first block.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explicit {
     /// `"settings"`.
     pub kind: &'static str,
-    /// The kernel's.
+    /// Versions of the kernel.
     pub versions: &'static str,
-    /// The chain.
+    /// Name of the chain.
     pub chain: String,
-    /// Blocks found in the folder.
+    /// Number of blocks in the folder.
     pub blocks: u64,
-    /// Threads that check scripts beside the submitting one.
+    /// Number of script check threads in addition to the submitting one.
     pub worker_threads: i32,
-    /// Core's default for kernel applications, which the interface does not let one change.
+    /// Core's default for kernel applications, which the interface cannot change.
     pub db_cache_mib: u32,
-    /// Whether index and coins are kept in memory only.
+    /// True if index and coins are kept in memory only.
     pub in_memory: bool,
 }
 
 /// `DEFAULT_KERNEL_CACHE` of Core's `kernel/caches.h`.
 const DB_CACHE_MIB: u32 = 450;
 
-/// Submits all blocks in order of height; `settings` is called once, `progress` about every half second and at the end.
+/// Submits all blocks in order of height; `settings` is called once, `progress` about every half
+/// second and at the end.
 ///
 /// # Errors
-/// When the chain is unknown, files cannot be read, there are no blocks of this chain, or a block is invalid.
+/// If the chain is unknown, files cannot be read, there are no blocks of this chain, or a block is invalid.
 pub fn run(
     options: &Options,
     settings: &dyn Fn(&Explicit),
@@ -134,7 +135,7 @@ pub fn run(
     Ok(end)
 }
 
-/// Block files lie in a folder or in its `blocks`, as `assay validate` finds them too.
+/// Opens block files in a folder or in its `blocks`, as `assay validate` does.
 fn open_folder(dir: &Path, magic: [u8; 4]) -> Result<Folder> {
     let folder = Folder::open(dir, magic)?;
     let below = dir.join("blocks");

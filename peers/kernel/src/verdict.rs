@@ -1,28 +1,28 @@
-//! What became of a block, in words both sides can be put into.
+//! Result of submitting a block, in terms common to both sides.
 
 use std::fmt;
 
 use assay_engine::SubmitOutcome;
 
-/// What became of a block.
+/// Result of submitting a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Valid and part of the active branch when the call returned.
+    /// Valid and part of the active chain on return.
     Accepted,
-    /// Kept, but not checked fully: another branch is as good.
+    /// Stored, but not fully checked: another branch has as much work.
     Inconclusive,
-    /// Known already, not as invalid.
+    /// Already known, and not invalid.
     Duplicate,
-    /// A rule is broken.
+    /// Breaks a rule.
     Rejected {
-        /// The reject reason; for the kernel, with what its log appends.
+        /// Reject reason; for the kernel, with the debug message of its log.
         reason: String,
-        /// The kernel's class of result, where it was asked.
+        /// The kernel's class of the result, if available.
         class: Option<&'static str>,
     },
     /// The bytes are not a block.
     Undecodable,
-    /// Something else went wrong; never right.
+    /// Any other failure, which is always a defect.
     Failed(String),
 }
 
@@ -31,7 +31,8 @@ impl From<SubmitOutcome> for Verdict {
         let rejected = |reason: String| Self::Rejected { reason, class: None };
         match outcome {
             SubmitOutcome::Accepted => Self::Accepted,
-            // Core's submitblock answers "duplicate" to both since it judges a known block by its validity alone.
+            // Core's `submitblock` answers "duplicate" in both cases, since it only checks the
+            // validity of a known block.
             SubmitOutcome::Duplicate | SubmitOutcome::DuplicateInconclusive => Self::Duplicate,
             SubmitOutcome::DuplicateInvalid => rejected("duplicate-invalid".to_owned()),
             SubmitOutcome::Inconclusive => Self::Inconclusive,
@@ -43,7 +44,7 @@ impl From<SubmitOutcome> for Verdict {
 }
 
 impl Verdict {
-    /// Whether two verdicts say the same; `kernel` may carry a debug message behind the reason.
+    /// True if two verdicts are equal; `kernel` may have a debug message after the reason.
     pub fn agrees(engine: &Self, kernel: &Self) -> bool {
         match (engine, kernel) {
             (Self::Failed(_), _) | (_, Self::Failed(_)) => false,
@@ -54,7 +55,7 @@ impl Verdict {
         }
     }
 
-    /// A short word for counting: the reason of a rejection, else what happened.
+    /// Short label for counts: the reason of a rejection, otherwise the kind of result.
     pub fn label(&self) -> &str {
         match self {
             Self::Accepted => "accepted",

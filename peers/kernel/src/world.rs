@@ -1,4 +1,4 @@
-//! What a round knows of its chain: coins with their locks, headers, and how to make valid blocks on top.
+//! State of a round: coins with their locks, headers, and construction of valid blocks on top.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -16,19 +16,19 @@ use crate::verdict::Verdict;
 /// An unspent output.
 #[derive(Clone, Debug)]
 pub struct Coin {
-    /// Its name.
+    /// Outpoint.
     pub outpoint: OutPoint,
     /// Value and script.
     pub output: Output,
     /// Height of its block.
     pub height: u32,
-    /// Whether a coinbase made it.
+    /// True for an output of a coinbase.
     pub coinbase: bool,
-    /// How to spend it, when known.
+    /// Lock that spends the coin, if known.
     pub lock: Option<Rc<Lock>>,
 }
 
-/// The chain up to one block.
+/// State of the chain up to one block.
 #[derive(Clone, Debug)]
 pub struct State {
     /// Hash and time of every block from genesis on.
@@ -62,7 +62,7 @@ impl State {
         self.median_time_at(self.height())
     }
 
-    /// Whether the next block may spend a coin by its lock.
+    /// True if the next block may spend a coin by its lock.
     pub fn may_spend(&self, coin: &Coin) -> bool {
         let next = self.height() + 1;
         let Some(lock) = &coin.lock else { return false };
@@ -84,39 +84,39 @@ impl State {
     }
 }
 
-/// A round's chain and its random choices.
+/// Chain and random generator of a round.
 pub struct World {
-    /// The choices.
+    /// Source of all random choices.
     pub rng: Rng,
-    /// Regtest.
+    /// Parameters of regtest.
     pub params: ChainParams,
-    /// The tip.
+    /// State at the tip.
     pub state: Rc<State>,
     /// Recently accepted blocks, oldest first.
     pub accepted: Vec<Vec<u8>>,
-    /// Recently refused blocks.
-    pub refused: Vec<Vec<u8>>,
+    /// Recently rejected blocks.
+    pub rejected: Vec<Vec<u8>>,
     states: HashMap<BlockHash, Rc<State>>,
     locks: HashMap<Vec<u8>, Rc<Lock>>,
     extra_nonce: u64,
 }
 
-/// Blocks that are kept for classes which submit them again.
+/// Number of blocks kept for classes that submit them again.
 const KEPT_BLOCKS: usize = 32;
-/// Coinbases that a round begins with; the first mature among them pay for everything.
+/// Length of the base chain; its first mature coinbases pay for everything.
 const BASE_BLOCKS: u32 = 108;
-/// Blocks among them whose coinbases are split into many outputs.
+/// Number of its blocks whose coinbases are split into many outputs.
 const RICH_BLOCKS: u32 = 6;
 /// Outputs of such a coinbase.
 const RICH_OUTPUTS: usize = 24;
-/// Blocks behind them that make ordinary coins.
+/// Number of the following blocks, which create ordinary coins.
 const SPREAD_BLOCKS: u32 = 6;
 
 impl World {
-    /// A round that knows genesis only.
+    /// A round at genesis.
     ///
     /// # Errors
-    /// When regtest is not among the known chains.
+    /// If regtest is not a known chain.
     pub fn new(seed: u64, round: u64) -> Result<Self> {
         let params = ChainParams::by_name("regtest").context("regtest is a known chain")?;
         let state = Rc::new(State {
@@ -128,14 +128,14 @@ impl World {
             states: HashMap::from([(state.hash(), Rc::clone(&state))]),
             state,
             accepted: Vec::new(),
-            refused: Vec::new(),
+            rejected: Vec::new(),
             locks: HashMap::new(),
             extra_nonce: 0,
             params,
         })
     }
 
-    /// The next block of the base chain; `None` when it is complete.
+    /// Next block of the base chain; `None` when it is complete.
     pub fn base_block(&mut self) -> Option<Vec<u8>> {
         let next = self.state.height() + 1;
         let mut block = match next {
@@ -154,10 +154,10 @@ impl World {
         Some(block.bytes())
     }
 
-    /// Learns what became of a block.
+    /// Records the verdict on a block.
     ///
     /// # Errors
-    /// When the tip is a block that this round does not know.
+    /// If the tip is a block that this round does not know.
     pub fn note(&mut self, raw: &[u8], verdict: &Verdict, tip: BlockHash) -> Result<()> {
         match verdict {
             _ if raw.len() == Header::SIZE => {}
@@ -167,7 +167,7 @@ impl World {
                 }
                 remember(&mut self.accepted, raw);
             }
-            Verdict::Rejected { .. } => remember(&mut self.refused, raw),
+            Verdict::Rejected { .. } => remember(&mut self.rejected, raw),
             _ => {}
         }
         if tip != self.state.hash() {
@@ -193,7 +193,7 @@ impl World {
         self.states.insert(block.hash(), Rc::new(state));
     }
 
-    /// The coins that a transaction makes.
+    /// Coins created by a transaction.
     fn coins_of(&self, tx: &Tx, height: u32, coinbase: bool) -> Vec<Coin> {
         let txid = tx.txid();
         let coin = |(vout, output): (usize, &Output)| Coin {
@@ -211,17 +211,17 @@ impl World {
             .collect()
     }
 
-    /// The state after a known block.
+    /// State after a known block.
     pub fn state_of(&self, hash: &BlockHash) -> Option<Rc<State>> {
         self.states.get(hash).cloned()
     }
 
-    /// Makes `state` the one that blocks are built on, until the next verdict is noted; returns the one before.
+    /// Sets the state that blocks are built on, until the next verdict is recorded; returns the previous one.
     pub fn build_on(&mut self, state: Rc<State>) -> Rc<State> {
         std::mem::replace(&mut self.state, state)
     }
 
-    /// Takes `block` for valid and builds on it, as in [`World::build_on`].
+    /// Assumes `block` valid and builds on it, as in [`World::build_on`].
     pub fn assume(&mut self, block: &Block) {
         self.learn(block);
         if let Some(state) = self.states.get(&block.hash()) {
@@ -229,14 +229,14 @@ impl World {
         }
     }
 
-    /// Remembers a lock, so that its coins can be spent later.
+    /// Stores a lock, so that its coins can be spent later.
     pub fn register(&mut self, lock: Lock) -> Vec<u8> {
         let script_pubkey = lock.script_pubkey();
         self.locks.entry(script_pubkey.clone()).or_insert_with(|| Rc::new(lock));
         script_pubkey
     }
 
-    /// An output to a random lock, now and then one that nobody can spend.
+    /// An output to a random lock, sometimes an unspendable one.
     pub fn random_output(&mut self, value: i64) -> Output {
         if self.rng.chance(1, 40) {
             let len = self.rng.below(60);
@@ -248,7 +248,7 @@ impl World {
         Output { value, script_pubkey: self.register(lock) }
     }
 
-    /// An unsealed block on the tip with a number of random payments; it claims its fees, or some of them.
+    /// An unsealed block on the tip with a number of random payments; its coinbase claims all or some of the fees.
     pub fn block(&mut self, payments: usize) -> Block {
         let state = Rc::clone(&self.state);
         let height = state.height() + 1;
@@ -281,7 +281,7 @@ impl World {
         block
     }
 
-    /// Fees of all transactions but the coinbase; the coins they spend must be known.
+    /// Fees of all transactions but the coinbase, whose spent coins must be known.
     pub fn fees(&self, txs: &[Tx]) -> i64 {
         let paid: i64 = txs.iter().skip(1).map(Tx::output_total).sum();
         let taken: i64 = txs
@@ -294,7 +294,7 @@ impl World {
         taken - paid
     }
 
-    /// A coin of the tip or of the transactions before.
+    /// A coin of the tip or of the preceding transactions.
     pub fn coin(&self, txs: &[Tx], outpoint: &OutPoint) -> Option<Rc<Coin>> {
         if let Some(coin) = self.state.coins.get(outpoint) {
             return Some(Rc::clone(coin));
@@ -306,7 +306,7 @@ impl World {
             .map(Rc::new)
     }
 
-    /// What the next transaction behind `txs` may spend.
+    /// Coins that the transaction after `txs` may spend.
     pub fn available(&mut self, txs: &[Tx]) -> Vec<Rc<Coin>> {
         let used: BTreeSet<OutPoint> =
             txs.iter().flat_map(|tx| tx.inputs.iter().map(|input| input.prevout)).collect();
@@ -316,7 +316,7 @@ impl World {
             .filter(|coin| !used.contains(&coin.outpoint) && self.state.may_spend(coin))
             .map(Rc::new)
             .collect();
-        // Chains inside one block are wanted often.
+        // Prefers chains of transactions within one block.
         if coins.is_empty() || !self.rng.chance(1, 3) {
             coins.extend(
                 self.state
@@ -329,7 +329,7 @@ impl World {
         coins
     }
 
-    /// A random valid transaction behind `txs`.
+    /// A random valid transaction after `txs`.
     pub fn payment(&mut self, txs: &[Tx]) -> Option<Tx> {
         let mut coins = self.available(txs);
         let wanted = self.rng.within(1, 3);
@@ -358,7 +358,7 @@ impl World {
         Some(self.spend(&taken, outputs))
     }
 
-    /// A transaction that spends coins by locks, which need not be theirs.
+    /// A transaction that spends coins by locks, which may be wrong ones.
     pub fn spend(&mut self, coins: &[(Rc<Coin>, Rc<Lock>)], outputs: Vec<Output>) -> Tx {
         let lock_time = coins.iter().filter_map(|(_, lock)| lock.lock_time).max().unwrap_or(0);
         let needs_two = coins
@@ -379,7 +379,7 @@ impl World {
         tx
     }
 
-    /// Appends a transaction that pays to `lock`, and returns the coin; only the caller knows how to spend it.
+    /// Appends a transaction that pays to `lock`, and returns the coin, which stays unknown to the round.
     pub fn fund(&mut self, txs: &mut Vec<Tx>, lock: &Lock) -> Option<Rc<Coin>> {
         let coins = self.available(txs);
         let rich: Vec<_> = coins.into_iter().filter(|coin| coin.output.value >= 20_000).collect();
@@ -407,7 +407,7 @@ impl World {
         Some(Rc::new(funded))
     }
 
-    /// A transaction that spends one coin by a lock, all of it to anyone.
+    /// A transaction that spends one coin by a lock, with its whole value to an anyone-can-spend output.
     pub fn sweep(&mut self, coin: &Rc<Coin>, lock: &Lock) -> Tx {
         let script_pubkey = self.register(Lock::open(crate::build::Place::Wsh));
         let value = coin.output.value - 300;
@@ -423,7 +423,7 @@ pub fn sign(tx: &mut Tx, coins: &[(Rc<Coin>, Rc<Lock>)]) {
     unlock(tx, &locks, &spent);
 }
 
-/// Whether one transaction can satisfy the lock times of both.
+/// True if one transaction can satisfy the lock times of both.
 fn are_compatible(a: &Lock, b: &Lock) -> bool {
     const THRESHOLD: u32 = 500_000_000;
     match (a.lock_time, b.lock_time) {

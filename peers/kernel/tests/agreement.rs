@@ -1,4 +1,4 @@
-//! Small runs of everything: both sides agree, and every class ends as it is meant to.
+//! Small runs of all comparisons: both sides agree, and every class ends as intended.
 
 use assay_peer_kernel::{compare, flips, kernel, scripts};
 

@@ -1,4 +1,4 @@
-//! The coins that are read out of the kernel's database are those that the engine has.
+//! Coins read from the kernel's database equal those of the engine.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use assay_peer_kernel::verdict::Verdict;
 use assay_peer_kernel::world::World;
 use bitcoinkernel::ChainType;
 
-/// The base chain of a comparison has coins of every kind: keys in full and compressed, hashes, witness programs, scripts
-/// that are nothing of this.
+/// The base chain of a comparison has coins of every kind: full and compressed keys, hashes,
+/// witness programs, and other scripts.
 #[test]
 fn coins_of_the_database_are_those_of_the_engine() {
     let _tap = kernel::listen().unwrap();
@@ -28,7 +28,7 @@ fn coins_of_the_database_are_those_of_the_engine() {
         assert_eq!(verdict, Verdict::Accepted);
         world.note(&raw, &verdict, kernel.tip().1).unwrap();
     }
-    // The kernel writes its coins when it ends.
+    // The kernel flushes its coins when it is dropped.
     drop(kernel);
     let ours = engine.utxo_stats(true).unwrap();
     let theirs = coins::read(&datadir).unwrap();

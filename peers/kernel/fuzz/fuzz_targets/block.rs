@@ -1,4 +1,4 @@
-//! A valid block with its bytes changed: engine and kernel must give the same verdict, reason and tip.
+//! A valid block with changed bytes: engine and kernel must agree on verdict, reason and tip.
 
 #![no_main]
 

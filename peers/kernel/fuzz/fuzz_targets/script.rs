@@ -1,4 +1,4 @@
-//! One transaction, its spent outputs and a set of rules: both interpreters must say the same of every input.
+//! One transaction, its spent outputs and a set of rules: both interpreters must agree on every input.
 
 #![no_main]
 

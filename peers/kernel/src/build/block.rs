@@ -1,4 +1,4 @@
-//! A block as plain data, and what makes its header fit again after a change.
+//! A block as plain data, with functions that repair its header after a change.
 
 use assay_consensus::commitment::{
     WITNESS_COMMITMENT_HEADER, txid_merkle_root, witness_commitment,
@@ -20,7 +20,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Takes a parsed block apart.
+    /// Converts a parsed block.
     pub fn from_wire(block: &assay_wire::Block) -> Self {
         Self { header: *block.header(), txs: block.txs().map(Tx::from_wire).collect() }
     }
@@ -40,7 +40,7 @@ impl Block {
         self.header.hash()
     }
 
-    /// The hash that the commitment output has to carry, for the reserved value in the coinbase's witness.
+    /// Hash of the commitment output, for the reserved value in the coinbase's witness.
     pub fn commitment(&self) -> [u8; 32] {
         let wtxids: Vec<Wtxid> = self.txs.iter().map(Tx::wtxid).collect();
         let mut reserved = [0; 32];
@@ -54,7 +54,7 @@ impl Block {
         witness_commitment(&wtxids, &reserved)
     }
 
-    /// The input of the first transaction, which need not be a coinbase any more.
+    /// The first input of the first transaction, which may no longer be a coinbase.
     pub fn first_input(&mut self) -> Option<&mut Input> {
         self.txs.first_mut()?.inputs.first_mut()
     }
@@ -72,7 +72,7 @@ impl Block {
         })
     }
 
-    /// Makes the coinbase commit to all witnesses (BIP141), adding output and reserved value where they are missing.
+    /// Adds or updates the witness commitment (BIP141) and the reserved value.
     pub fn commit(&mut self) {
         let Some(coinbase) = self.txs.first_mut() else { return };
         let Some(input) = coinbase.inputs.first_mut() else { return };
@@ -90,27 +90,27 @@ impl Block {
         }
     }
 
-    /// Puts the root of the transactions into the header.
+    /// Sets the merkle root in the header.
     pub fn set_root(&mut self) {
         let txids: Vec<Txid> = self.txs.iter().map(Tx::txid).collect();
         self.header.merkle_root = txid_merkle_root(&txids).0;
     }
 
-    /// Looks for a nonce. Regtest needs two tries on average.
+    /// Searches for a nonce. Regtest needs two tries on average.
     pub fn mine(&mut self, params: &ChainParams) {
         while !check_proof_of_work(&self.header.hash(), self.header.bits, &params.pow) {
             self.header.nonce = self.header.nonce.wrapping_add(1);
         }
     }
 
-    /// Looks for a nonce that misses the target.
+    /// Searches for a nonce that misses the target.
     pub fn mine_badly(&mut self, params: &ChainParams) {
         while check_proof_of_work(&self.header.hash(), self.header.bits, &params.pow) {
             self.header.nonce = self.header.nonce.wrapping_add(1);
         }
     }
 
-    /// Commitment (where a transaction has a witness), root and nonce.
+    /// Sets commitment (if a transaction has a witness), merkle root and nonce.
     pub fn seal(&mut self, params: &ChainParams) {
         if self.txs.iter().any(Tx::has_witness) {
             self.commit();

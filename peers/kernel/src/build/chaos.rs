@@ -1,4 +1,4 @@
-//! Random scripts and elements that need not make sense.
+//! Random scripts and elements, usually invalid ones.
 
 use assay_consensus::script::opcode::op;
 
@@ -7,7 +7,7 @@ use super::lock::{Flaw, Item, Lock, Place, Sig};
 use super::rng::Rng;
 use super::script::{Writer, inner};
 
-/// A script of random opcodes, most of which have something to work on.
+/// A script of random opcodes, most of which find operands.
 pub fn random_script(rng: &mut Rng, ops_max: usize) -> Vec<u8> {
     let mut writer = Writer::new();
     for _ in 0..rng.within(0, ops_max) {
@@ -48,9 +48,9 @@ fn random_op(rng: &mut Rng, writer: Writer) -> Writer {
             op::CODESEPARATOR,
         ])),
         11 => writer.op(*rng.pick(&[op::CHECKLOCKTIMEVERIFY, op::CHECKSEQUENCEVERIFY, op::NOP])),
-        // Anything at all.
+        // Any opcode.
         12 => writer.op(rng.u64() as u8),
-        // From the first NOP to the hashes: stack, arithmetic, logic.
+        // From `NOP` to the hashes: stack, arithmetic, logic.
         _ => writer.op(rng.within(op::NOP as usize, op::HASH256 as usize) as u8),
     }
 }
@@ -72,7 +72,7 @@ fn random_key(rng: &mut Rng) -> Vec<u8> {
     }
 }
 
-/// A random element to begin with.
+/// A random initial stack element.
 pub fn random_item(rng: &mut Rng) -> Item {
     match rng.below(10) {
         0 | 1 => Item::Bytes(Vec::new()),
@@ -106,8 +106,8 @@ fn random_sig(rng: &mut Rng) -> Sig {
     Sig { flaw, ..Sig::typed(rng.below(KEY_COUNT), hash_type) }
 }
 
-/// A random lock with random elements against it: a known script with other elements, a known script a little changed, or
-/// nothing known at all.
+/// A random lock with random elements for it: a known script with other elements, a slightly
+/// changed script, or an arbitrary one.
 pub fn chaotic_lock(rng: &mut Rng) -> Lock {
     const PLACES: [Place; 6] = [
         Place::Bare,
@@ -152,7 +152,7 @@ pub fn chaotic_lock(rng: &mut Rng) -> Lock {
     lock
 }
 
-/// A lock to one key, with a signature that may be wrong in any way.
+/// A lock to one key, with a signature that may have any flaw.
 fn chaotic_key_lock(rng: &mut Rng) -> Lock {
     let key = rng.below(KEY_COUNT);
     let mut lock = match rng.below(5) {

@@ -1,11 +1,11 @@
-//! A few fixed key pairs: what is signed differs, who signs does not matter.
+//! A few fixed key pairs, since only the signed data matters.
 
 use std::sync::LazyLock;
 
 use assay_hash::sha256;
 use secp256k1::{Keypair, XOnlyPublicKey};
 
-/// How many key pairs there are.
+/// Number of key pairs.
 pub const KEY_COUNT: usize = 8;
 
 static KEYS: LazyLock<Vec<Keypair>> = LazyLock::new(|| {
@@ -17,7 +17,7 @@ static KEYS: LazyLock<Vec<Keypair>> = LazyLock::new(|| {
         .collect()
 });
 
-/// How a public key is written.
+/// Encoding of a public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm {
     /// 33 bytes.
@@ -28,12 +28,12 @@ pub enum KeyForm {
     Hybrid,
 }
 
-/// Key pair number `index`, counted round.
+/// Key pair number `index`, modulo [`KEY_COUNT`].
 pub fn keypair(index: usize) -> &'static Keypair {
     &KEYS[index % KEY_COUNT]
 }
 
-/// Its public key in a form.
+/// Public key of a pair in an encoding.
 pub fn encoded_key(index: usize, form: KeyForm) -> Vec<u8> {
     let key = keypair(index).public_key();
     match form {
@@ -47,7 +47,7 @@ pub fn encoded_key(index: usize, form: KeyForm) -> Vec<u8> {
     }
 }
 
-/// Its public key as BIP340 writes it.
+/// Public key of a pair in the encoding of BIP340.
 pub fn x_only(index: usize) -> XOnlyPublicKey {
     keypair(index).x_only_public_key().0
 }

@@ -1,4 +1,4 @@
-//! Locks: output scripts together with what it takes to spend them.
+//! Locks: output scripts with the data that spends them.
 
 use assay_consensus::script::{
     SIGHASH_ALL, TapscriptPosition, TxContext, annex_hash, tap_branch_hash, tap_leaf_hash,
@@ -12,7 +12,7 @@ use super::keys::{KeyForm, encoded_key, keypair, x_only};
 use super::script::{Writer, push};
 use super::tx::{Output, Tx};
 
-/// Where the script of a lock stands.
+/// Location of the script of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the output itself.
@@ -21,11 +21,11 @@ pub enum Place {
     P2sh,
     /// Version 0 key hash (BIP141).
     Wpkh,
-    /// The same inside pay-to-script-hash.
+    /// Version 0 key hash inside pay-to-script-hash.
     NestedWpkh,
     /// Version 0 script hash.
     Wsh,
-    /// The same inside pay-to-script-hash.
+    /// Version 0 script hash inside pay-to-script-hash.
     NestedWsh,
     /// Taproot, by key (BIP341).
     TapKey,
@@ -33,42 +33,42 @@ pub enum Place {
     TapScript,
 }
 
-/// What is wrong with a signature.
+/// Flaw of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// Nothing.
+    /// A valid signature.
     None,
-    /// It signs another message.
+    /// A signature of another message.
     OtherMessage,
-    /// S is above half of the order (legal for consensus).
+    /// S is above half of the order (valid by consensus).
     HighS,
-    /// A superfluous zero byte, so not strict DER.
+    /// A superfluous zero byte, so the encoding is not strict DER.
     Padded,
-    /// One byte is missing at its end.
+    /// The last byte is missing.
     Short,
     /// The hash type byte is missing.
     NoHashType,
-    /// A further byte behind it.
+    /// An extra byte after the hash type.
     Long,
 }
 
-/// A signature to be made.
+/// A signature to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sig {
-    /// Which key signs.
+    /// Index of the signing key.
     pub key: usize,
-    /// The hash type byte; 0 is the default of Taproot.
+    /// Hash type byte; 0 is the default of Taproot.
     pub hash_type: u8,
-    /// Where in the script the signed part begins: behind the last executed CODESEPARATOR.
+    /// Start of the signed part in the script: after the last executed CODESEPARATOR.
     pub code_from: usize,
     /// Position of that CODESEPARATOR in opcodes, for tapscript.
     pub separator: u32,
-    /// What is wrong with it.
+    /// Flaw of the signature.
     pub flaw: Flaw,
 }
 
 impl Sig {
-    /// A good signature over everything.
+    /// A valid signature with hash type `ALL`.
     pub fn all(key: usize) -> Self {
         let hash_type = SIGHASH_ALL as u8;
         Self { key, hash_type, code_from: 0, separator: u32::MAX, flaw: Flaw::None }
@@ -85,35 +85,35 @@ impl Sig {
     }
 }
 
-/// One element that unlocks.
+/// An unlocking element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// These bytes.
+    /// Literal bytes.
     Bytes(Vec<u8>),
     /// A signature.
     Sig(Sig),
 }
 
-/// An output script together with what it takes to spend it.
+/// An output script with the data that spends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
-    /// Where the script stands.
+    /// Location of the script.
     pub place: Place,
-    /// The script that is executed; for key hashes and Taproot keys unused.
+    /// The executed script; unused for key hashes and Taproot keys.
     pub script: Vec<u8>,
-    /// What is pushed before it, the first at the bottom.
+    /// Initial stack, bottom first.
     pub items: Vec<Item>,
-    /// The key of key hashes, the internal key of Taproot.
+    /// Key of key hashes, or internal key of Taproot.
     pub key: usize,
     /// Leaf version of a tapscript.
     pub leaf_version: u8,
-    /// The hashes beside the leaf, lowest first.
+    /// Merkle path of the leaf, lowest hash first.
     pub path: Vec<[u8; 32]>,
-    /// An annex, with its first byte 50 (BIP341).
+    /// Annex including its first byte 50 (BIP341).
     pub annex: Option<Vec<u8>>,
-    /// Sequence number that the input needs.
+    /// Required sequence number of the input.
     pub sequence: Option<u32>,
-    /// Lock time that the transaction needs.
+    /// Required lock time of the transaction.
     pub lock_time: Option<u32>,
 }
 
@@ -133,18 +133,18 @@ impl Lock {
         }
     }
 
-    /// Anyone may spend it.
+    /// An anyone-can-spend lock.
     pub fn open(place: Place) -> Self {
         Self::new(place, vec![0x51], Vec::new())
     }
 
-    /// Pay-to-public-key in the output.
+    /// Bare pay-to-public-key.
     pub fn p2pk(key: usize, form: KeyForm) -> Self {
         let script = Writer::new().push(&encoded_key(key, form)).op(0xac).done();
         Self::new(Place::Bare, script, vec![Item::Sig(Sig::all(key))])
     }
 
-    /// Pay-to-public-key-hash in the output.
+    /// Bare pay-to-public-key-hash.
     pub fn p2pkh(key: usize, form: KeyForm) -> Self {
         let encoded = encoded_key(key, form);
         let script =
@@ -152,7 +152,7 @@ impl Lock {
         Self::new(Place::Bare, script, vec![Item::Sig(Sig::all(key)), Item::Bytes(encoded)])
     }
 
-    /// Version 0 key hash, nested or not.
+    /// Version 0 key hash, nested or native.
     pub fn wpkh(key: usize, place: Place) -> Self {
         let encoded = encoded_key(key, KeyForm::Compressed);
         let items = vec![Item::Sig(Sig::all(key)), Item::Bytes(encoded)];
@@ -171,7 +171,7 @@ impl Lock {
         Self { items, ..self.clone() }
     }
 
-    /// Root of the script tree, when there is one.
+    /// Merkle root of the script tree, if there is one.
     fn tap_root(&self) -> Option<[u8; 32]> {
         (self.place == Place::TapScript).then(|| {
             let leaf = tap_leaf_hash(self.leaf_version & 0xfe, &self.script);
@@ -225,7 +225,7 @@ impl Lock {
         }
     }
 
-    /// Writes the input script and the witness of input number `index`.
+    /// Sets the input script and the witness of input number `index`.
     fn unlock_input(&self, context: &TxContext<'_>, tx: &mut Tx, index: usize, value: i64) {
         let items: Vec<Vec<u8>> = self
             .items
@@ -298,7 +298,7 @@ impl Lock {
         };
         match sig.flaw {
             Flaw::Padded => {
-                // A zero in front of R that its sign does not need.
+                // A superfluous zero in front of R.
                 bytes.insert(4, 0);
                 bytes[3] += 1;
                 bytes[1] += 1;
@@ -351,7 +351,7 @@ impl Lock {
     }
 }
 
-/// The other signature of the same message: S becomes the order minus S.
+/// The other valid signature of the same message: S becomes the order minus S.
 fn high_s(signature: &ecdsa::Signature) -> ecdsa::Signature {
     const ORDER: [u8; 32] = [
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
@@ -368,7 +368,7 @@ fn high_s(signature: &ecdsa::Signature) -> ecdsa::Signature {
     ecdsa::Signature::from_compact(&compact).expect("order minus S is again between 1 and order")
 }
 
-/// Writes the input scripts and witnesses of all inputs; `locks` and `spent` belong to them in order.
+/// Sets the input scripts and witnesses of all inputs; `locks` and `spent` are in order of the inputs.
 pub fn unlock(tx: &mut Tx, locks: &[&Lock], spent: &[Output]) {
     let parsed = Transaction::parse(tx.stripped(), Encoding::Segwit)
         .expect("a transaction with inputs parses");

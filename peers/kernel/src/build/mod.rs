@@ -1,4 +1,4 @@
-//! Owned transactions, blocks and locks that can be taken apart, bent and put together again.
+//! Owned transactions, blocks and locks that can be modified and serialised.
 
 mod block;
 mod chaos;

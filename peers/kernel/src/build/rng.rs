@@ -1,10 +1,10 @@
-//! Random choices from one seed.
+//! Random choices derived from a seed.
 
 use assay_hash::Sha256;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-/// A stream of random choices; the same label and seed give the same choices for ever.
+/// A stream of random choices; label and seed determine it forever.
 #[derive(Clone, Debug)]
 pub struct Rng(ChaCha8Rng);
 
@@ -28,17 +28,17 @@ impl Rng {
         ((u128::from(self.0.next_u64()) * end as u128) >> 64) as usize
     }
 
-    /// A number of `start..=last`.
+    /// A number in `start..=last`.
     pub fn within(&mut self, start: usize, last: usize) -> usize {
         start + self.below(last - start + 1)
     }
 
-    /// True in `part` of `whole` cases.
+    /// True with probability `part / whole`.
     pub fn chance(&mut self, part: usize, whole: usize) -> bool {
         self.below(whole) < part
     }
 
-    /// One of several.
+    /// A random element.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }

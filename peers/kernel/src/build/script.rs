@@ -1,4 +1,4 @@
-//! Scripts: writing them, and random ones together with what makes them true.
+//! Script writer, and random scripts with satisfying input.
 
 use assay_consensus::script::opcode::{is_p2sh, op};
 use assay_hash::{hash160, ripemd160, sha1, sha256, sha256d};
@@ -7,7 +7,7 @@ use super::keys::{KEY_COUNT, KeyForm, encoded_key, x_only};
 use super::lock::{Item, Lock, Place, Sig};
 use super::rng::Rng;
 
-/// Writes a script.
+/// Builder of a script.
 #[derive(Clone, Debug, Default)]
 pub struct Writer(Vec<u8>);
 
@@ -31,14 +31,14 @@ impl Writer {
         self
     }
 
-    /// Adds a push in its shortest form by length.
+    /// Appends a push in its shortest form by length.
     #[must_use]
     pub fn push(mut self, data: &[u8]) -> Self {
         push(&mut self.0, data);
         self
     }
 
-    /// Adds a number as scripts count.
+    /// Appends a script number.
     #[must_use]
     pub fn num(self, number: i64) -> Self {
         match number {
@@ -56,13 +56,13 @@ impl Writer {
         self
     }
 
-    /// The script.
+    /// The finished script.
     pub fn done(self) -> Vec<u8> {
         self.0
     }
 }
 
-/// Appends a push; elements of one byte are pushed as data, which consensus does not mind.
+/// Appends a push; one-byte elements are pushed as data, which is valid by consensus.
 pub(super) fn push(out: &mut Vec<u8>, data: &[u8]) {
     match data.len() {
         len @ 0..=75 => out.push(len as u8),
@@ -97,16 +97,16 @@ fn script_num(number: i64) -> Vec<u8> {
     bytes
 }
 
-/// A script, what makes it true, and what it asks of the transaction.
+/// A script with satisfying input and its requirements on the transaction.
 #[derive(Clone, Debug)]
 pub struct Inner {
     /// The script.
     pub script: Vec<u8>,
-    /// Its input, the bottom first.
+    /// Satisfying input, bottom first.
     pub items: Vec<Item>,
-    /// Sequence number that it needs.
+    /// Required sequence number.
     pub sequence: Option<u32>,
-    /// Lock time that it needs.
+    /// Required lock time.
     pub lock_time: Option<u32>,
 }
 
@@ -119,15 +119,15 @@ impl Inner {
 const ECDSA_TYPES: [u8; 6] = [0x01, 0x02, 0x03, 0x81, 0x82, 0x83];
 const TAPROOT_TYPES: [u8; 7] = [0x00, 0x01, 0x02, 0x03, 0x81, 0x82, 0x83];
 
-/// A hash type that signs something in every transaction this harness makes: single outputs always exist for the first input
-/// only, so `SINGLE` is left to the classes that are about it.
+/// A hash type that signs a message in every transaction of this harness. A matching output exists
+/// for the first input only, so `SINGLE` is left to the classes that test it.
 fn hash_type(rng: &mut Rng, place: Place) -> u8 {
     match place {
         Place::TapScript | Place::TapKey => {
             let drawn = *rng.pick(&TAPROOT_TYPES);
             if drawn & 3 == 3 { drawn & 0x80 | 1 } else { drawn }
         }
-        // Undefined types are legal before Taproot.
+        // Undefined types are valid before Taproot.
         _ if rng.chance(1, 12) => rng.u64() as u8,
         _ => *rng.pick(&ECDSA_TYPES),
     }
@@ -169,7 +169,7 @@ fn key_hash(rng: &mut Rng, place: Place) -> Inner {
 }
 
 fn multisig(rng: &mut Rng, place: Place) -> Inner {
-    // Fifteen compressed keys are what a pushed redeem script has room for; bare outputs take twenty.
+    // A pushed redeem script has space for fifteen compressed keys; bare outputs allow twenty.
     let total = rng.within(1, 5);
     let needed = rng.within(0, total);
     let first = rng.below(KEY_COUNT);
@@ -223,7 +223,7 @@ fn age_lock(rng: &mut Rng, by_time: bool) -> Inner {
     const TYPE_TIME: u32 = 1 << 22;
     let bound = rng.below(3) as u32 | if by_time { TYPE_TIME } else { 0 };
     let script = Writer::new().num(i64::from(bound)).op(op::CHECKSEQUENCEVERIFY).done();
-    // Other bits than type and value do not count.
+    // Bits other than type and value are ignored.
     let noise = if rng.chance(1, 3) { 0x2050_0000 & !TYPE_TIME } else { 0 };
     Inner {
         sequence: Some(bound | noise),
@@ -255,7 +255,7 @@ fn branches(rng: &mut Rng, place: Place) -> Inner {
         .op(op::ENDIF)
         .done();
     let (mut items, choice) = if rng.chance(1, 2) {
-        // Before tapscript any true value will do.
+        // Before tapscript any true value is valid.
         let is_odd = place != Place::TapScript && rng.chance(1, 3);
         (taken.items, if is_odd { vec![0, 2] } else { vec![1] })
     } else {
@@ -282,7 +282,7 @@ fn negated(rng: &mut Rng, place: Place) -> Inner {
     let key = rng.below(KEY_COUNT);
     let script =
         Writer::new().push(&key_bytes(rng, place, key)).op(op::CHECKSIG).op(op::NOT).done();
-    // A false signature is legal here; in tapscript only the empty one is.
+    // An invalid signature is allowed here; in tapscript only the empty one is.
     let item = if place == Place::TapScript || rng.chance(1, 2) {
         Item::Bytes(Vec::new())
     } else {
@@ -318,7 +318,7 @@ fn stack_play(rng: &mut Rng) -> Inner {
     Inner::new(writer.op(op::PUSH1).done(), items)
 }
 
-/// A random script of the kinds that can stand at `place`, with what makes it true.
+/// A random script of the kinds allowed at `place`, with satisfying input.
 pub fn inner(rng: &mut Rng, place: Place) -> Inner {
     match rng.below(16) {
         0 | 1 => single(rng, place),
@@ -340,11 +340,11 @@ pub fn inner(rng: &mut Rng, place: Place) -> Inner {
     }
 }
 
-/// What a later soft fork may forbid: `OP_SUCCESSx`, or a key of a type nobody knows yet (BIP342).
+/// Scripts reserved for later soft forks: `OP_SUCCESSx`, or an unknown key type (BIP342).
 fn success_or_unknown_key(rng: &mut Rng) -> Inner {
     if rng.chance(1, 2) {
         let opcode = *rng.pick(&[0x50, 0x62, 0x7e, 0x8d, 0xbb, 0xfe]);
-        // Nothing behind it has to make sense.
+        // The rest of the script may be invalid.
         Inner::new(Writer::new().op(op::RETURN).op(opcode).raw(&[0x4c]).done(), Vec::new())
     } else {
         let key = rng.bytes(33);
@@ -353,7 +353,7 @@ fn success_or_unknown_key(rng: &mut Rng) -> Inner {
     }
 }
 
-/// A random lock that [`super::unlock`] opens.
+/// A random lock that [`super::unlock`] satisfies.
 pub fn random_lock(rng: &mut Rng) -> Lock {
     let key = rng.below(KEY_COUNT);
     let forms = [KeyForm::Compressed, KeyForm::Uncompressed, KeyForm::Hybrid];
@@ -374,7 +374,7 @@ pub fn random_lock(rng: &mut Rng) -> Lock {
             let place = places[drawn % 5];
             let made = inner(rng, place);
             let mut lock = Lock::new(place, made.script, made.items);
-            // A hash lock in the output itself may look like pay-to-script-hash.
+            // A bare hash lock may have the form of pay-to-script-hash.
             if place == Place::Bare && is_p2sh(&lock.script) {
                 return Lock::open(Place::Bare);
             }
@@ -404,7 +404,7 @@ fn path(rng: &mut Rng) -> Vec<[u8; 32]> {
     (0..depth).map(|_| sha256(&rng.bytes(8))).collect()
 }
 
-/// An output of a witness version or length that has no meaning yet, which anyone may spend.
+/// An anyone-can-spend output of an undefined witness version or length.
 fn future_program(rng: &mut Rng) -> Lock {
     let version = if rng.chance(1, 3) { 1 } else { rng.within(2, 16) as u8 };
     let mut len = rng.within(2, 40);
@@ -413,11 +413,11 @@ fn future_program(rng: &mut Rng) -> Lock {
     }
     let program = rng.bytes(len);
     let script = Writer::new().op(0x50 + version).push(&program).done();
-    // A witness is allowed and ignored, but this lock brings none.
+    // A witness would be allowed and ignored, but this lock has none.
     Lock::new(Place::Bare, script, Vec::new())
 }
 
-/// A leaf of a version that has no meaning yet.
+/// A leaf of an undefined version.
 fn future_leaf(rng: &mut Rng) -> Lock {
     let len = rng.below(30);
     let mut lock = Lock::new(Place::TapScript, rng.bytes(len), Vec::new());

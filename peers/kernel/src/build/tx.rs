@@ -7,7 +7,7 @@ use assay_wire::{OutPoint, Txid, Wtxid};
 /// An input with its witness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// The output it spends.
+    /// Spent output.
     pub prevout: OutPoint,
     /// The input script.
     pub script_sig: Vec<u8>,
@@ -20,7 +20,7 @@ pub struct Input {
 /// An output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Satoshi, possibly nonsense.
+    /// Satoshi, possibly out of range.
     pub value: i64,
     /// The output script.
     pub script_pubkey: Vec<u8>,
@@ -47,7 +47,7 @@ impl Input {
 }
 
 impl Tx {
-    /// Takes a parsed transaction apart.
+    /// Converts a parsed transaction.
     pub fn from_wire(tx: assay_wire::Tx<'_>) -> Self {
         let inputs = (0..tx.input_count())
             .map(|index| {
@@ -70,17 +70,17 @@ impl Tx {
         Self { version: tx.version(), inputs, outputs, lock_time: tx.lock_time() }
     }
 
-    /// Whether any input has a witness.
+    /// True if any input has a witness.
     pub fn has_witness(&self) -> bool {
         self.inputs.iter().any(|input| !input.witness.is_empty())
     }
 
-    /// The serialisation, with witnesses where there are any (BIP144).
+    /// Serialisation, with witnesses if there are any (BIP144).
     pub fn bytes(&self) -> Vec<u8> {
         self.serialize(self.has_witness())
     }
 
-    /// The serialisation without witnesses.
+    /// Serialisation without witnesses.
     pub fn stripped(&self) -> Vec<u8> {
         self.serialize(false)
     }
@@ -123,7 +123,7 @@ impl Tx {
         Wtxid(sha256d(&self.bytes()))
     }
 
-    /// Names output number `vout`.
+    /// Outpoint of output number `vout`.
     pub fn outpoint(&self, vout: usize) -> OutPoint {
         OutPoint { txid: self.txid(), vout: vout as u32 }
     }

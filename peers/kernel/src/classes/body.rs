@@ -1,4 +1,4 @@
-//! What a block says of itself: its transactions' shape, the coinbase, duplicates, lock times.
+//! Context-free rules of a block: structure of transactions, the coinbase, duplicates, lock times.
 
 use assay_consensus::amount::MAX_MONEY;
 use assay_consensus::commitment::height_prefix;
@@ -57,7 +57,7 @@ pub(super) const TWISTS: &[Twist] = &[
             let mut script = match world.rng.below(4) {
                 0 => height_prefix(height + 1),
                 1 => height_prefix(height - 1),
-                // The right number, written longer than needed.
+                // The right number in a non-minimal encoding.
                 2 => [&[3u8][..], &height.to_le_bytes()[..3]].concat(),
                 _ => [&[0x4c, 1][..], &[height as u8]].concat(),
             };
@@ -71,7 +71,7 @@ pub(super) const TWISTS: &[Twist] = &[
         reason: "bad-txns-duplicate",
         stage: Stage::Rooted,
         apply: |world, block| {
-            // CVE-2012-2459: the last transactions again, so that the root stays the same.
+            // CVE-2012-2459: repeats the last transactions, which preserves the merkle root.
             while block.txs.len() < 3 || block.txs.len() % 2 == 0 {
                 let tx = world.payment(&block.txs)?;
                 block.txs.push(tx);
@@ -180,7 +180,7 @@ pub(super) const TWISTS: &[Twist] = &[
         reason: "bad-txns-nonfinal",
         stage: Stage::Body,
         apply: |world, block| {
-            // BIP113: the median time past counts, not the time of the block.
+            // BIP113: lock times are compared with the median time past, not the time of the block.
             let lock_time = world.state.median_time() + world.rng.below(3) as u32;
             block.header.time = block.header.time.max(lock_time + 10);
             lock_a_tx(world, block, lock_time)
@@ -204,7 +204,7 @@ pub(super) const TWISTS: &[Twist] = &[
             let script_pubkey = match world.rng.below(3) {
                 0 => vec![0xac; 20_001],
                 1 => vec![0xae; 1001],
-                // Counted up to where the script stops making sense.
+                // Sigops are counted up to the first invalid opcode.
                 _ => [vec![0xad; 20_001], vec![0x4c]].concat(),
             };
             block.txs[0].outputs.push(Output { value: 0, script_pubkey });
@@ -248,7 +248,7 @@ pub(super) const CLASSES: &[Class] = &[
                     return Vec::new();
                 }
             }
-            // A lock time does not count where all inputs are final.
+            // The lock time is ignored if all inputs are final.
             block.txs[0].lock_time = 499_999_999;
             block.seal(&world.params);
             vec![block.bytes()]
@@ -259,7 +259,7 @@ pub(super) const CLASSES: &[Class] = &[
         weight: 4,
         meant: Meant::Rejected("bad-cb-amount"),
         make: |world| {
-            // The largest amount is an amount; only the subsidy forbids it.
+            // The largest amount is in range; only the subsidy forbids it.
             let mut block = world.block(0);
             block.txs[0].outputs[0].value = MAX_MONEY;
             block.seal(&world.params);
@@ -276,7 +276,7 @@ fn add_payments(world: &mut World, block: &mut Block, count: usize) {
     }
 }
 
-/// Index of a transaction that may be spoilt: the coinbase, or a payment that is added for it.
+/// Index of a transaction to change: the coinbase, or a payment added for this.
 fn pick_tx(world: &mut World, block: &mut Block) -> Option<usize> {
     if world.rng.chance(1, 3) {
         return Some(0);

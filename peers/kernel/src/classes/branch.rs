@@ -1,4 +1,4 @@
-//! Branches: what is known already, parents that are missing or invalid, reorganisations.
+//! Branches: known blocks, missing or invalid parents, reorganisations.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use crate::world::{State, World};
 
 pub(super) const CLASSES: &[Class] = &[
     Class {
-        // A side block may have turned out invalid since.
+        // A side block may have been found invalid since.
         name: "duplicate",
         weight: 8,
         meant: Meant::Anything,
@@ -24,10 +24,10 @@ pub(super) const CLASSES: &[Class] = &[
         weight: 12,
         meant: Meant::Anything,
         make: |world| {
-            if world.refused.is_empty() {
+            if world.rejected.is_empty() {
                 return Vec::new();
             }
-            vec![world.rng.pick(&world.refused.clone()).clone()]
+            vec![world.rng.pick(&world.rejected.clone()).clone()]
         },
     },
     Class {
@@ -44,7 +44,7 @@ pub(super) const CLASSES: &[Class] = &[
         weight: 8,
         meant: Meant::Rejected("bad-txn"),
         make: |world| {
-            // The header of a known block over other transactions.
+            // The header of a known block with other transactions.
             let block = valid(world, 2);
             let mut mutated = block.clone();
             if mutated.txs.len() > 1 && world.rng.chance(1, 2) {
@@ -82,7 +82,7 @@ pub(super) const CLASSES: &[Class] = &[
         weight: 8,
         meant: Meant::Rejected("prev-blk-not-found"),
         make: |world| {
-            // What fails in the block alone is not remembered.
+            // A context-free failure is not remembered.
             let mut parent = world.block(1);
             parent.txs[0].inputs[0].script_sig.resize(101, 0);
             parent.seal(&world.params);
@@ -140,7 +140,7 @@ pub(super) const CLASSES: &[Class] = &[
         weight: 14,
         meant: Meant::Anything,
         make: |world| {
-            // A branch with more work, one block of which breaks a rule; afterwards a child of its tip.
+            // A branch with more work that has one invalid block; afterwards a child of its tip.
             let depth = world.rng.within(1, 4);
             let bad = world.rng.below(depth + 1);
             side(world, depth, depth + 2, Some(bad))
@@ -178,11 +178,11 @@ pub(super) const CLASSES: &[Class] = &[
         weight: 10,
         meant: Meant::Anything,
         make: |world| {
-            if world.refused.is_empty() {
+            if world.rejected.is_empty() {
                 return Vec::new();
             }
-            let refused = world.refused.clone();
-            let block: &Vec<u8> = world.rng.pick(&refused);
+            let rejected = world.rejected.clone();
+            let block: &Vec<u8> = world.rng.pick(&rejected);
             vec![head(block)]
         },
     },
@@ -223,12 +223,12 @@ pub(super) const CLASSES: &[Class] = &[
     },
 ];
 
-/// The header alone.
+/// The header of a block.
 fn head(block: &[u8]) -> Vec<u8> {
     block[..block.len().min(80)].to_vec()
 }
 
-/// A block that connects to nothing good: refused in its context or when its coins are looked at.
+/// An invalid block, rejected in its context or on connection.
 fn invalid(world: &mut World) -> Block {
     let payments = world.rng.below(2);
     let mut block = world.block(payments);
@@ -263,7 +263,7 @@ fn on_top_of(world: &mut World, parent: &Block, payments: usize) -> Block {
     child
 }
 
-/// A branch of `length` blocks that leaves the active chain `depth` blocks below the tip; block number `bad` breaks a rule.
+/// A branch of `length` blocks that forks `depth` blocks below the tip; block number `bad` breaks a rule.
 fn side(world: &mut World, depth: usize, length: usize, bad: Option<usize>) -> Vec<Vec<u8>> {
     let back = Rc::clone(&world.state);
     let at = back.headers.len() - 1 - depth.min(back.headers.len() - 101);
@@ -285,7 +285,7 @@ fn side(world: &mut World, depth: usize, length: usize, bad: Option<usize>) -> V
     blocks
 }
 
-/// Breaks a rule that only shows when the block is connected.
+/// Breaks a rule that is only checked on connection.
 fn spoil_coins(block: &mut Block) {
     block.txs[0].outputs[0].value += 50_000_000_000;
 }

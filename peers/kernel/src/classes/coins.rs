@@ -1,4 +1,4 @@
-//! What needs the coins: existence, maturity, amounts, relative lock times.
+//! Rules about spent coins: existence, maturity, amounts, relative lock times.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ pub(super) const TWISTS: &[Twist] = &[
         reason: "bad-txns-BIP30",
         stage: Stage::Body,
         apply: |world, block| {
-            // A transaction of the chain once more, some outputs of which are unspent.
+            // A transaction of the chain again, with some of its outputs unspent.
             for raw in world.accepted.iter().rev() {
                 let parsed =
                     assay_wire::Block::parse_prefix(raw.clone(), assay_wire::Encoding::Segwit)
@@ -96,7 +96,7 @@ pub(super) const TWISTS: &[Twist] = &[
         reason: "bad-txns-premature-spend-of-coinbase",
         stage: Stage::Committed,
         apply: |_, block| {
-            // Whoever spends the coinbase cannot be committed to by it, so the block does without witnesses.
+            // A coinbase cannot commit to a transaction that spends it, so the block has no witnesses.
             block.txs.truncate(1);
             let coinbase = &mut block.txs[0];
             coinbase.inputs[0].witness.clear();
@@ -117,7 +117,7 @@ pub(super) const TWISTS: &[Twist] = &[
                 coin.height + COINBASE_MATURITY > next && is_plain_coinbase(coin)
             };
             let coins: Vec<Rc<Coin>> = world.state.coins.values().filter(young).cloned().collect();
-            // The one that lacks a single block is the best case.
+            // The best case is a coin that lacks a single block.
             let edge: Vec<Rc<Coin>> = coins
                 .iter()
                 .filter(|coin| coin.height + COINBASE_MATURITY == next + 1)
@@ -230,7 +230,7 @@ pub(super) const CLASSES: &[Class] = &[
             let lock = Lock::open(Place::Bare);
             let Some(coin) = world.fund(&mut block.txs, &lock) else { return Vec::new() };
             let mut tx = world.sweep(&coin, &lock);
-            // Everything to the fee, and an output that is worth nothing, spent again.
+            // The whole value as fee, and a spend of the zero-value output.
             tx.outputs[0].value = 0;
             let worthless = Rc::new(Coin {
                 outpoint: tx.outpoint(0),
@@ -250,7 +250,7 @@ pub(super) const CLASSES: &[Class] = &[
     },
 ];
 
-/// A coinbase output that is worth spending and asks for no lock time.
+/// True for a coinbase output with value and without lock time.
 fn is_plain_coinbase(coin: &Coin) -> bool {
     let is_plain = |lock: &Rc<Lock>| lock.sequence.is_none() && lock.lock_time.is_none();
     coin.coinbase && coin.output.value > 1000 && coin.lock.as_ref().is_some_and(is_plain)
@@ -258,8 +258,8 @@ fn is_plain_coinbase(coin: &Coin) -> bool {
 
 /// Spends an old coin, or one of this block, with a relative lock time.
 ///
-/// Without `units` the lock is by height, of what `blocks` makes of the coin's age; with `units` it is by time, of that many
-/// steps of 512 seconds more than have passed.
+/// Without `units` the lock is by height, with the value that `blocks` returns for the coin's age;
+/// with `units` it is by time, that many steps of 512 seconds above the elapsed time.
 fn relative(
     world: &mut World,
     block: &mut Block,
@@ -295,7 +295,7 @@ fn relative(
     Some(())
 }
 
-/// A coin that a block of the chain has spent.
+/// A coin that a block of the chain has already spent.
 fn spent_before(world: &mut World) -> Vec<Vec<u8>> {
     let spent = world.accepted.iter().rev().find_map(|raw| {
         let parsed =

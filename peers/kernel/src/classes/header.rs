@@ -1,4 +1,4 @@
-//! Headers: work, time, version, parent, root.
+//! Header rules: work, time, version, parent, merkle root.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,7 +22,7 @@ pub(super) const TWISTS: &[Twist] = &[
         reason: "high-hash",
         stage: Stage::Mined,
         apply: |world, block| {
-            // No target, a negative one, one above the limit, one beyond 256 bits.
+            // Target zero, negative, above the limit, beyond 256 bits.
             block.header.bits = *world.rng.pick(&[
                 0,
                 0x0100_0000,
@@ -59,7 +59,7 @@ pub(super) const TWISTS: &[Twist] = &[
         reason: "time-too-new",
         stage: Stage::Rooted,
         apply: |world, block| {
-            // Two minutes of slack, so that slow machines say the same.
+            // Two minutes of slack, for slow machines.
             let ahead = *world.rng.pick(&[7320u64, 100_000, 1_000_000_000]);
             let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
             block.header.time = u32::try_from(now + ahead).unwrap_or(u32::MAX);
@@ -158,7 +158,7 @@ pub(super) const CLASSES: &[Class] = &[
         name: "superfluous-witness",
         weight: 6,
         meant: Meant::Undecodable,
-        make: |world| vec![strange_tx(world, &[0, 1, 0])],
+        make: |world| vec![malformed_tx(world, &[0, 1, 0])],
     },
     Class {
         name: "unknown-tx-flag",
@@ -166,14 +166,14 @@ pub(super) const CLASSES: &[Class] = &[
         meant: Meant::Undecodable,
         make: |world| {
             let flag = *world.rng.pick(&[2u8, 3, 4, 0x80, 0xff]);
-            vec![strange_tx(world, &[0, flag, 0, 0])]
+            vec![malformed_tx(world, &[0, flag, 0, 0])]
         },
     },
     Class { name: "vin-empty", weight: 6, meant: Meant::Anything, make: no_inputs },
 ];
 
 /// A block whose last transaction is a version, these bytes, and a lock time.
-fn strange_tx(world: &mut World, middle: &[u8]) -> Vec<u8> {
+fn malformed_tx(world: &mut World, middle: &[u8]) -> Vec<u8> {
     let block = valid(world, 0);
     let mut bytes = block.bytes();
     bytes[80] = 2;
@@ -183,8 +183,8 @@ fn strange_tx(world: &mut World, middle: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A transaction without inputs and outputs: the only one without inputs that can be written down, because an empty list
-/// of inputs is the mark of the format with witnesses.
+/// A transaction without inputs and outputs: the only one without inputs that can be serialised,
+/// because an empty list of inputs is the marker of the format with witnesses.
 fn no_inputs(world: &mut World) -> Vec<Vec<u8>> {
     let mut block: Block = world.block(0);
     block.txs.push(crate::build::Tx {

@@ -1,4 +1,4 @@
-//! Blocks at and beyond the limits of size, weight and sigops; large, so drawn seldom.
+//! Blocks at and beyond the limits of size, weight and sigops; large, so rarely drawn.
 
 use std::rc::Rc;
 
@@ -85,14 +85,14 @@ pub(super) const CLASSES: &[Class] = &[
     },
 ];
 
-/// A block with a coinbase that has no sigops of its own.
+/// A block with a coinbase without sigops.
 fn bare(world: &mut World) -> Block {
     let mut block = world.block(0);
     block.txs[0].outputs[0].script_pubkey = vec![op::PUSH1];
     block
 }
 
-/// A block of this stripped size, filled with an output that is no coin.
+/// A block of this stripped size, padded with an unspendable output.
 fn stripped_to(world: &mut World, bytes: usize) -> Vec<u8> {
     let mut block = bare(world);
     let mut filler = vec![op::RETURN; 900_000];
@@ -106,7 +106,7 @@ fn stripped_to(world: &mut World, bytes: usize) -> Vec<u8> {
     block.bytes()
 }
 
-/// A block of this weight, most of it an annex that nobody reads.
+/// A block of this weight, padded with an ignored annex.
 fn weight_to(world: &mut World, weight: u64) -> Vec<Vec<u8>> {
     let mut block = bare(world);
     let mut lock = Lock::open(Place::TapScript);
@@ -132,14 +132,14 @@ fn weight_to(world: &mut World, weight: u64) -> Vec<Vec<u8>> {
     vec![block.bytes()]
 }
 
-/// A block whose sigop cost is the limit of 80,000, or a little above it; none of the checks is executed.
+/// A block whose sigop cost is the limit of 80,000, or slightly above it; the checks are not executed.
 fn sigops(world: &mut World, place: Place, above: usize) -> Vec<Vec<u8>> {
     const COST: usize = 80_000;
     let weight = if place == Place::P2sh { 4 } else { 1 };
     let mut left = COST / weight;
     let mut locks = Vec::new();
     while left > 0 {
-        // CHECKMULTISIG counts 20 where no number of keys stands before it; CHECKSIG counts one.
+        // CHECKMULTISIG counts 20 without a preceding number of keys; CHECKSIG counts one.
         let many = (left / 20).min(CHECKS_MAX);
         let few = if left < 20 { left } else { 0 };
         left -= many * 20 + few;
@@ -147,7 +147,7 @@ fn sigops(world: &mut World, place: Place, above: usize) -> Vec<Vec<u8>> {
     }
     locks.push(unexecuted(place, 0, above));
     let mut block = bare(world);
-    // The rest of the block must not have sigops, so all of it comes from one coin without any.
+    // The rest of the block must be without sigops, so it spends a single coin without any.
     let coins = world.available(&block.txs);
     let free = |coin: &&Rc<Coin>| {
         let is_free = |lock: &Rc<Lock>| {
@@ -180,7 +180,7 @@ fn sigops(world: &mut World, place: Place, above: usize) -> Vec<Vec<u8>> {
     vec![block.bytes()]
 }
 
-/// Checks in one script besides IF, ENDIF and what is left of the limit of 201 opcodes.
+/// Maximum number of checks in one script, with IF and ENDIF, below the limit of 201 opcodes.
 const CHECKS_MAX: usize = 190;
 
 fn unexecuted(place: Place, many: usize, few: usize) -> Lock {

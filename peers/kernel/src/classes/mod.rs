@@ -1,4 +1,4 @@
-//! The classes of blocks: each makes blocks that are valid in one way or wrong in one named way.
+//! The classes of blocks: each generates blocks that are valid, or invalid for one named reason.
 
 mod body;
 mod branch;
@@ -15,27 +15,27 @@ use crate::build::Block;
 use crate::verdict::Verdict;
 use crate::world::World;
 
-/// What a class is meant to end in.
+/// Intended result of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meant {
-    /// Its last block is valid and becomes the tip.
+    /// The last block is valid and becomes the tip.
     Accepted,
-    /// Its last block is kept beside the tip.
+    /// The last block is stored on a side branch.
     Inconclusive,
-    /// Its last block is known already.
+    /// The last block is already known.
     Duplicate,
-    /// Its last block is not one.
+    /// The last block cannot be decoded.
     Undecodable,
-    /// Its last block is refused, and the reason begins with this.
+    /// The last block is rejected with a reason that begins with this text.
     Rejected(&'static str),
-    /// A script of its last block fails for this reason.
+    /// A script of the last block fails for this reason.
     Script(ScriptError),
-    /// Whatever both say.
+    /// Any verdict, as long as both agree.
     Anything,
 }
 
 impl Meant {
-    /// Whether a verdict is the one that was meant.
+    /// True if a verdict is the intended one.
     pub fn is_met_by(self, verdict: &Verdict) -> bool {
         match (self, verdict) {
             (Self::Accepted, Verdict::Accepted)
@@ -52,20 +52,20 @@ impl Meant {
     }
 }
 
-/// A way to make blocks.
+/// A class of blocks.
 #[derive(Clone, Copy)]
 pub struct Class {
     /// Its name.
     pub name: &'static str,
-    /// How often it is drawn, relative to the others.
+    /// Relative frequency.
     pub weight: u32,
-    /// What it is meant to end in.
+    /// Intended result.
     pub meant: Meant,
-    /// The blocks to submit, in order; empty when the round has no coins for it.
+    /// Generates the blocks to submit, in order; empty if the round has no coins for them.
     pub make: fn(&mut World) -> Vec<Vec<u8>>,
 }
 
-/// A change of a block, made before its header is fitted again as far as the stage says.
+/// A change of a block, applied before the header is repaired according to the stage.
 #[derive(Clone, Copy)]
 pub(crate) struct Twist {
     pub(crate) name: &'static str,
@@ -74,20 +74,20 @@ pub(crate) struct Twist {
     pub(crate) apply: fn(&mut World, &mut Block) -> Option<()>,
 }
 
-/// When a change is made.
+/// Stage at which a change is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     /// Before the witness commitment is computed.
     Body,
-    /// Behind it, before the merkle root.
+    /// After the commitment, before the merkle root.
     Committed,
-    /// Behind the merkle root, before the nonce.
+    /// After the merkle root, before the nonce.
     Rooted,
-    /// Behind the nonce.
+    /// After the nonce.
     Mined,
 }
 
-/// A random block with some changes; `None` when the round has no coins for them.
+/// A random block with some changes; `None` if the round has no coins for them.
 pub(crate) fn twisted(world: &mut World, twists: &[&Twist]) -> Option<Block> {
     let payments = world.rng.below(3);
     let mut block = world.block(payments);
@@ -115,37 +115,37 @@ pub(crate) fn twisted(world: &mut World, twists: &[&Twist]) -> Option<Block> {
     Some(block)
 }
 
-/// The changes that are wrong in one named way.
+/// The changes that are invalid for one named reason.
 fn twists() -> impl Iterator<Item = &'static Twist> {
     [header::TWISTS, body::TWISTS, coins::TWISTS, witness::TWISTS].into_iter().flatten()
 }
 
-/// A class as the runner sees it.
+/// Implementation of a class.
 #[derive(Clone, Copy)]
 pub enum Entry {
     /// A function.
     Class(Class),
-    /// A change of a valid block.
+    /// Index of a change of a valid block.
     Twist(usize),
-    /// A script that fails, by its place in the list.
+    /// Index of a failing script.
     Script(usize),
-    /// Two changes at once.
+    /// Two changes combined.
     TwoTwists,
 }
 
-/// One class of the list.
+/// A class in the list.
 pub struct Listed {
     /// Its name.
     pub name: &'static str,
-    /// How often it is drawn.
+    /// Relative frequency.
     pub weight: u32,
-    /// What it is meant to end in.
+    /// Intended result.
     pub meant: Meant,
     entry: Entry,
 }
 
 impl Listed {
-    /// The blocks to submit.
+    /// Generates the blocks to submit.
     pub fn make(&self, world: &mut World) -> Vec<Vec<u8>> {
         match self.entry {
             Entry::Class(class) => (class.make)(world),
@@ -208,7 +208,7 @@ pub fn all() -> Vec<Listed> {
     list
 }
 
-/// A valid block, sealed.
+/// A valid sealed block.
 pub(crate) fn valid(world: &mut World, payments: usize) -> Block {
     let mut block = world.block(payments);
     block.seal(&world.params);

@@ -1,4 +1,4 @@
-//! Blocks changed at random: bytes, bits, fields, scripts.
+//! Random changes of blocks: bytes, bits, fields, scripts.
 
 use assay_wire::Encoding;
 
@@ -15,14 +15,15 @@ pub(super) const CLASSES: &[Class] = &[
     Class { name: "random-header", weight: 40, meant: Meant::Anything, make: changed_header },
 ];
 
-/// Random bytes of a valid block changed, nothing fitted again.
+/// Changes random bytes of a valid block without any repair.
 fn changed_bytes(world: &mut World) -> Vec<Vec<u8>> {
     let mut bytes = valid(world, 2).bytes();
     mutate(&mut world.rng, &mut bytes, 0);
     vec![bytes]
 }
 
-/// Random bytes behind the header changed; if it is still a block, root, commitment and nonce are fitted again, or some of them.
+/// Changes random bytes after the header; if the result is still a block, merkle root, commitment
+/// and nonce are repaired, or some of them.
 fn refitted(world: &mut World) -> Vec<Vec<u8>> {
     let payments = world.rng.within(1, 3);
     let mut bytes = valid(world, payments).bytes();
@@ -65,7 +66,7 @@ fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>, from: usize) {
     }
 }
 
-/// One bit of a script, witness, amount or outpoint changed, everything else fitted again.
+/// Flips one bit of a script, witness, amount or outpoint, and repairs everything else.
 fn changed_bit(world: &mut World) -> Vec<Vec<u8>> {
     let mut block = world.block(2);
     if block.txs.len() < 2 {
@@ -109,7 +110,7 @@ fn flip(rng: &mut Rng, tx: &mut Tx) {
     }
 }
 
-/// Fields set to odd values, lists shuffled, transactions dropped or repeated; then fitted again.
+/// Sets fields to unusual values, shuffles lists, drops or repeats transactions; then repairs the header.
 fn changed_fields(world: &mut World) -> Vec<Vec<u8>> {
     let payments = world.rng.within(1, 4);
     let mut block = world.block(payments);
@@ -171,10 +172,10 @@ fn change_field(rng: &mut Rng, block: &mut Block) {
     }
 }
 
-/// Locks and elements that need not make sense, each spent in the block that makes it.
+/// Arbitrary locks and elements, each spent in the block that creates it.
 fn random_scripts(world: &mut World) -> Vec<Vec<u8>> {
     let mut block = world.block(0);
-    // Several at once save blocks, but only one may fail where the reason is to be compared; most fail.
+    // Several at once save blocks, but only one may fail if the reason is compared; most fail.
     let lock = chaotic_lock(&mut world.rng);
     let Some(coin) = world.fund(&mut block.txs, &lock) else { return Vec::new() };
     let tx = world.sweep(&coin, &lock);
@@ -183,14 +184,14 @@ fn random_scripts(world: &mut World) -> Vec<Vec<u8>> {
     vec![block.bytes()]
 }
 
-/// Header fields changed at random, with work done again.
+/// Changes header fields at random, and repeats the proof of work.
 fn changed_header(world: &mut World) -> Vec<Vec<u8>> {
     let mut block = valid(world, 0);
     let mut bytes = block.header.to_bytes();
     let at = world.rng.below(76);
     bytes[at] ^= 1 << world.rng.below(8);
     block.header = assay_wire::Header::parse(&bytes);
-    // Where the target became tiny, no nonce will do.
+    // A tiny target cannot be met.
     if block.header.bits == 0x207f_ffff && world.rng.chance(3, 4) {
         block.mine(&world.params);
     }

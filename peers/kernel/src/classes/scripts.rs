@@ -1,4 +1,4 @@
-//! Scripts that fail for one named reason, and some that look wrong and are not.
+//! Scripts that fail for one named reason, and valid scripts that look invalid.
 
 use assay_consensus::script::ScriptError;
 use assay_consensus::script::opcode::op;
@@ -7,21 +7,21 @@ use super::Meant;
 use crate::build::{Flaw, Item, KeyForm, Lock, Place, Rng, Sig, Tx, Writer, encoded_key, x_only};
 use crate::world::World;
 
-/// A lock, what is tried against it, and how its end is called.
+/// A lock, the attempt to spend it, and the expected error.
 pub(super) struct Fault {
     pub(super) name: &'static str,
-    /// `None` when the script passes.
+    /// `None` if the script passes.
     error: Option<ScriptError>,
     make: fn(&mut Rng) -> Try,
 }
 
-/// What is tried.
+/// An attempt to spend a lock.
 struct Try {
     /// The lock of the output.
     lock: Lock,
-    /// What is used against it.
+    /// Lock whose data is used for spending.
     used: Lock,
-    /// A change of the signed transaction; its first input is the one in question.
+    /// Change of the signed transaction, in which the tested input is the first.
     tweak: fn(&mut Tx),
 }
 
@@ -31,7 +31,7 @@ impl Fault {
     }
 }
 
-/// A valid block but for one transaction, which spends the lock in the wrong way.
+/// A block that is valid except for one transaction, which spends the lock incorrectly.
 pub(super) fn failing(world: &mut World, index: usize) -> Vec<Vec<u8>> {
     let made = (FAULTS[index].make)(&mut world.rng);
     let payments = world.rng.below(2);
@@ -56,7 +56,7 @@ fn other(lock: Lock, items: Vec<Item>) -> Try {
     Try { used: lock.with_items(items), lock, tweak: |_| {} }
 }
 
-/// Any place where pre-Taproot scripts stand.
+/// Any location of pre-Taproot scripts.
 fn classic(rng: &mut Rng) -> Place {
     *rng.pick(&[Place::Bare, Place::P2sh, Place::Wsh, Place::NestedWsh])
 }
@@ -124,7 +124,7 @@ pub(super) const FAULTS: &[Fault] = &[
         other(lock, items)
     }),
     fault!("script-wrong-amount", Some(E::EvalFalse), |rng| {
-        // Segwit signs the amount: what is signed for another output does not fit.
+        // Segwit signs the amount: a signature for another output is invalid.
         let place = *rng.pick(&[Place::Wpkh, Place::NestedWpkh]);
         let lock = Lock::wpkh(3, place);
         tweaked(lock, |tx| tx.outputs[0].value -= 1)
@@ -381,7 +381,7 @@ pub(super) const FAULTS: &[Fault] = &[
         let mut lock = Lock::open(Place::TapScript);
         lock.path = vec![[7; 32]; rng.below(3)];
         if rng.chance(1, 2) {
-            // The parity bit.
+            // Flips the parity bit.
             tweaked(lock, |tx| tx.inputs[0].witness[1][0] ^= 1)
         } else {
             tweaked(lock, |tx| tx.inputs[0].witness[0].push(op::NOP))
@@ -425,7 +425,7 @@ pub(super) const FAULTS: &[Fault] = &[
         }
     }),
     fault!("script-schnorr-hash-type", Some(E::SchnorrSigHashType), |rng| {
-        // Undefined types, and the default written out.
+        // Undefined types, and an explicit default type.
         let hash_type = *rng.pick(&[0x04u8, 0x10, 0x80, 0x84, 0xff]);
         let sig = if rng.chance(1, 4) {
             Sig { flaw: Flaw::Padded, ..Sig::typed(0, 0) }
@@ -501,7 +501,7 @@ pub(super) const FAULTS: &[Fault] = &[
         same(Lock::new(place, script, vec![bytes(&[0, 2])]))
     }),
     fault!("script-valid-long-numbers", None, |rng| {
-        // Not written in the shortest form, which consensus does not ask for.
+        // Non-minimal encodings, which are valid by consensus.
         let script =
             Writer::new().push(&[1, 0, 0, 0]).push(&[2, 0]).op(op::ADD).op(0x53).op(op::EQUAL);
         any_script(rng, script.done())
@@ -519,7 +519,7 @@ pub(super) const FAULTS: &[Fault] = &[
         same(Lock::new(Place::Bare, script, Vec::new()))
     }),
     fault!("script-valid-budget-edge", None, |rng| {
-        // Three signatures of the same input: 200 of the budget; an annex pays for more.
+        // Four checks need a budget of 200; the annex provides for more.
         let count = rng.within(3, 8);
         let mut writer = Writer::new().push(&x_only(0).to_byte_array());
         for _ in 0..count {
@@ -536,7 +536,7 @@ pub(super) const FAULTS: &[Fault] = &[
         same(Lock::new(Place::P2sh, program, Vec::new()))
     }),
     fault!("script-valid-find-and-delete", None, |_| {
-        // The signature is not in the script, a push that looks like its beginning is.
+        // The script does not contain the signature, but a push that looks like its beginning.
         let script =
             Writer::new().push(&[0x30, 0x44]).op(op::DROP).push(&key(0)).op(op::CHECKSIG).done();
         same(Lock::new(Place::Bare, script, vec![Item::Sig(Sig::all(0))]))

@@ -53,7 +53,7 @@ pub(super) const TWISTS: &[Twist] = &[
         reason: "bad-witness-merkle-match",
         stage: Stage::Mined,
         apply: |world, block| {
-            // Leaves all txids as they are: the header does not notice.
+            // All txids are unchanged, and so is the header.
             let index = block.txs.iter().skip(1).position(Tx::has_witness)? + 1;
             let input =
                 block.txs[index].inputs.iter_mut().find(|input| !input.witness.is_empty())?;
@@ -74,7 +74,7 @@ pub(super) const TWISTS: &[Twist] = &[
             drop_commitment(block);
             block.first_input()?.witness.clear();
             if world.rng.chance(1, 2) || !block.txs.iter().any(Tx::has_witness) {
-                // Even the coinbase's own.
+                // Including the coinbase's own witness.
                 block.first_input()?.witness = vec![vec![0; 32]];
             }
             Some(())
@@ -85,7 +85,7 @@ pub(super) const TWISTS: &[Twist] = &[
         reason: "unexpected-witness",
         stage: Stage::Committed,
         apply: |world, block| {
-            // One byte short of a commitment, or another mark.
+            // One byte short of a commitment, or another marker.
             block.commit();
             let index = block.commitment_index()?;
             let script = &mut block.txs[0].outputs[index].script_pubkey;
@@ -119,7 +119,7 @@ pub(super) const CLASSES: &[Class] = &[
         meant: Meant::Accepted,
         make: |world| {
             let mut block = world.block(2);
-            // A wrong one before the right one, any reserved value, and bytes behind the hash.
+            // A wrong commitment before the right one, any reserved value, and bytes after the hash.
             let mut decoy = vec![0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed];
             decoy.extend(world.rng.bytes(32));
             block.txs[0].outputs.push(Output { value: 0, script_pubkey: decoy });
@@ -155,7 +155,7 @@ pub(super) const CLASSES: &[Class] = &[
         weight: 8,
         meant: Meant::Accepted,
         make: |world| {
-            // Refusing bytes with a wrong witness must not make the block with the right one invalid.
+            // A rejection of a wrong witness must not invalidate the block with the right one.
             let Some((mutated, whole)) = mutated_pair(world) else { return Vec::new() };
             vec![mutated.bytes(), whole.bytes()]
         },
@@ -165,7 +165,7 @@ pub(super) const CLASSES: &[Class] = &[
         weight: 8,
         meant: Meant::Accepted,
         make: |world| {
-            // The header of a mutated block is known afterwards; a block on top of it is kept and waits.
+            // The header of a mutated block stays known; a block on top of it is stored and waits.
             let Some((mutated, whole)) = mutated_pair(world) else { return Vec::new() };
             let back = std::rc::Rc::clone(&world.state);
             world.assume(&whole);
@@ -176,7 +176,7 @@ pub(super) const CLASSES: &[Class] = &[
     },
 ];
 
-/// A valid block and the same block with a witness changed.
+/// A valid block and the same block with a changed witness.
 pub(super) fn mutated_pair(world: &mut World) -> Option<(Block, Block)> {
     let mut whole = world.block(3);
     whole.commit();
