@@ -183,7 +183,9 @@ pub(crate) fn summary(
 
 /// True for a skipped part that this processor cannot run.
 fn is_of_processor(line: &str) -> bool {
-    ["this CPU ", "this processor ", "which only processors "].iter().any(|text| line.contains(text))
+    ["this CPU ", "this processor ", "which only processors "]
+        .iter()
+        .any(|text| line.contains(text))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub use subscriptions::scripts::Watched;
 use connection::{accept, metrics_endpoint};
 use limits::client_budget::Accounts;
 use net::line_reader::LONG_LINE_UNIT;
-use net::send_memory::SendMemory;
+use net::send_queue::SendMemory;
 use net::tls;
 use schedule::Priority;
 use schedule::runtimes::{RuntimeHandles, Runtimes};

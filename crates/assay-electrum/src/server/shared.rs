@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use super::config::Config;
 use super::limits::client_budget::Accounts;
 use super::metrics::Metrics;
-use super::net::send_memory::SendMemory;
+use super::net::send_queue::SendMemory;
 use super::schedule::runtimes::RuntimeHandles;
 use super::schedule::workers::Workers;
 use super::snapshot::merkle::{BlockTrees, HeaderTree};

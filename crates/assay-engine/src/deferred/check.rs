@@ -73,7 +73,7 @@ impl Prove for Batches {
             Schnorr::Weighted => verifier.prove_weighted(checks, proven),
         };
         if let Err(found) = outcome {
-            stop_with_evidence(&Evidence::disagreement(&found));
+            stop_with_evidence(&Evidence::disagreement(&found, spot_check::current_core()));
         }
         let answer = |(index, is_proven): (usize, &bool)| match is_proven {
             true => Answer::Proven,

@@ -8,7 +8,7 @@ use assay_secp::{Backend, Disagreement};
 use assay_store::defect;
 use faster_hex::hex_string;
 
-use super::{settings, spot_check};
+use super::settings;
 use crate::clock::unix_time_s;
 
 /// A defect of the vector code or of the machine.
@@ -22,7 +22,7 @@ pub(super) struct Evidence {
 
 impl Evidence {
     /// A proven check of the sample that libsecp256k1 rejects.
-    pub(super) fn disagreement(found: &Disagreement) -> Self {
+    pub(super) fn disagreement(found: &Disagreement, core: Option<usize>) -> Self {
         let mut fields = vec![
             ("check", found.kind.to_owned()),
             ("backend", found.backend.name().to_owned()),
@@ -33,7 +33,7 @@ impl Evidence {
         for (name, bytes) in &found.operands {
             fields.push((name, hex_string(bytes)));
         }
-        Self::new(found.to_string(), spot_check::current_core(), fields)
+        Self::new(found.to_string(), core, fields)
     }
 
     /// A self-test that failed on a core after the first one had passed.

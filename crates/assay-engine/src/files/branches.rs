@@ -7,7 +7,8 @@ use assay_consensus::params::ChainParams;
 use assay_consensus::uint256::U256;
 use assay_wire::{BlockHash, Header};
 
-use super::headers::{Chain, Entry};
+use super::headers::Chain;
+use super::links::Entry;
 use super::links::{GENESIS, Gap, Index, Links, NONE};
 
 /// An invalid header on the branch with the most work.

@@ -6,7 +6,7 @@ use assay_store::{BlockFiles, BlockFilesError, BlockPlace, Search};
 use assay_wire::{Block, BlockHash};
 
 use super::branches::{BadHeader, Branches, Census};
-use super::headers::Entry;
+use super::links::Entry;
 use super::links::{Index, Links};
 use super::search::{height_of, missing_blocks, search};
 use super::{FilePlace, InvalidBlock, MissingBlock, Stray};

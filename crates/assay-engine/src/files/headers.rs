@@ -3,46 +3,9 @@
 use assay_consensus::chain::{Ancestors, HeaderFacts, MEDIAN_TIME_SPAN, median_time};
 use assay_consensus::header::{HeaderError, contextual_check_header};
 use assay_consensus::params::ChainParams;
-use assay_store::BlockPlace;
 use assay_wire::{BlockHash, Header};
 
-use super::links::{Index, Links};
-
-/// The parts of a header that the rules of headers and coins need.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    pub(crate) hash: BlockHash,
-    pub(crate) prev: BlockHash,
-    version: i32,
-    time: u32,
-    pub(crate) bits: u32,
-    pub(crate) place: BlockPlace,
-}
-
-impl Entry {
-    pub(crate) fn new(header: &Header, hash: BlockHash, place: BlockPlace) -> Self {
-        Self {
-            hash,
-            prev: header.prev_block,
-            version: header.version,
-            time: header.time,
-            bits: header.bits,
-            place,
-        }
-    }
-
-    /// The header, without the fields that only affect its hash.
-    fn header(&self) -> Header {
-        Header {
-            version: self.version,
-            prev_block: self.prev,
-            merkle_root: [0; 32],
-            time: self.time,
-            bits: self.bits,
-            nonce: 0,
-        }
-    }
-}
+use super::links::{Entry, Index, Links};
 
 /// One branch of valid headers, by height.
 pub(crate) struct Chain<'e> {

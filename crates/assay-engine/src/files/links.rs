@@ -5,8 +5,6 @@ use assay_consensus::uint256::U256;
 use assay_store::BlockPlace;
 use assay_wire::{BlockHash, Header};
 
-use super::headers::Entry;
-
 /// Index of an entry among all found, in file order.
 pub(crate) type Index = u32;
 
@@ -15,6 +13,42 @@ pub(crate) const NONE: Index = Index::MAX;
 pub(crate) const GENESIS: Index = Index::MAX - 1;
 /// Not a separate block: a copy of an earlier entry, or of the genesis block.
 const COPY: Index = Index::MAX - 2;
+
+/// The parts of a header that the rules of headers and coins need.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) hash: BlockHash,
+    pub(crate) prev: BlockHash,
+    pub(super) version: i32,
+    pub(super) time: u32,
+    pub(crate) bits: u32,
+    pub(crate) place: BlockPlace,
+}
+
+impl Entry {
+    pub(crate) fn new(header: &Header, hash: BlockHash, place: BlockPlace) -> Self {
+        Self {
+            hash,
+            prev: header.prev_block,
+            version: header.version,
+            time: header.time,
+            bits: header.bits,
+            place,
+        }
+    }
+
+    /// The header, without the fields that only affect its hash.
+    pub(super) fn header(&self) -> Header {
+        Header {
+            version: self.version,
+            prev_block: self.prev,
+            merkle_root: [0; 32],
+            time: self.time,
+            bits: self.bits,
+            nonce: 0,
+        }
+    }
+}
 
 /// A block that is in no file, with a child that is.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use assay_store::{BlockFiles, BlockFilesError, BlockPlace, RecordRules, Search};
 use assay_wire::{Block, Header};
 
 use super::copies::read_copies;
-use super::headers::Entry;
+use super::links::Entry;
 use super::links::Gap;
 use super::{FilePlace, MissingBlock};
 

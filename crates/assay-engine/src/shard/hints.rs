@@ -7,17 +7,8 @@ use std::path::{Path, PathBuf};
 use assay_hash::Sha256;
 use assay_store::{BlockHints, HintsError, HintsReader};
 
-use super::plan::Part;
+use super::plan::{HintsPiece, Part};
 use super::{ShardError, io_failed, unusable};
-
-/// What of a hints file belongs to a part of blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HintsPiece {
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
-    /// Of these bytes: the format has no checksums.
-    pub(crate) sha256: [u8; 32],
-}
 
 /// Reads a hints file of the block at `height`, and cuts it like the parts of blocks, which tile the heights from 1 on. Gives
 /// its length too.

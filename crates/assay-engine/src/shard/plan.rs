@@ -11,9 +11,17 @@ use assay_hash::sha256;
 use assay_store::{BlockFiles, BlockPlace, SpentPlace};
 use assay_wire::BlockHash;
 
-use super::hints::HintsPiece;
 use super::spent::SpentSource;
 use super::{ShardError, io_failed, unusable};
+
+/// The range of a hints file for a part of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HintsPiece {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    /// Of these bytes: the format has no checksums.
+    pub(crate) sha256: [u8; 32],
+}
 
 /// A chain to be validated in parts.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use assay_report::stats::random::SplitMix64;
 use mio::{Events, Interest, Poll, Token};
 use rustls::ClientConfig;
 
+use super::LoadOptions;
 use super::dataset::Dataset;
 use super::link::Link;
-use super::pass::Pass;
 use super::protocol::Ask;
 use super::results::HostileReport;
 use super::source;
@@ -113,6 +113,18 @@ struct Hostile {
     lines: u64,
 }
 
+/// Hostile clients to start, and the server that they attack.
+#[derive(Debug)]
+pub(crate) struct HostileOptions<'a> {
+    pub(crate) load: &'a LoadOptions,
+    pub(crate) count: usize,
+    pub(crate) address: SocketAddr,
+    /// True if clients have addresses of their own.
+    pub(crate) has_sources: bool,
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    pub(crate) dataset: &'a Dataset,
+}
+
 /// All hostile clients of a pass.
 #[derive(Debug)]
 pub(crate) struct Hostiles<'a> {
@@ -129,13 +141,13 @@ pub(crate) struct Hostiles<'a> {
 }
 
 impl<'a> Hostiles<'a> {
-    pub(crate) fn new(pass: &Pass<'a>, has_sources: bool) -> io::Result<Self> {
+    pub(crate) fn new(options: HostileOptions<'a>) -> io::Result<Self> {
+        let HostileOptions { load, count, address, has_sources, tls, dataset } = options;
         let now = Instant::now();
-        let attacks = match pass.options.attacks.as_slice() {
+        let attacks = match load.attacks.as_slice() {
             [] => Attack::ALL.as_slice(),
             some => some,
         };
-        let count = pass.hostile;
         let client = |index: usize| Hostile {
             kind: attacks[index % attacks.len()],
             link: None,
@@ -152,13 +164,13 @@ impl<'a> Hostiles<'a> {
             ..HostileReport::default()
         };
         Ok(Self {
-            address: pass.address,
+            address,
             has_sources,
-            tls: pass.tls.clone(),
-            dataset: pass.dataset,
+            tls,
+            dataset,
             reports: Attack::ALL.into_iter().map(report).collect(),
             clients,
-            rng: SplitMix64::new(pass.options.seed ^ 0x686f_7374),
+            rng: SplitMix64::new(load.seed ^ 0x686f_7374),
             poll: Poll::new()?,
             ticks: 0,
         })

@@ -15,7 +15,7 @@ use super::client::Client;
 use super::context::Context;
 use super::dataset::Dataset;
 use super::feeder::{FeedLog, feed};
-use super::hostile::Hostiles;
+use super::hostile::{HostileOptions, Hostiles};
 use super::memory::MemoryWatch;
 use super::recorder::{Phase, enter, latency};
 use super::results::{Checks, HostileReport, PassReport, StartReport};
@@ -74,8 +74,16 @@ impl Pass<'_> {
         thread::scope(|scope| {
             let guard = StopOnDrop(&over);
             let hostiles = if self.hostile > 0 {
-                let hostiles = Hostiles::new(self, self.has_sources())
-                    .map_err(|source| LoadError::System { source })?;
+                let options = HostileOptions {
+                    load: self.options,
+                    count: self.hostile,
+                    address: self.address,
+                    has_sources: self.has_sources(),
+                    tls: self.tls.clone(),
+                    dataset: self.dataset,
+                };
+                let hostiles =
+                    Hostiles::new(options).map_err(|source| LoadError::System { source })?;
                 Some(scope.spawn(|| {
                     thread_priority::last();
                     hostiles.run(&over)

@@ -6,10 +6,10 @@ use assay_wire::{BlockHash, OutPoint, Tx, TxOut};
 
 use super::args;
 use super::blocks::{is_pruned, parse, read_block, spent_by};
+use super::method::{Kind, Method, Need, optional, required};
 use super::scan::scripts_of;
 use super::script::write_script_pubkey;
 use super::sign_raw::find;
-use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Node, bad, block_not_found};
 use crate::jsonrpc::{Array, Code, Json, Object, RpcError, Value};
 

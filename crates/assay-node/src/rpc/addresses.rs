@@ -2,8 +2,8 @@
 
 use assay_wire::p2p::{Endpoint, Host, NetworkKind, PeerAddress};
 
+use super::method::{HIDDEN, Kind, Method, Need, optional, required};
 use super::peers::network;
-use super::table::{HIDDEN, Kind, Method, Need, optional, required};
 use super::{Job, Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{Count, Entry, NODE_NETWORK, NODE_WITNESS};

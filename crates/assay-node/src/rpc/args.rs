@@ -8,14 +8,15 @@ use std::collections::HashSet;
 use std::fmt::{Display, Write as _};
 use std::str::FromStr;
 
-use super::table::{ArgSpec, Kind, Method};
+use super::spec::{ArgSpec, Kind};
 use crate::jsonrpc::{Code, Params, RpcError, Value};
 use assay_wire::{BlockHash, Txid};
 
 /// Arguments of one call in the order of the method's specification; `None` if missing or null.
 #[derive(Debug)]
 pub(crate) struct Args<'a> {
-    method: &'static Method,
+    method: &'static str,
+    specs: &'static [ArgSpec],
     values: Vec<Option<Value<'a>>>,
     /// Members of an options argument that were passed by their own names.
     options: Vec<(String, Value<'a>)>,
@@ -23,31 +24,37 @@ pub(crate) struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    pub(crate) fn new(method: &'static Method, params: Params<'a>) -> Result<Self, RpcError> {
+    /// Orders and checks the arguments of a call; `help` is the error text for a wrong number.
+    pub(super) fn new(
+        method: &'static str,
+        specs: &'static [ArgSpec],
+        params: Params<'a>,
+        help: impl FnOnce() -> String,
+    ) -> Result<Self, RpcError> {
         let (values, options) = match params {
             Params::None => (Vec::new(), Vec::new()),
             Params::Positional(values) => (values.into_iter().map(Some).collect(), Vec::new()),
             Params::Named(members) => {
-                let (members, options) = split_options(method.args, members)?;
-                (order_by_name(method.args, &members)?, options)
+                let (members, options) = split_options(specs, members)?;
+                (order_by_name(specs, &members)?, options)
             }
         };
-        let required = method.args.iter().rposition(|arg| !arg.optional()).map_or(0, |at| at + 1);
-        if !(required..=method.args.len()).contains(&values.len()) {
-            return Err(RpcError::new(Code::Misc, method.help()));
+        let required = specs.iter().rposition(|arg| !arg.optional()).map_or(0, |at| at + 1);
+        if !(required..=specs.len()).contains(&values.len()) {
+            return Err(RpcError::new(Code::Misc, help()));
         }
         let given = values.len();
         let mut values: Vec<_> =
             values.into_iter().map(|value| value.filter(|value| !value.is_null())).collect();
-        values.resize(method.args.len(), None);
-        let args = Self { method, values, options, given };
+        values.resize(specs.len(), None);
+        let args = Self { method, specs, values, options, given };
         args.check_types()?;
         Ok(args)
     }
 
     fn check_types(&self) -> Result<(), RpcError> {
         let mut mismatches = String::new();
-        for (index, spec) in self.method.args.iter().enumerate() {
+        for (index, spec) in self.specs.iter().enumerate() {
             let found = self.values[index].map_or("null", Value::type_name);
             let fits = match spec.kind.json_type() {
                 _ if found == "null" && spec.optional() => true,
@@ -72,7 +79,7 @@ impl<'a> Args<'a> {
     }
 
     pub(crate) fn method(&self) -> &'static str {
-        self.method.name
+        self.method
     }
 
     /// Number of given positions, up to the last one even if null.
@@ -454,7 +461,7 @@ mod tests {
         let text = Text::from(text.as_bytes());
         let Ok(Body::Single(envelope)) = Body::parse(text.as_bytes()) else { panic!("{params}") };
         let request = envelope.check(&text).1.unwrap();
-        let args = Args::new(method, request.params)?;
+        let args = method.arguments(request.params)?;
         Ok(args.values.iter().map(|value| value.map(|v| v.json().to_owned())).collect())
     }
 

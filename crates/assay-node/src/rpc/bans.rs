@@ -1,7 +1,7 @@
 //! RPC of bans.
 
 use super::args::Args;
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{Ban, Network, Range, valid_ip};

@@ -5,7 +5,7 @@ use assay_engine::{BlockEntry, Tip};
 use assay_wire::{Block, BlockHash, Coin, Tx};
 
 use super::chain::{difficulty, target};
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use super::tx_json::{Spent, write_tx};
 use super::{Job, Node, block_not_found};
 use crate::jsonrpc::{Code, Json, Object, RpcError};

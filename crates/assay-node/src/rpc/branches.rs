@@ -4,7 +4,7 @@ use assay_engine::{ChainTip, ChainTipStatus, ControlError, Engine};
 use assay_wire::BlockHash;
 
 use super::args::Args;
-use super::table::{ArgSpec, Kind, Method, required};
+use super::method::{ArgSpec, Kind, Method, required};
 use super::{Job, Node, block_not_found};
 use crate::jsonrpc::{Code, Json, RpcError};
 

@@ -7,7 +7,7 @@ use assay_engine::{HistoricalChain, Pruning, Tip};
 use assay_wire::BlockHash;
 
 use super::args::Args;
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use super::{Job, Node, write_warnings};
 use crate::jsonrpc::{Code, Json, RpcError};
 

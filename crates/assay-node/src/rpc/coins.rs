@@ -4,8 +4,8 @@ use assay_engine::UNCONFIRMED_HEIGHT;
 use assay_wire::{BlockHash, OutPoint};
 
 use super::args::Args;
+use super::method::{Kind, Method, Need, optional, required};
 use super::script::write_script_pubkey;
-use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, engine_failed};
 use crate::jsonrpc::{Json, RpcError};
 

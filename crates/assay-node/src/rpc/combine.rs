@@ -9,10 +9,10 @@ use assay_engine::ImmediateChecker;
 use assay_wire::{OutPoint, Transaction, TxOut};
 
 use super::args::{self, Args};
+use super::method::{Kind, Method, required};
 use super::raw::parse;
 use super::sign::{HashType, Keyring, Unlocking, standard};
 use super::sign_raw::{Spent, find, serialise, undecodable};
-use super::table::{Kind, Method, required};
 use super::{Job, Rpc, bad};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 

@@ -4,36 +4,9 @@ use std::sync::PoisonError;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::table::{self, Kind, Method, Need, optional};
+use super::method::{Kind, Method, Need, optional};
 use super::{Job, Node, bad};
 use crate::jsonrpc::{Json, RpcError};
-
-pub(super) const HELP: Method = Method {
-    name: "help",
-    category: "control",
-    about: "Lists all methods, or explains one.",
-    args: &[optional(
-        "command",
-        Kind::Text,
-        Need::Default("all commands"),
-        "The method to explain",
-    )],
-    result: "\"str\"    (string) The text",
-    example: "\"getblock\"",
-    prepare: |_, args| {
-        let command = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
-        Ok(Job::call(args, move |_, out| {
-            let text = match command.as_deref() {
-                None | Some("") => table::overview(),
-                Some(name) => {
-                    table::explain(name).unwrap_or_else(|| format!("help: unknown command: {name}"))
-                }
-            };
-            Json::new(out).string(&text);
-            Ok(())
-        }))
-    },
-};
 
 pub(super) const STOP: Method = Method {
     name: "stop",

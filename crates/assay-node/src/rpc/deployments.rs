@@ -5,7 +5,7 @@ use assay_consensus::versionbits::{Deployment, DeploymentState};
 use assay_engine::DeploymentInfo;
 use assay_wire::BlockHash;
 
-use super::table::{Kind, Method, Need, optional};
+use super::method::{Kind, Method, Need, optional};
 use super::{Job, Node, block_not_found};
 use crate::jsonrpc::{Json, Object, RpcError};
 

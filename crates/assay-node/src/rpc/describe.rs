@@ -12,12 +12,12 @@ use super::args::{self, Args};
 use super::decode::Payee;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
 use super::lock::{multisig, witness};
+use super::method::{Kind, Method, Need, optional, required};
 use super::scan::parse_range;
 use super::script::{
     descriptor_checksum, has_valid_ops, infer_descriptor, with_checksum, write_script_described,
     write_script_members, write_script_pubkey,
 };
-use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Rpc, bad, bad_key};
 use crate::jsonrpc::{Json, Object, RpcError, Value};
 

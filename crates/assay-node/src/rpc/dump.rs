@@ -10,8 +10,8 @@ use assay_wire::BlockHash;
 use secp256k1::PublicKey;
 
 use super::args::Args;
+use super::method::{Kind, Method, Need, optional, required};
 use super::statistics::{Which, find};
-use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 

@@ -1,6 +1,6 @@
 //! Fee estimation RPC. Estimates are not implemented, and the result reports this.
 
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use super::{Job, bad};
 use crate::jsonrpc::Json;
 

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use assay_wire::BlockHash;
 
+use super::method::{Kind, Method, required};
 use super::peers::network;
-use super::table::{Kind, Method, required};
 use super::{Job, Node};
 use crate::jsonrpc::{Code, Json, RpcError};
 

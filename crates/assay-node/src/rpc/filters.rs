@@ -8,7 +8,7 @@ use assay_electrum::{FilterIndex, RecordsError};
 use assay_wire::BlockHash;
 
 use super::index::wait_for_index;
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use super::{Job, Node, bad_key, block_not_found};
 use crate::jsonrpc::{Code, Json, RpcError};
 

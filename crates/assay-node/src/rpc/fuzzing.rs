@@ -87,7 +87,7 @@ impl Handler for Echo {
     fn prepare(&self, method: &str, params: Params<'_>) -> Result<Self::Job, RpcError> {
         let method = table::find(method)
             .ok_or_else(|| RpcError::new(Code::MethodNotFound, "Method not found"))?;
-        let args = Args::new(method, params)?;
+        let args = method.arguments(params)?;
         Ok((0..method.args.len()).map(|index| read_every_way(&args, index)).collect())
     }
 

@@ -14,7 +14,7 @@ use assay_wire::{BlockHash, Transaction, Txid};
 use super::args::{self, Args};
 use super::decode::Payee;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
-use super::table::{ArgSpec, HIDDEN, Kind, Method, Need, optional, required};
+use super::method::{ArgSpec, HIDDEN, Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 

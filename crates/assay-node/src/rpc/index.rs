@@ -11,7 +11,7 @@ use assay_electrum::follow::Follows as _;
 use assay_electrum::index::{QueryError, Scope};
 use assay_wire::{BlockHash, Txid};
 
-use super::table::{ArgSpec, Kind, Method, Need, optional};
+use super::method::{ArgSpec, Kind, Method, Need, optional};
 use super::{Job, Node};
 use crate::jsonrpc::{Code, Json, RpcError};
 

@@ -9,7 +9,7 @@ use assay_engine::{ChainState, LoadError, SnapshotError, SnapshotHeader, Snapsho
 
 use super::chain::{difficulty, historical_progress, progress, target};
 use super::dump::KEYS;
-use super::table::{Kind, Method, required};
+use super::method::{Kind, Method, required};
 use super::{Job, Node, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 

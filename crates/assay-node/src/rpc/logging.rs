@@ -1,7 +1,7 @@
 //! `logging`: switches log categories at run time.
 
 use super::args;
-use super::table::{Kind, Method, Need, optional};
+use super::method::{Kind, Method, Need, optional};
 use super::{Job, bad};
 use crate::jsonrpc::{Json, RpcError, Value};
 use crate::log;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use assay_engine::MempoolEntryInfo;
 use assay_wire::Txid;
 
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use super::{Job, Node};
 use crate::jsonrpc::{Code, Json, Object, RpcError};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use assay_engine::MempoolImport;
 
 use super::Job;
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const SAVEMEMPOOL: Method = Method {

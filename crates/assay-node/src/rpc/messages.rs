@@ -9,7 +9,7 @@ use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 
 use super::decode::Payee;
 use super::descriptor::{Secret, parse_secret};
-use super::table::{Kind, Method, required};
+use super::method::{Kind, Method, required};
 use super::{Job, bad_key};
 use crate::jsonrpc::{Code, Json, RpcError};
 

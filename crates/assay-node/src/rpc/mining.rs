@@ -1,7 +1,7 @@
 //! RPC of mining.
 
 use super::chain::{difficulty, target};
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use super::{Job, Node, bad, write_warnings};
 use crate::jsonrpc::{Code, Json, RpcError};
 

@@ -31,6 +31,7 @@ mod logging;
 mod mempool;
 mod mempool_file;
 mod messages;
+mod method;
 mod mining;
 mod network;
 mod orphans;
@@ -47,6 +48,7 @@ mod scan_blocks;
 mod script;
 mod sign;
 mod sign_raw;
+mod spec;
 mod statistics;
 mod submit;
 mod table;
@@ -256,7 +258,7 @@ impl Handler for Rpc {
         let unknown = || RpcError::new(Code::MethodNotFound, "Method not found");
         let method = table::find(method).ok_or_else(unknown)?;
         tracing::debug!(target: "rpc", "ThreadRPCServer method={}", method.name);
-        (method.prepare)(self, &Args::new(method, params)?)
+        (method.prepare)(self, &method.arguments(params)?)
     }
 
     fn waits(&self, job: &Job) -> bool {

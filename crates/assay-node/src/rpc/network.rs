@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_engine::ChainParams;
 use assay_wire::p2p::NetworkKind;
 
-use super::table::Method;
+use super::method::Method;
 use super::{Job, Node, write_warnings};
 use crate::jsonrpc::{Json, RpcError};
 use crate::p2p::{CORE_VERSION_NUMBER, Network, PROTOCOL_VERSION, Peer, SERVICES};

@@ -1,14 +1,14 @@
 //! RPC of orphan transactions (Core `rpc/mempool.cpp`).
 
 use super::args::Args;
-use super::table::{Kind, Method, Need, optional};
+use super::method::{Kind, Method, Need, optional};
 use super::{Job, Node};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{Network, OrphanInfo};
 
 pub(super) const GETORPHANTXS: Method = Method {
     name: "getorphantxs",
-    category: super::table::HIDDEN,
+    category: super::method::HIDDEN,
     about: "Returns transactions of peers whose parents are not known.",
     args: &[optional(
         "verbosity",

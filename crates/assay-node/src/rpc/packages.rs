@@ -9,9 +9,9 @@ use assay_engine::{
 use assay_wire::{Transaction, Txid};
 
 use super::args::{Args, wrong_type};
+use super::method::{Kind, Method, required};
 use super::script::burns;
 use super::submit::{MAX_BURN, MAX_FEE_RATE, burns_too_much, details, max_fee_rate};
-use super::table::{Kind, Method, required};
 use super::{Job, Rpc};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 

@@ -2,7 +2,7 @@
 
 use assay_wire::p2p::Command;
 
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use super::{Job, Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{AddNodeError, Connection, Network};

@@ -8,7 +8,7 @@ use assay_wire::{BlockHash, Header, OutPoint, Txid};
 use super::args::{self, Args};
 use super::blocks::{parse, read_block};
 use super::index::{Lookup, look_up};
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, bad_key, block_not_found, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 use crate::partial_merkle::{Builder, parent};

@@ -1,6 +1,6 @@
 //! `pruneblockchain`.
 
-use super::table::{Kind, Method, required};
+use super::method::{Kind, Method, required};
 use super::{Job, Node, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 

@@ -7,7 +7,7 @@ use assay_wire::{OutPoint, Txid};
 
 use super::args::{self, Args};
 use super::mempool::{Relatives, write_entry};
-use super::table::{ArgSpec, HIDDEN, Kind, Method, Need, optional, required};
+use super::method::{ArgSpec, HIDDEN, Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, bad_key};
 use crate::jsonrpc::{Array, Code, Json, RpcError, Value};
 

@@ -7,7 +7,7 @@ use assay_wire::OutPoint;
 
 use super::args::{self, Args};
 use super::descriptor::{Descriptor, NeedsPrivateKey};
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Array, Code, Json, RpcError, Value};
 

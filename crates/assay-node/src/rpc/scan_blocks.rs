@@ -10,8 +10,8 @@ use assay_wire::filter::Filter;
 
 use super::args::Args;
 use super::filters::{BASIC, failed, named};
+use super::method::{Kind, Method, Need, optional, required};
 use super::scan::scripts_of;
-use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 

@@ -13,10 +13,10 @@ use assay_wire::{OutPoint, Transaction, TxOut, encode};
 use super::args::{self, Args};
 use super::descriptor::parse_secret;
 use super::lock::witness;
+use super::method::{Kind, Method, Need, optional, required};
 use super::raw::parse;
 use super::script::asm;
 use super::sign::{HashType, Keyring, Unlocking, standard};
-use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 

@@ -11,7 +11,7 @@ use assay_wire::{Block, BlockHash, Coin, encode};
 
 use super::args::{self, Args};
 use super::blocks::{is_pruned, parse, read_block, spent_by};
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, block_not_found, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 

@@ -5,8 +5,8 @@ use assay_engine::{RelayId, SubmitOutcome, TxReject, TxRejectCode};
 use assay_wire::{Header, Transaction, Txid};
 
 use super::args::Args;
+use super::method::{Kind, Method, Need, optional, required};
 use super::script::burns;
-use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, Work};
 use crate::jsonrpc::{Code, Json, RpcError};
 
@@ -40,14 +40,14 @@ pub(super) const SENDRAWTRANSACTION: Method = Method {
     },
 };
 
-pub(super) const MAX_BURN: super::table::ArgSpec = optional(
+pub(super) const MAX_BURN: super::method::ArgSpec = optional(
     "maxburnamount",
     Kind::Amount,
     Need::Default("\"0.00\""),
     "Reject transactions with unspendable outputs above this amount",
 );
 
-pub(super) const MAX_FEE_RATE: super::table::ArgSpec = optional(
+pub(super) const MAX_FEE_RATE: super::method::ArgSpec = optional(
     "maxfeerate",
     Kind::Amount,
     Need::Default("\"0.10\""),

@@ -1,70 +1,43 @@
-//! Table of RPC methods and their help texts.
+//! Table of RPC methods.
 
 use std::fmt::Write as _;
 
-use super::args::Args;
-use super::{Job, Rpc};
+use super::Job;
+use super::method::{HIDDEN, Kind, Method, Need, optional};
 use super::{
     activity, addresses, bans, blocks, branches, chain, coins, combine, control, deployments,
     describe, dump, fees, fetch, filters, generate, index, load, logging, mempool, mempool_file,
     messages, mining, network, orphans, packages, peers, proof, prune, psbt, raw, relatives, scan,
     scan_blocks, sign_raw, statistics, submit, template, testing, traffic, transactions, zmq,
 };
-use crate::jsonrpc::RpcError;
+use crate::jsonrpc::Json;
 
-#[derive(Debug)]
-pub(crate) struct Method {
-    pub(crate) name: &'static str,
-    pub(crate) category: &'static str,
-    pub(crate) about: &'static str,
-    pub(crate) args: &'static [ArgSpec],
-    /// Human-readable description of the result.
-    pub(crate) result: &'static str,
-    pub(crate) example: &'static str,
-    pub(crate) prepare: fn(&Rpc, &Args<'_>) -> Result<Job, RpcError>,
-}
-
-/// Category of methods omitted from the overview.
-pub(crate) const HIDDEN: &str = "hidden";
-
-#[derive(Debug)]
-pub(crate) struct ArgSpec {
-    /// The name, then aliases after `|`.
-    pub(crate) names: &'static str,
-    pub(crate) kind: Kind,
-    pub(crate) need: Need,
-    pub(crate) about: &'static str,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Text,
-    Hex,
-    Number,
-    Bool,
-    /// A number or a string.
-    Amount,
-    /// A number or a boolean.
-    Verbosity,
-    /// A string or a number.
-    HashOrHeight,
-    HexArray,
-    /// An array of any values.
-    Array,
-    Object,
-    /// An object whose members, of these names, may also be passed as named arguments (Core's `OBJ_NAMED_PARAMS`).
-    Options(&'static [&'static str]),
-    Any,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
-    Required,
-    /// Without a default.
-    Optional,
-    /// With this default.
-    Default(&'static str),
-}
+const HELP: Method = Method {
+    name: "help",
+    category: "control",
+    about: "Lists all methods, or explains one.",
+    args: &[optional(
+        "command",
+        Kind::Text,
+        Need::Default("all commands"),
+        "The method to explain",
+    )],
+    result: "\"str\"    (string) The text",
+    example: "\"getblock\"",
+    prepare: |_, args| {
+        let command = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
+        Ok(Job::call(args, move |_, out| {
+            let text = match command.as_deref() {
+                None | Some("") => overview(),
+                Some(name) => {
+                    explain(name).unwrap_or_else(|| format!("help: unknown command: {name}"))
+                }
+            };
+            Json::new(out).string(&text);
+            Ok(())
+        }))
+    },
+};
 
 pub(crate) fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().copied().find(|method| method.name == name)
@@ -90,94 +63,6 @@ pub(crate) fn overview() -> String {
     }
     text.pop();
     text
-}
-
-impl Method {
-    /// Name and arguments in one line; optional ones in parentheses.
-    fn synopsis(&self) -> String {
-        let mut text = self.name.to_owned();
-        let mut optional = false;
-        for arg in self.args {
-            text.push(' ');
-            if arg.optional() != optional {
-                text.push_str(if optional { ") " } else { "( " });
-                optional = arg.optional();
-            }
-            let name = arg.first_name();
-            match arg.kind {
-                Kind::Text | Kind::Hex => {
-                    write!(text, "\"{name}\"").expect("writing to a string does not fail");
-                }
-                Kind::HexArray => text.push_str("[\"rawtx\",...]"),
-                Kind::Array => {
-                    write!(text, "[{name},...]").expect("writing to a string does not fail");
-                }
-                _ => text.push_str(name),
-            }
-        }
-        if optional {
-            text.push_str(" )");
-        }
-        text
-    }
-
-    pub(crate) fn help(&self) -> String {
-        if self.result.is_empty() {
-            // Only a notice that the method was removed.
-            return format!("{}\n\n{}\n", self.name, self.about);
-        }
-        let mut text = format!("{}\n\n{}\n", self.synopsis(), self.about);
-        if !self.args.is_empty() {
-            text.push_str("\nArguments:\n");
-            let width = self.args.iter().map(|arg| arg.first_name().len()).max().unwrap_or(0);
-            for (index, arg) in self.args.iter().enumerate() {
-                let need = match arg.need {
-                    Need::Required => ", required".to_owned(),
-                    Need::Optional => ", optional".to_owned(),
-                    Need::Default(default) => format!(", optional, default={default}"),
-                };
-                let (name, kind, about) = (arg.first_name(), arg.kind.describe(), arg.about);
-                writeln!(text, "{}. {name:width$}    ({kind}{need}) {about}", index + 1)
-                    .expect("writing to a string does not fail");
-            }
-        }
-        let (name, result, example) = (self.name, self.result, self.example);
-        write!(
-            text,
-            "\nResult:\n{result}\n\nExample:\n\
-             > curl --user myusername --data-binary '{{\"jsonrpc\": \"2.0\", \"id\": \"curltest\", \
-             \"method\": \"{name}\", \"params\": [{example}]}}' \
-             -H 'content-type: application/json' http://127.0.0.1:8332/"
-        )
-        .expect("writing to a string does not fail");
-        text
-    }
-}
-
-impl ArgSpec {
-    pub(crate) fn optional(&self) -> bool {
-        self.need != Need::Required
-    }
-
-    fn first_name(&self) -> &'static str {
-        self.names.split('|').next().unwrap_or_default()
-    }
-}
-
-impl Kind {
-    fn describe(self) -> &'static str {
-        match self {
-            Self::Text | Self::Hex => "string",
-            Self::Number => "numeric",
-            Self::Bool => "boolean",
-            Self::Amount => "numeric or string",
-            Self::Verbosity => "numeric or boolean",
-            Self::HashOrHeight => "string or numeric",
-            Self::HexArray | Self::Array => "json array",
-            Self::Object | Self::Options(_) => "json object",
-            Self::Any => "any",
-        }
-    }
 }
 
 const METHODS: &[&Method] = &[
@@ -226,7 +111,7 @@ const METHODS: &[&Method] = &[
     &testing::SYNCWITHVALIDATIONINTERFACEQUEUE,
     &control::GETMEMORYINFO,
     &control::GETRPCINFO,
-    &control::HELP,
+    &HELP,
     &logging::LOGGING,
     &control::STOP,
     &control::UPTIME,
@@ -323,22 +208,10 @@ pub(crate) fn explain(name: &str) -> Option<String> {
     Some(text)
 }
 
-pub(crate) const fn required(names: &'static str, kind: Kind, about: &'static str) -> ArgSpec {
-    ArgSpec { names, kind, need: Need::Required, about }
-}
-
-pub(crate) const fn optional(
-    names: &'static str,
-    kind: Kind,
-    need: Need,
-    about: &'static str,
-) -> ArgSpec {
-    ArgSpec { names, kind, need, about }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rpc::method::ArgSpec;
 
     #[test]
     fn names_are_unique_and_required_arguments_come_first() {

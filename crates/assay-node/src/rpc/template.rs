@@ -16,7 +16,7 @@ use assay_wire::{Block, BlockHash, Txid};
 use super::args::{self, Args};
 use super::chain::target;
 use super::generate::no_template;
-use super::table::{Kind, Method, required};
+use super::method::{Kind, Method, required};
 use super::{Job, Node, Rpc, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 

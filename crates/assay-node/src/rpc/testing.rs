@@ -6,7 +6,7 @@ use std::time::Duration;
 use assay_consensus::params::ChainParams;
 
 use super::args::Args;
-use super::table::{ArgSpec, HIDDEN, Kind, Method, Need, optional, required};
+use super::method::{ArgSpec, HIDDEN, Kind, Method, Need, optional, required};
 use super::{Job, Node};
 use crate::jsonrpc::{Code, Json, RpcError};
 

@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::method::{Kind, Method, required};
 use super::peers::network;
-use super::table::{Kind, Method, required};
 use super::{Job, Node};
 use crate::jsonrpc::{Json, RpcError};
 use crate::p2p::DAY_S;

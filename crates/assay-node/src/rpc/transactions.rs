@@ -5,7 +5,7 @@ use assay_wire::{BlockHash, Transaction, Txid};
 
 use super::blocks::{confirmations, parse, read_block, spent_by};
 use super::index::{Lookup, look_up};
-use super::table::{Kind, Method, Need, optional, required};
+use super::method::{Kind, Method, Need, optional, required};
 use super::tx_json::{Spent, write_tx};
 use super::{Job, Node, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};

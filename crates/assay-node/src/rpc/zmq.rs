@@ -1,7 +1,7 @@
 //! `getzmqnotifications`.
 
 use super::Job;
-use super::table::Method;
+use super::method::Method;
 use crate::jsonrpc::Json;
 
 pub(super) const GETZMQNOTIFICATIONS: Method = Method {

@@ -1,7 +1,9 @@
 //! Subscriber connection (ZMTP 3.0 and 3.1, mechanism NULL).
 
+use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf, split};
@@ -9,7 +11,59 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::message::{COMMAND, LONG, MORE, Message, push_frame};
-use super::socket::Subscriber;
+
+/// Subscriptions and queue of a connection.
+pub(super) struct Subscriber {
+    /// Topic prefixes with their subscription counts.
+    wanted: Mutex<HashMap<Vec<u8>, usize>>,
+    queue: mpsc::Sender<Arc<Message>>,
+    waiting_bytes: AtomicUsize,
+}
+
+impl Subscriber {
+    pub(super) fn new(queue: mpsc::Sender<Arc<Message>>) -> Self {
+        Self { wanted: Mutex::default(), queue, waiting_bytes: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn wants(&self, topic: &str) -> bool {
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.keys().any(|prefix| topic.as_bytes().starts_with(prefix))
+    }
+
+    /// Adds or removes a topic prefix; `false` at the limit.
+    fn subscribe(&self, prefix: &[u8], is_wanted: bool) -> bool {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_wanted {
+            let has_room = wanted.len() < SUBSCRIPTIONS_MAX || wanted.contains_key(prefix);
+            if has_room {
+                *wanted.entry(prefix.to_vec()).or_default() += 1;
+            }
+            return has_room;
+        }
+        if let Some(count) = wanted.get_mut(prefix) {
+            *count -= 1;
+            if *count == 0 {
+                wanted.remove(prefix);
+            }
+        }
+        true
+    }
+
+    /// Subtracts a sent message from the queued bytes.
+    fn was_sent(&self, message: &Message) {
+        self.waiting_bytes.fetch_sub(message.bytes().len(), Ordering::Relaxed);
+    }
+
+    /// Queues a message, or drops it if the queue is full, as in ZeroMQ.
+    pub(super) fn offer(&self, message: &Arc<Message>) {
+        let bytes = message.bytes().len();
+        let before = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let is_full = before > 0 && before + bytes > WAITING_BYTES_MAX;
+        if is_full || self.queue.try_send(Arc::clone(message)).is_err() {
+            self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+}
 
 /// Performs the handshake, then sends subscribed messages until the connection ends.
 ///
@@ -165,3 +219,6 @@ const HANDSHAKE: Duration = Duration::from_secs(30);
 /// Subscribers send topic names only.
 const FRAME_BYTES_MAX: u64 = 1024;
 const PONGS_MAX: usize = 8;
+const SUBSCRIPTIONS_MAX: usize = 1000;
+/// Limit of queued bytes per subscriber; a single message may exceed it. Subscribers share message memory.
+const WAITING_BYTES_MAX: usize = 256 << 20;

@@ -1,11 +1,9 @@
 //! PUB socket: accepts subscribers and sends them the messages of their topics.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,56 +17,7 @@ use tokio::time::sleep;
 
 use super::address::Address;
 use super::message::Message;
-use super::session;
-
-/// Subscriptions and queue of a connection.
-pub(super) struct Subscriber {
-    /// Topic prefixes with their subscription counts.
-    wanted: Mutex<HashMap<Vec<u8>, usize>>,
-    queue: mpsc::Sender<Arc<Message>>,
-    waiting_bytes: AtomicUsize,
-}
-
-impl Subscriber {
-    fn wants(&self, topic: &str) -> bool {
-        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        wanted.keys().any(|prefix| topic.as_bytes().starts_with(prefix))
-    }
-
-    /// Adds or removes a topic prefix; `false` at the limit.
-    pub(super) fn subscribe(&self, prefix: &[u8], is_wanted: bool) -> bool {
-        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_wanted {
-            let has_room = wanted.len() < SUBSCRIPTIONS_MAX || wanted.contains_key(prefix);
-            if has_room {
-                *wanted.entry(prefix.to_vec()).or_default() += 1;
-            }
-            return has_room;
-        }
-        if let Some(count) = wanted.get_mut(prefix) {
-            *count -= 1;
-            if *count == 0 {
-                wanted.remove(prefix);
-            }
-        }
-        true
-    }
-
-    /// Subtracts a sent message from the queued bytes.
-    pub(super) fn was_sent(&self, message: &Message) {
-        self.waiting_bytes.fetch_sub(message.bytes().len(), Ordering::Relaxed);
-    }
-
-    /// Queues a message, or drops it if the queue is full, as in ZeroMQ.
-    fn offer(&self, message: &Arc<Message>) {
-        let bytes = message.bytes().len();
-        let before = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let is_full = before > 0 && before + bytes > WAITING_BYTES_MAX;
-        if is_full || self.queue.try_send(Arc::clone(message)).is_err() {
-            self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        }
-    }
-}
+use super::session::{self, Subscriber};
 
 type Subscribers = Arc<Mutex<Vec<Arc<Subscriber>>>>;
 
@@ -172,8 +121,7 @@ impl Shared {
             return;
         };
         let (queue, messages) = mpsc::channel(self.high_water_mark);
-        let (wanted, waiting_bytes) = (Mutex::default(), AtomicUsize::new(0));
-        let subscriber = Arc::new(Subscriber { wanted, queue, waiting_bytes });
+        let subscriber = Arc::new(Subscriber::new(queue));
         let all = || self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         all().push(Arc::clone(&subscriber));
         let subscribers = Arc::clone(&self.subscribers);
@@ -190,9 +138,6 @@ impl Shared {
 
 /// Maximum number of connections per address.
 const SUBSCRIBERS_MAX: usize = 256;
-const SUBSCRIPTIONS_MAX: usize = 1000;
 /// Queue limit when none is configured.
 const QUEUE_MAX: usize = 1 << 20;
-/// Limit of queued bytes per subscriber; a single message may exceed it. Subscribers share message memory.
-const WAITING_BYTES_MAX: usize = 256 << 20;
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);

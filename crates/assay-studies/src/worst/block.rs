@@ -1,22 +1,15 @@
 //! A block full of identical inputs.
 
 use assay_bench::BenchError;
-use assay_bench::block_builder::{Coinbase, mined};
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::RuleSet;
 use assay_consensus::sigops::count_sigops;
 use assay_engine::{Block, BlockVerifier};
-use assay_hash::sha256d;
-use assay_wire::{BlockHash, Encoding, TxOut, Wtxid, encode};
+use assay_wire::{BlockHash, Encoding, TxOut, encode};
 
-use super::preparation::{Preparation, VALUE};
+pub(crate) use super::preparation::{BLOCK_WEIGHT, SIGOP_COST_MAX};
+use super::preparation::{Preparation, VALUE, assemble};
 use crate::spend::Spend;
-
-/// Maximum weight of a block.
-pub(crate) const BLOCK_WEIGHT: u32 = 4_000_000;
-
-/// Maximum sigop cost of a block (BIP-0141).
-pub(crate) const SIGOP_COST_MAX: u32 = 80_000;
 
 /// Weight of everything but inputs: header, coinbase, and the rest of a transaction, rounded up.
 pub(crate) const OVERHEAD: f64 = 1_600.0;
@@ -91,26 +84,6 @@ pub(crate) fn of_transactions(
     let block = Block::parse(raw.clone(), Encoding::Segwit).expect("written as blocks are");
     FullBlock { raw, script_pubkey, inputs, weight: block.weight() as u64, txs }
 }
-
-/// Assembles a block of these transactions at a height.
-pub(super) fn assemble(txs: &[(Vec<u8>, Vec<u8>)], height: u32, prev_block: BlockHash) -> Vec<u8> {
-    let wtxids: Vec<Wtxid> = std::iter::once(Wtxid::default())
-        .chain(txs.iter().map(|(_, full)| Wtxid(sha256d(full))))
-        .collect();
-    let coinbase = Coinbase::new(height, &[], (0, &[0x51]), Some(&wtxids));
-    let bases = std::iter::once(&coinbase.base).chain(txs.iter().map(|(base, _)| base));
-    let txids = bases.map(|base| sha256d(base)).collect();
-    let mut raw = mined(prev_block, TIME + height, txids).to_bytes().to_vec();
-    encode::compact_size(&mut raw, txs.len() as u64 + 1);
-    raw.extend_from_slice(&coinbase.full);
-    for (_, full) in txs {
-        raw.extend_from_slice(full);
-    }
-    raw
-}
-
-/// Time of a block, before its height is added.
-pub(super) const TIME: u32 = 1_700_000_000;
 
 /// Transaction without and with witness. Every input spends a distinct output with the same script and two satoshi.
 pub(crate) fn transaction(
@@ -233,6 +206,26 @@ pub(crate) fn verify(
 
 fn own(error: &dyn std::fmt::Display) -> BenchError {
     BenchError::OwnBlock { height: HEIGHT, detail: error.to_string() }
+}
+
+/// A block with the amount of work in its verification.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) block: FullBlock,
+    /// Description of the script.
+    pub(crate) shape: String,
+    pub(crate) checks: u64,
+    /// Bytes of signature messages and of operands of hashing opcodes.
+    pub(crate) hashed_bytes: u64,
+    /// Bytes of elements copied by opcodes, in an implementation without sharing.
+    pub(crate) copied_bytes: u64,
+    /// True if another limit than weight bounds the class.
+    pub(crate) is_all: bool,
+}
+
+pub(super) fn plain(block: FullBlock, shape: &str) -> Made {
+    let shape = shape.to_owned();
+    Made { block, shape, checks: 0, hashed_bytes: 0, copied_bytes: 0, is_all: false }
 }
 
 #[cfg(test)]

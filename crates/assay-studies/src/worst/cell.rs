@@ -12,8 +12,9 @@ use assay_hash::sha256;
 use assay_report::stats::ratio::{Ratio, Summary};
 use assay_wire::TxOut;
 
-use super::block::{self, BLOCK_WEIGHT, FullBlock, HEIGHT};
-use super::classes::{Class, Made, Rules};
+use super::block::{self, BLOCK_WEIGHT, FullBlock, HEIGHT, Made};
+use super::classes::Class;
+use super::hashing::Rules;
 use crate::heap::heap_use;
 use crate::kernels::Kernel;
 

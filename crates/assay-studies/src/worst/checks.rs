@@ -9,8 +9,8 @@ use assay_hash::hash160;
 use assay_wire::{Encoding, Transaction, TxOut};
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 
-use super::block::{self, FullBlock, OVERHEAD, SIGOP_COST_MAX, Split, of_inputs};
-use super::classes::{Made, Rules, plain};
+use super::block::{self, FullBlock, Made, OVERHEAD, SIGOP_COST_MAX, Split, of_inputs, plain};
+use super::hashing::Rules;
 use super::preparation::{Preparation, VALUE};
 use crate::spend::Spend;
 

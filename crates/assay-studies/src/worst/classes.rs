@@ -2,10 +2,10 @@
 
 use assay_bench::plan::Wrap;
 use assay_consensus::script::opcode::op;
-use assay_consensus::script::{Program, RuleSet, asm};
+use assay_consensus::script::{Program, asm};
 
-use super::block::{FullBlock, Split, of_inputs};
-use super::hashing::Cost;
+use super::block::{Made, Split, of_inputs, plain};
+use super::hashing::{Cost, Rules};
 use super::{checks, memory, post_quantum, proposals};
 use crate::spend::{Spend, Tree};
 
@@ -20,29 +20,6 @@ pub(crate) struct Class {
     pub(crate) is_proposed: bool,
     /// Builds a block of about this weight; `None` if the rules do not have the class.
     pub(crate) make: fn(&Rules<'_>, u32) -> Option<Made>,
-}
-
-/// The rules that a block is built for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules<'a> {
-    pub(crate) set: &'a RuleSet,
-    /// Shapes of hashing scripts that pass under the rules, the worst first.
-    pub(crate) costs: &'a [Cost],
-}
-
-/// A block with the amount of work in its verification.
-#[derive(Debug)]
-pub(crate) struct Made {
-    pub(crate) block: FullBlock,
-    /// Description of the script.
-    pub(crate) shape: String,
-    pub(crate) checks: u64,
-    /// Bytes of signature messages and of operands of hashing opcodes.
-    pub(crate) hashed_bytes: u64,
-    /// Bytes of elements copied by opcodes, in an implementation without sharing.
-    pub(crate) copied_bytes: u64,
-    /// True if another limit than weight bounds the class.
-    pub(crate) is_all: bool,
 }
 
 const fn class(
@@ -237,11 +214,6 @@ fn rolls(rounds: usize) -> Vec<u8> {
     round.push(op::ROLL);
     script.extend(round.repeat(rounds));
     script
-}
-
-pub(super) fn plain(block: FullBlock, shape: &str) -> Made {
-    let shape = shape.to_owned();
-    Made { block, shape, checks: 0, hashed_bytes: 0, copied_bytes: 0, is_all: false }
 }
 
 /// A block of the worst shape in this kind of output.

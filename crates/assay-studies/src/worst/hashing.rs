@@ -327,6 +327,14 @@ impl Cost {
     }
 }
 
+/// The rules that a block is built for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules<'a> {
+    pub(crate) set: &'a RuleSet,
+    /// Shapes of hashing scripts that pass under the rules, the worst first.
+    pub(crate) costs: &'a [Cost],
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,8 +4,8 @@ use assay_bench::plan::Wrap;
 use assay_consensus::script::Language;
 use assay_consensus::script::opcode::op;
 
-use super::block::{Split, of_inputs};
-use super::classes::{Made, Rules, plain};
+use super::block::{Made, Split, of_inputs, plain};
+use super::hashing::Rules;
 use crate::spend::Spend;
 
 /// Repetitions of `OP_3DUP` that fill a stack of three elements to 999.

@@ -26,7 +26,8 @@ use assay_bench::{BenchError, Progress};
 use assay_consensus::script::RuleSet;
 
 use self::cell::{Cell, Effort};
-use self::classes::{CLASSES, Class, Rules};
+use self::classes::{CLASSES, Class};
+use self::hashing::Rules;
 use self::outside::Timed;
 use crate::kernels::{self, Kernel};
 use crate::rules;

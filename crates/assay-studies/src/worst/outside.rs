@@ -6,8 +6,10 @@ use assay_consensus::script::RuleSet;
 use assay_lab::outside::{Outside, OutsideError};
 use assay_lab::plan::{TargetSpec, TargetSpecError};
 
+use super::block::Made;
 use super::cell::{Effort, STEP, growth};
-use super::classes::{Class, Made, Rules};
+use super::classes::Class;
+use super::hashing::Rules;
 
 /// Time of a node for a block.
 #[derive(Clone, Debug)]

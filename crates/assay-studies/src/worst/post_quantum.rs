@@ -7,8 +7,9 @@ use assay_consensus::script::{Operation, PqScheme, asm};
 use assay_hash::sha256d;
 use assay_pq::{Message, ParameterSet, TestKey, ml_dsa};
 
+use super::block::{Made, plain};
 use super::checks::{CHECK_WEIGHT, Signed};
-use super::classes::{Made, Rules, plain};
+use super::hashing::Rules;
 use super::memory::copied_bytes_max;
 
 /// Two keys for signatures with realistic cost ([`TestKey`]).

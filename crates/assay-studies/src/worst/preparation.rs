@@ -6,9 +6,16 @@ use assay_consensus::params::ChainParams;
 use assay_consensus::sigops::count_sigops;
 use assay_consensus::subsidy::block_subsidy;
 use assay_hash::sha256d;
-use assay_wire::{Block, BlockHash, Encoding, OutPoint, Txid, encode};
+use assay_wire::{Block, BlockHash, Encoding, OutPoint, Txid, Wtxid, encode};
 
-use super::block::{self, BLOCK_WEIGHT, SIGOP_COST_MAX, TIME};
+/// Maximum weight of a block.
+pub(crate) const BLOCK_WEIGHT: u32 = 4_000_000;
+
+/// Maximum sigop cost of a block (BIP-0141).
+pub(crate) const SIGOP_COST_MAX: u32 = 80_000;
+
+/// Time of a block, before its height is added.
+const TIME: u32 = 1_700_000_000;
 
 /// Value of each output, in satoshi.
 pub(super) const VALUE: i64 = 2;
@@ -83,7 +90,7 @@ impl<'s> Preparation<'s> {
                 .into_iter()
                 .collect();
             let raw = if height > before + transactions {
-                block::assemble(last, height as u32, prev_block)
+                assemble(last, height as u32, prev_block)
             } else {
                 plain_block(height as u32, prev_block, &txs)
             };
@@ -118,4 +125,21 @@ fn regtest() -> ChainParams {
 fn genesis() -> BlockHash {
     let raw = regtest().genesis_block();
     Block::parse(raw, Encoding::Segwit).expect("a block").hash()
+}
+
+/// Assembles a block of these transactions at a height.
+pub(super) fn assemble(txs: &[(Vec<u8>, Vec<u8>)], height: u32, prev_block: BlockHash) -> Vec<u8> {
+    let wtxids: Vec<Wtxid> = std::iter::once(Wtxid::default())
+        .chain(txs.iter().map(|(_, full)| Wtxid(sha256d(full))))
+        .collect();
+    let coinbase = Coinbase::new(height, &[], (0, &[0x51]), Some(&wtxids));
+    let bases = std::iter::once(&coinbase.base).chain(txs.iter().map(|(base, _)| base));
+    let txids = bases.map(|base| sha256d(base)).collect();
+    let mut raw = mined(prev_block, TIME + height, txids).to_bytes().to_vec();
+    encode::compact_size(&mut raw, txs.len() as u64 + 1);
+    raw.extend_from_slice(&coinbase.full);
+    for (_, full) in txs {
+        raw.extend_from_slice(full);
+    }
+    raw
 }

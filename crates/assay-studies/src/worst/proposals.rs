@@ -6,9 +6,9 @@ use assay_consensus::script::{Operation, TxContext, asm};
 use assay_wire::{Encoding, Transaction};
 use secp256k1::{Keypair, schnorr};
 
-use super::block::{self, Split, of_inputs};
+use super::block::{self, Made, Split, of_inputs, plain};
 use super::checks::{key, secret};
-use super::classes::{Made, Rules, plain};
+use super::hashing::Rules;
 use super::memory::copied_bytes_max;
 use crate::spend::{DEPTH_MAX, Spend, Tree};
 

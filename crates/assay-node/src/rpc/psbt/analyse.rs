@@ -11,7 +11,7 @@ use super::format::Psbt;
 use super::solve::{Options, Signing, is_signed, sign_input};
 use super::{PSBT, extract, parse};
 use crate::jsonrpc::{Json, Object};
-use crate::rpc::table::Method;
+use crate::rpc::method::Method;
 use crate::rpc::{Job, Node};
 
 pub(in super::super) const ANALYZEPSBT: Method = Method {

@@ -16,10 +16,10 @@ use std::collections::HashSet;
 use assay_wire::{Encoding, Transaction};
 
 use super::args::{self, Args};
+use super::method::{ArgSpec, Kind, Method, Need, optional, required};
 use super::raw::{self, INPUTS, LOCKTIME, OUTPUTS, REPLACEABLE, TX_VERSION, decode_failed};
 use super::sign::Unlocking;
 use super::sign_raw::{serialise, undecodable};
-use super::table::{ArgSpec, Kind, Method, Need, optional, required};
 use super::{Job, Rpc, bad};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 

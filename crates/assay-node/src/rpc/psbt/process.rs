@@ -11,10 +11,10 @@ use super::{PSBT, PSBT_RESULT, extract, parse};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::rpc::args::Args;
 use crate::rpc::index::{Lookup, look_up};
+use crate::rpc::method::{ArgSpec, Kind, Method, Need, optional, required};
 use crate::rpc::scan::for_each_position;
 use crate::rpc::sign::HashType;
 use crate::rpc::sign_raw::{Spent, undecodable};
-use crate::rpc::table::{ArgSpec, Kind, Method, Need, optional, required};
 use crate::rpc::{Job, Node, Rpc, bad, engine_failed};
 
 const DESCRIPTORS: &str =
