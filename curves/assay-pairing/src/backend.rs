@@ -1,4 +1,4 @@
-//! Vectors of lanes, and the entries of what is computed on each.
+//! Vector backends, and their entry points.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -14,6 +14,6 @@ pub(crate) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::{ifma_is_available, prefetch};
 
-/// Asks for what is read soon; here nobody does.
+/// Prefetches a value; a no-op here.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn prefetch<T>(_: &T) {}

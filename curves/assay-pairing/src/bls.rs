@@ -1,8 +1,8 @@
 //! BLS signatures: keys in G1, signatures in G2, the proof-of-possession scheme of
 //! draft-irtf-cfrg-bls-signature-05 that Ethereum's consensus uses.
 //!
-//! Signing takes the same operations on the same addresses whatever the secret ([`SecretKey`] says what that does
-//! not cover); all else is public and takes variable time.
+//! Signing performs the same operations on the same addresses for every secret ([`SecretKey`] lists
+//! the limits of this); everything else is public and takes variable time.
 //!
 //! ```
 //! use assay_pairing::bls::{PublicKey, Signature, fast_aggregate_verify, verify};
@@ -10,13 +10,13 @@
 //! # fn hex<const N: usize>(text: &str) -> [u8; N] {
 //! #     core::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
 //! # }
-//! // From Ethereum's tests of BLS signatures.
+//! From Ethereum's tests of BLS signatures.
 //! let key = hex("a491d1b0ecd9bb917989f0e74f0dea0422eac4a873e5e2644f368dffb9a6e20fd6e10c1b77654d067c0618f6e5a7f79a");
 //! let signature = hex("b6ed936746e01f8ecf281f020953fbf1f01debd5657c4a383940b020b26507f6076334f91e2366c96e9ab279fb5158090352ea1c5b0c9274504f4f0e7053af24802e51e4568d164fe986834f41e55c8e850ce1f98458c0cfc9ab380b55285a55");
 //! let key = PublicKey::from_bytes(&key)?;
 //! let signature = Signature::from_bytes(&signature)?;
 //! assert!(verify(&key, &[0; 32], &signature));
-//! // The same of a committee: its keys, and all signatures in one.
+//! A committee: several keys, and one aggregated signature.
 //! assert!(fast_aggregate_verify(&[key], &[0; 32], &Signature::aggregate(&[signature])));
 //! # Ok::<_, assay_pairing::encoding::DecodeError>(())
 //! ```
@@ -38,41 +38,43 @@ use crate::pairing::{Bls12381, Pairing};
 use crate::tower::Fp12;
 use crate::weights::{self, Weight};
 
-/// Under which messages are hashed.
+/// Domain separation tag of messages.
 const MESSAGE_DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
-/// Under which keys are hashed for proofs of possession.
+/// Domain separation tag of keys in proofs of possession.
 const PROOF_DST: &[u8] = b"BLS_POP_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
 
 /// A valid key: a point of the group, not infinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey(Affine<BlsG1>);
 
-/// The secret of a key: a number that is not zero and below the order of the groups.
+/// A secret key: a number that is not zero and below the order of the groups.
 ///
-/// What depends on it, its products with points, has no branch and no address that does: complete formulas, digits of
-/// fixed width, tables that are read as a whole, and an inversion by a power. Messages and what they are hashed to are public.
+/// Operations on it, its products with points, have no branch and no address that depends on it:
+/// complete formulas, digits of fixed width, full scans of tables, and inversion by a power.
+/// Messages and their hashes are public.
 ///
-/// Memcheck finds no branch and no address that depends on it (`constant_time --memcheck` in `curves/peer`; it runs plain Rust, as CPUs
-/// without ADX do, as the compiler pinned here makes it). Not covered: copies that stay in memory (nothing is wiped), faults and power
-/// analysis. Nobody has audited it. For keys that are worth something use a library that was (blst).
+/// Memcheck finds no branch and no address that depends on the secret (`constant_time --memcheck`
+/// in `curves/peer`, which runs plain Rust, as on CPUs without ADX, compiled by the pinned
+/// compiler). Not covered: copies that stay in memory (nothing is wiped), faults and power
+/// analysis. There was no audit. For valuable keys use an audited library (blst).
 #[derive(Clone)]
 pub struct SecretKey([u64; 4]);
 
-/// A signature, or several that were aggregated: a point of the group.
+/// A signature, or an aggregate of several: a point of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature(Affine<BlsG2>);
 
 impl PublicKey {
-    /// The key of these 48 bytes (`KeyValidate`).
+    /// Decodes and validates a key (`KeyValidate`).
     ///
     /// # Errors
-    /// Where they are no point of the group, or infinity ([`DecodeError::NotInGroup`]).
+    /// If the bytes are not a point of the group, or infinity ([`DecodeError::NotInGroup`]).
     pub fn from_bytes(bytes: &[u8; 48]) -> Result<Self, DecodeError> {
         let point = Affine::<BlsG1>::from_compressed(bytes)?;
         if point.is_infinity { Err(DecodeError::NotInGroup) } else { Ok(Self(point)) }
     }
 
-    /// The key in 48 bytes.
+    /// Encodes the key.
     pub fn to_bytes(&self) -> [u8; 48] {
         self.0.to_compressed()
     }
@@ -84,30 +86,30 @@ impl PublicKey {
 }
 
 impl SecretKey {
-    /// The secret of these 32 bytes, big-endian; none where it is zero or not below the order.
+    /// Decodes a big-endian secret; `None` if it is zero or not below the order.
     pub fn from_bytes(bytes: &[u8; 32]) -> Option<Self> {
         let number: [u64; 4] = crate::limbs::from_be_bytes(bytes);
         let is_valid = crate::limbs::less(&number, &BlsG1::ORDER) && number != [0; 4];
         is_valid.then_some(Self(number))
     }
 
-    /// The key that belongs to it.
+    /// The public key of the secret.
     pub fn public_key(&self) -> PublicKey {
         PublicKey(secret::multiply(&BlsG1::GENERATOR, &self.0))
     }
 
-    /// The signature of a message.
+    /// Signs a message.
     pub fn sign(&self, message: &[u8]) -> Signature {
         self.sign_point(&BlsG2::hash(message, MESSAGE_DST))
     }
 
-    /// The proof that somebody has the secret (`PopProve`).
+    /// Proves possession of the secret (`PopProve`).
     pub fn prove_possession(&self) -> Signature {
         self.sign_point(&BlsG2::hash(&self.public_key().to_bytes(), PROOF_DST))
     }
 
     fn sign_point(&self, point: &Affine<BlsG2>) -> Signature {
-        // No message is known that is hashed to infinity.
+        // No message with this hash is known.
         assert!(!point.is_infinity, "a message that is hashed to infinity");
         Signature(secret::multiply_g2(point, &self.0))
     }
@@ -120,20 +122,20 @@ impl core::fmt::Debug for SecretKey {
 }
 
 impl Signature {
-    /// The signature of these 96 bytes. Infinity is one, the aggregate of none.
+    /// Decodes a signature. Infinity is valid as the aggregate of none.
     ///
     /// # Errors
-    /// Where they are no point of the group.
+    /// If the bytes are not a point of the group.
     pub fn from_bytes(bytes: &[u8; 96]) -> Result<Self, DecodeError> {
         Affine::<BlsG2>::from_compressed(bytes).map(Self)
     }
 
-    /// The signature in 96 bytes.
+    /// Encodes the signature.
     pub fn to_bytes(&self) -> [u8; 96] {
         self.0.to_compressed()
     }
 
-    /// All in one.
+    /// Aggregates signatures.
     #[must_use]
     pub fn aggregate(signatures: &[Self]) -> Self {
         Self(sum(signatures.iter().map(|signature| &signature.0)).to_affine())
@@ -149,33 +151,34 @@ fn sum<'p, C: Curve>(points: impl Iterator<Item = &'p Affine<C>>) -> Jacobian<C>
     points.fold(Jacobian::INFINITY, |sum, point| sum.add_affine(point))
 }
 
-/// Whether the pairs of keys and hashes are those of the signature: their product and that of the negated generator
-/// with the signature is one.
+/// True if the product of the pairings of all pairs of keys and hashes, and of the negated
+/// generator with the signature, is one.
 fn is_signed(mut pairs: Vec<(Affine<BlsG1>, Affine<BlsG2>)>, signature: &Affine<BlsG2>) -> bool {
     pairs.push((-BlsG1::GENERATOR, *signature));
     Bls12381::product(&pairs) == Fp12::ONE
 }
 
-/// Whether a key has signed a message.
+/// Verifies a signature of a message.
 pub fn verify(key: &PublicKey, message: &[u8], signature: &Signature) -> bool {
     aggregate_verify(&[(*key, message)], signature)
 }
 
-/// Whether each key has signed its message. Nobody has signed nothing: `false`.
+/// Verifies that each key has signed its message. An empty list returns `false`.
 pub fn aggregate_verify(signed: &[(PublicKey, &[u8])], signature: &Signature) -> bool {
     let pair = |(key, message): &(PublicKey, &[u8])| (key.0, BlsG2::hash(message, MESSAGE_DST));
     !signed.is_empty() && is_signed(signed.iter().map(pair).collect(), &signature.0)
 }
 
-/// Whether all keys have signed the same message. Their possession must have been proven ([`verify_possession`]),
-/// or a key that was made of others could sign for them. `false` without keys.
+/// Verifies that all keys have signed the same message. Their possession must have been proven
+/// ([`verify_possession`]), or a key computed from others could sign for them. An empty list
+/// returns `false`.
 pub fn fast_aggregate_verify(keys: &[PublicKey], message: &[u8], signature: &Signature) -> bool {
     let key = sum(keys.iter().map(|key| &key.0)).to_affine();
-    // Keys whose sum is infinity prove nothing.
+    // Keys whose sum is infinity are rejected.
     !key.is_infinity && is_signed(vec![(key, BlsG2::hash(message, MESSAGE_DST))], &signature.0)
 }
 
-/// Whether a proof shows that somebody has the secret of a key (`PopVerify`).
+/// Verifies a proof of possession of a key's secret (`PopVerify`).
 pub fn verify_possession(key: &PublicKey, proof: &Signature) -> bool {
     is_signed(vec![(key.0, BlsG2::hash(&key.to_bytes(), PROOF_DST))], &proof.0)
 }
@@ -183,26 +186,27 @@ pub fn verify_possession(key: &PublicKey, proof: &Signature) -> bool {
 /// A key, a message and a signature.
 pub type Signed<'m> = (PublicKey, &'m [u8], Signature);
 
-/// Whether all signatures are valid, with one final exponentiation: each is taken with a random weight of 128 bits, so
-/// invalid ones cancel each other with a probability of 2^-128 at most.
+/// Verifies many signatures with one final exponentiation. Each has a random weight of 128 bits, so
+/// that invalid ones cancel each other with a probability of at most 2^-128.
 ///
-/// Weights are hashes of a digest of the whole batch and of `randomness`; that may be anything that the makers of the
-/// signatures did not know, and even if it is known they have to try 2^128 batches. An empty batch is valid.
+/// Weights are hashes of a digest of the whole batch and of `randomness`, which may be any value
+/// unknown to the signers; even if it is known they have to try 2^128 batches. An empty batch is
+/// valid.
 pub fn verify_batch(signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
     verify_batch_with(Backend::detect(), signed, randomness)
 }
 
-/// [`verify_batch`] on a certain backend.
+/// [`verify_batch`] on a given backend.
 ///
 /// # Panics
-/// Where this CPU does not run it.
+/// If this CPU does not support it.
 pub fn verify_batch_with(backend: Backend, signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
     assert!(backend.is_available(), "a backend that this CPU runs");
     let batch = Batch::with(backend, signed, randomness);
     batch.is_valid(&[batch.share(0..signed.len())])
 }
 
-/// A batch that several threads verify: [`verify_batch`] in shares, each of some of the signatures.
+/// A batch for several threads: [`verify_batch`] in shares, each of some of the signatures.
 ///
 /// ```
 /// use assay_pairing::bls::{Batch, Signed};
@@ -225,21 +229,22 @@ pub struct Batch<'s, 'm> {
     signed: &'s [Signed<'m>],
     /// Hash of the whole batch and its randomness.
     digest: [u8; 32],
-    /// They follow from the whole batch: shares with weights of their own could be made to cancel each other, with 2^64 trials.
+    /// Weights depend on the whole batch: shares with weights of their own could be made to cancel
+    /// each other with 2^64 trials.
     weights: Vec<Weight>,
 }
 
-/// What is known of a share of a batch before the final exponentiation, which is one for all of them.
+/// Result of a share of a batch before the final exponentiation, which is common to all shares.
 #[derive(Clone, Debug)]
 pub struct BatchShare {
-    /// Of its batch.
+    /// Digest of the batch.
     digest: [u8; 32],
     signatures: Range<usize>,
     function: Fp12<Fp>,
 }
 
 impl<'s, 'm> Batch<'s, 'm> {
-    /// A batch and its weights.
+    /// A batch with its weights.
     pub fn new(signed: &'s [Signed<'m>], randomness: &[u8; 32]) -> Self {
         Self::with(Backend::detect(), signed, randomness)
     }
@@ -249,10 +254,10 @@ impl<'s, 'm> Batch<'s, 'm> {
         Self { backend, signed, digest, weights: weights(signed.len(), &digest) }
     }
 
-    /// The share of these signatures.
+    /// Computes the share of these signatures.
     ///
     /// # Panics
-    /// Where the batch has fewer.
+    /// If the batch has fewer.
     pub fn share(&self, signatures: Range<usize>) -> BatchShare {
         let Self { backend, digest, .. } = *self;
         let (signed, weights) =
@@ -269,11 +274,11 @@ impl<'s, 'm> Batch<'s, 'm> {
         BatchShare { digest, signatures, function: Bls12381::miller_loop_with(backend, &pairs) }
     }
 
-    /// Whether all signatures are valid; shares are in the order of the batch.
+    /// True if all signatures are valid; shares must be in the order of the batch.
     ///
     /// # Panics
-    /// Where a signature is in no share or in two, or a share is of another batch or was made with other randomness: its weights
-    /// are not those of this one.
+    /// If a signature is in no share or in two, or a share is of another batch or randomness, and
+    /// so has other weights.
     pub fn is_valid(&self, shares: &[BatchShare]) -> bool {
         let end = shares.iter().fold(0, |end, share| {
             assert_eq!(share.digest, self.digest, "a share of this batch");
@@ -286,7 +291,7 @@ impl<'s, 'm> Batch<'s, 'm> {
     }
 }
 
-/// The hash of a batch and its randomness.
+/// Hash of a batch and its randomness.
 fn digest(signed: &[Signed<'_>], randomness: &[u8; 32]) -> [u8; 32] {
     let mut batch = Sha256::new();
     batch.update(randomness);
@@ -299,7 +304,7 @@ fn digest(signed: &[Signed<'_>], randomness: &[u8; 32]) -> [u8; 32] {
     batch.finalize()
 }
 
-/// Weights that nobody can choose.
+/// Weights derived from a digest.
 fn weights(count: usize, digest: &[u8; 32]) -> Vec<Weight> {
     let weight = |index: u64| {
         let mut hash = Sha256::new();

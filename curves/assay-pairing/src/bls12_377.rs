@@ -6,11 +6,11 @@ use crate::tower::{TowerModulus, Twist};
 /// The parameter x.
 pub const X: u64 = 0x8508_c000_0000_0001;
 
-/// Names the curve.
+/// Marker type of the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parameters;
 
-/// Names the base field: `p = (x - 1)^2 (x^4 - x^2 + 1) / 3 + x`.
+/// Modulus of the base field: `p = (x - 1)^2 (x^4 - x^2 + 1) / 3 + x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FpModulus;
 
@@ -18,7 +18,7 @@ impl Modulus<6> for FpModulus {
     const MODULUS: [u64; 6] = primes::BLS12_377;
 }
 
-/// As p is 1 modulo 4, the square of u is another number than -1.
+/// As p is 1 modulo 4, the square of u cannot be -1.
 impl TowerModulus<6> for FpModulus {
     const NON_RESIDUE: u64 = 5;
     const XI: u64 = 0;
@@ -26,7 +26,7 @@ impl TowerModulus<6> for FpModulus {
     const TWIST: Twist = Twist::D;
 }
 
-/// Names the scalar field: `r = x^4 - x^2 + 1`.
+/// Modulus of the scalar field: `r = x^4 - x^2 + 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FrModulus;
 

@@ -6,11 +6,11 @@ use crate::tower::{TowerModulus, Twist};
 /// The absolute value of the parameter x, which is negative.
 pub const X: u64 = 0xd201_0000_0001_0000;
 
-/// Names the curve.
+/// Marker type of the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parameters;
 
-/// Names the base field: `p = (x - 1)^2 (x^4 - x^2 + 1) / 3 + x`.
+/// Modulus of the base field: `p = (x - 1)^2 (x^4 - x^2 + 1) / 3 + x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FpModulus;
 
@@ -25,7 +25,7 @@ impl TowerModulus<6> for FpModulus {
     const TWIST: Twist = Twist::M;
 }
 
-/// Names the scalar field: `r = x^4 - x^2 + 1`.
+/// Modulus of the scalar field: `r = x^4 - x^2 + 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FrModulus;
 

@@ -6,11 +6,11 @@ use crate::tower::{TowerModulus, Twist};
 /// The parameter x.
 pub const X: u64 = 0x44e9_92b4_4a69_09f1;
 
-/// Names the curve.
+/// Marker type of the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parameters;
 
-/// Names the base field: `p = 36 x^4 + 36 x^3 + 24 x^2 + 6 x + 1`.
+/// Modulus of the base field: `p = 36 x^4 + 36 x^3 + 24 x^2 + 6 x + 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FpModulus;
 
@@ -25,7 +25,7 @@ impl TowerModulus<4> for FpModulus {
     const TWIST: Twist = Twist::D;
 }
 
-/// Names the scalar field: `r = 36 x^4 + 36 x^3 + 18 x^2 + 6 x + 1`.
+/// Modulus of the scalar field: `r = 36 x^4 + 36 x^3 + 18 x^2 + 6 x + 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FrModulus;
 

@@ -1,5 +1,6 @@
-//! The curve of Barreto and Naehrig that Nogami, Akane, Sakemi, Kato and Morikawa (2008) proposed, in 254 bits: parameters. The name
-//! is that of other libraries; BN254N and `BN_P254` are others of it.
+//! The 254-bit curve of Barreto and Naehrig that Nogami, Akane, Sakemi, Kato and Morikawa (2008)
+//! proposed: parameters. The name is that of other libraries; it is also called BN254N and
+//! `BN_P254`.
 
 use crate::field::{Fe, Modulus, primes};
 use crate::tower::{TowerModulus, Twist};
@@ -7,11 +8,11 @@ use crate::tower::{TowerModulus, Twist};
 /// The absolute value of the parameter x, which is negative: `2^62 + 2^55 + 1`.
 pub const X: u64 = 1 << 62 | 1 << 55 | 1;
 
-/// Names the curve.
+/// Marker type of the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parameters;
 
-/// Names the base field: `p = 36 x^4 + 36 x^3 + 24 x^2 + 6 x + 1`.
+/// Modulus of the base field: `p = 36 x^4 + 36 x^3 + 24 x^2 + 6 x + 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FpModulus;
 
@@ -26,7 +27,7 @@ impl TowerModulus<4> for FpModulus {
     const TWIST: Twist = Twist::D;
 }
 
-/// Names the scalar field: `r = 36 x^4 + 36 x^3 + 18 x^2 + 6 x + 1`.
+/// Modulus of the scalar field: `r = 36 x^4 + 36 x^3 + 18 x^2 + 6 x + 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FrModulus;
 

@@ -1,7 +1,8 @@
 //! Groups of points on `y^2 = x^3 + b`.
 //!
-//! [`Affine`] is for input and storage, [`Jacobian`] (x = X / Z^2, y = Y / Z^3) for arithmetic. Addition
-//! and doubling are right for all points, infinity and equal operands included.
+//! [`Affine`] is for input and storage, [`Jacobian`] (x = X / Z^2, y = Y / Z^3) for arithmetic.
+//! Addition and doubling are complete: correct for all points, including infinity and equal
+//! operands.
 
 pub(crate) mod bls12;
 mod bls12_377;
@@ -43,45 +44,46 @@ pub trait Curve: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
     /// The generator.
     const GENERATOR: Affine<Self>;
 
-    /// Whether a point of the curve is in the group, by an endomorphism where there is a cofactor.
+    /// True if a point of the curve is in the group; checked by an endomorphism if there is a cofactor.
     fn is_in_group(point: &Affine<Self>) -> bool;
 
-    /// Into how many numbers the endomorphism splits a number, and the bits of each.
+    /// Number of parts that the endomorphism splits a number into, and the bits of each.
     #[doc(hidden)]
     const PARTS: usize;
     #[doc(hidden)]
     const PART_BITS: usize;
 
-    /// Numbers k0, k1 and on with `k = k0 + k1 l + k2 l^2 + k3 l^3` modulo the order for a number k below it, where l is what
-    /// [`Curve::times_lambda`] multiplies by. Those from [`Curve::PARTS`] on are zero.
+    /// Numbers k0, k1, … with `k = k0 + k1 l + k2 l^2 + k3 l^3` modulo the order for a number k
+    /// below it, where l is the eigenvalue of [`Curve::times_lambda`]. Numbers from
+    /// [`Curve::PARTS`] on are zero.
     #[doc(hidden)]
     fn split(number: &[u64; 4]) -> [Short; 4];
 
-    /// The endomorphism. A point with Z = 1 keeps it.
+    /// The endomorphism; preserves Z = 1.
     #[doc(hidden)]
     #[must_use]
     fn times_lambda(point: &Jacobian<Self>) -> Jacobian<Self>;
 
-    /// The product of a point *of the group* and a number below 2^256, by the endomorphism. For other points of
-    /// the curve the result is another one; see [`Jacobian::multiply_slowly`].
+    /// Product of a point *of the group* and a number below 2^256, by the endomorphism. For other
+    /// points of the curve the result is wrong; see [`Jacobian::multiply_slowly`].
     #[must_use]
     fn multiply(point: &Jacobian<Self>, scalar: &[u64; 4]) -> Jacobian<Self> {
         scalar::product(point, scalar)
     }
 }
 
-/// A point by its coordinates.
+/// A point in affine coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Affine<C: Curve> {
     /// Zero at infinity.
     pub x: C::Base,
     /// Zero at infinity.
     pub y: C::Base,
-    /// Whether this is the point at infinity.
+    /// True for the point at infinity.
     pub is_infinity: bool,
 }
 
-/// A point as (X, Y, Z); infinity has Z = 0.
+/// A point in Jacobian coordinates; infinity has Z = 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Jacobian<C: Curve> {
     pub(crate) x: C::Base,
@@ -93,29 +95,29 @@ impl<C: Curve> Affine<C> {
     /// Infinity.
     pub const INFINITY: Self = Self { x: C::Base::ZERO, y: C::Base::ZERO, is_infinity: true };
 
-    /// The point with these coordinates, which are not checked.
+    /// The point with these unchecked coordinates.
     #[must_use]
     pub const fn new(x: C::Base, y: C::Base) -> Self {
         Self { x, y, is_infinity: false }
     }
 
-    /// Whether the equation holds.
+    /// True if the point satisfies the curve equation.
     pub fn is_on_curve(&self) -> bool {
         self.is_infinity || self.y.square() == self.x.square() * self.x + C::B
     }
 
-    /// The point with this x whose y is the larger of both or the smaller; none if there is none.
+    /// The point with this x and the larger or the smaller y; `None` if x is not on the curve.
     pub fn from_x(x: C::Base, is_y_largest: bool) -> Option<Self> {
         let y = (x.square() * x + C::B).sqrt()?;
         Some(Self::new(x, if y.is_largest() == is_y_largest { y } else { -y }))
     }
 
-    /// Whether the point is on the curve and in the group.
+    /// True if the point is on the curve and in the group.
     pub fn is_in_group(&self) -> bool {
         self.is_on_curve() && C::is_in_group(self)
     }
 
-    /// The product with a number; the point must be in the group.
+    /// Product with a number; the point must be in the group.
     #[must_use]
     pub fn multiply(&self, scalar: &[u64; 4]) -> Jacobian<C> {
         C::multiply(&(*self).into(), scalar)
@@ -126,12 +128,12 @@ impl<C: Curve> Jacobian<C> {
     /// Infinity.
     pub const INFINITY: Self = Self { x: C::Base::ONE, y: C::Base::ONE, z: C::Base::ZERO };
 
-    /// Whether this is the point at infinity.
+    /// True if this is the point at infinity.
     pub fn is_infinity(&self) -> bool {
         self.z.is_zero()
     }
 
-    /// The coordinates; one inversion.
+    /// Conversion to affine coordinates; one inversion.
     pub fn to_affine(&self) -> Affine<C> {
         match self.z.inverse() {
             Some(inverse) => self.scaled(inverse),
@@ -144,7 +146,7 @@ impl<C: Curve> Jacobian<C> {
         Affine::new(self.x * square, self.y * square * z_inverse)
     }
 
-    /// The coordinates of many points; one inversion in all.
+    /// Conversion of many points; one inversion in total.
     pub fn all_to_affine(points: &[Self]) -> Vec<Affine<C>> {
         let mut inverses: Vec<_> = points.iter().map(|point| point.z).collect();
         C::Base::invert_all(&mut inverses);
@@ -154,7 +156,8 @@ impl<C: Curve> Jacobian<C> {
         points.iter().zip(inverses).map(of).collect()
     }
 
-    /// Twice the point: 2009, Lange, dbl-2009-l, with Z halved and `x y^2` as a product, so that six sums are left of fourteen.
+    /// Doubling: 2009, Lange, dbl-2009-l, with Z halved and `x y^2` as a product, which leaves six
+    /// of fourteen additions.
     #[must_use]
     pub fn double(&self) -> Self {
         let b = self.y.square();
@@ -166,7 +169,7 @@ impl<C: Curve> Jacobian<C> {
         Self { x, y, z: self.y.times(&self.z) }
     }
 
-    /// The sum with an affine point: Z3 = Z1 H.
+    /// Sum with an affine point: Z3 = Z1 H.
     #[must_use]
     pub fn add_affine(&self, other: &Affine<C>) -> Self {
         if other.is_infinity {
@@ -184,7 +187,7 @@ impl<C: Curve> Jacobian<C> {
         Self::sum_by(&h, &r, &self.x, &self.y, self.z.times(&h))
     }
 
-    /// The sum: Z3 = Z1 Z2 H. No square takes the place of a product, which would save nothing in Fp and costs additions.
+    /// Sum: Z3 = Z1 Z2 H. Replacing a product by a square would save nothing in Fp and cost additions.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         if other.is_infinity() {
@@ -215,7 +218,7 @@ impl<C: Curve> Jacobian<C> {
         Self { x, y, z }
     }
 
-    /// The product of any point of the curve and a number, bit by bit.
+    /// Product of any point of the curve and a number, bit by bit.
     #[must_use]
     pub fn multiply_slowly(&self, scalar: &[u64]) -> Self {
         (0..limbs::bits(scalar)).rev().fold(Self::INFINITY, |sum, index| {
@@ -224,7 +227,7 @@ impl<C: Curve> Jacobian<C> {
         })
     }
 
-    /// The product of a point of the group and a number ([`Curve::multiply`]).
+    /// Product of a point of the group and a number ([`Curve::multiply`]).
     #[must_use]
     pub fn multiply(&self, scalar: &[u64; 4]) -> Self {
         C::multiply(self, scalar)
@@ -240,7 +243,7 @@ impl<C: Curve> From<Affine<C>> for Jacobian<C> {
     }
 }
 
-/// As points: the same one has many forms.
+/// Equality as points: representations are not unique.
 impl<C: Curve> PartialEq for Jacobian<C> {
     fn eq(&self, other: &Self) -> bool {
         if self.is_infinity() || other.is_infinity() {

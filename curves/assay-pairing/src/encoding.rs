@@ -1,8 +1,8 @@
-//! Points as bytes: Zcash's format for BLS12-381 (48 or 96 bytes, uncompressed twice as many), and the
-//! formats of the Ethereum virtual machine (EIP-196, EIP-197, EIP-2537).
+//! Encodings of points: Zcash's format for BLS12-381 (48 or 96 bytes, uncompressed twice as many),
+//! and the formats of the Ethereum virtual machine (EIP-196, EIP-197, EIP-2537).
 //!
-//! Every decoder rejects coordinates that are not below the prime, unknown flags, points off the curve,
-//! and infinity in any but its one form.
+//! Every decoder rejects coordinates that are not below the prime, unknown flags, points off the
+//! curve, and all encodings of infinity but the canonical one.
 
 #[cfg(test)]
 mod tests;
@@ -14,12 +14,12 @@ use crate::field::Field as _;
 use crate::tower::Fp2;
 use crate::{bls12_381, bn254};
 
-/// Why bytes are not a point.
+/// Reason why bytes are not a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// A coordinate is not below the prime, or its padding is not zero.
     Coordinate,
-    /// Flags do not fit the format, or infinity has other bits set.
+    /// Invalid flags, or infinity with other bits set.
     Flags,
     /// No point of the curve has these coordinates.
     NotOnCurve,
@@ -40,9 +40,9 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Coordinates as bytes of fixed length; `N` is the length of all.
+/// Coordinates in a fixed-length encoding of `N` bytes in total.
 trait Coordinate: Sized {
-    /// As Zcash writes them: higher coefficients first.
+    /// Zcash's encoding: higher coefficients first.
     fn write(&self, bytes: &mut [u8]);
     fn read(bytes: &[u8]) -> Option<Self>;
 }
@@ -95,11 +95,11 @@ fn in_group<C: Curve>(point: Affine<C>) -> Result<Affine<C>, DecodeError> {
     if C::is_in_group(&point) { Ok(point) } else { Err(DecodeError::NotInGroup) }
 }
 
-/// Zcash's format of one group.
+/// Zcash's format for one group.
 macro_rules! zcash {
     ($group:ty, $compressed:literal, $uncompressed:literal) => {
         impl Affine<$group> {
-            /// Zcash's compressed format: x, and which y.
+            /// Encodes in Zcash's compressed format: x, and a flag for y.
             pub fn to_compressed(&self) -> [u8; $compressed] {
                 let mut bytes = [0; $compressed];
                 if self.is_infinity {
@@ -111,18 +111,18 @@ macro_rules! zcash {
                 bytes
             }
 
-            /// A point of the group from its compressed format.
+            /// Decodes a point of the group from the compressed format.
             ///
             /// # Errors
-            /// Where the bytes are not the one encoding of a point of the group.
+            /// If the bytes are not the canonical encoding of a point of the group.
             pub fn from_compressed(bytes: &[u8; $compressed]) -> Result<Self, DecodeError> {
                 in_group(Self::from_compressed_on_curve(bytes)?)
             }
 
-            /// The same, without a look at the group: the point is on the curve.
+            /// The same without a subgroup check: the point is on the curve.
             ///
             /// # Errors
-            /// Where the bytes are not the one encoding of a point of the curve.
+            /// If the bytes are not the canonical encoding of a point of the curve.
             pub fn from_compressed_on_curve(
                 bytes: &[u8; $compressed],
             ) -> Result<Self, DecodeError> {
@@ -139,7 +139,7 @@ macro_rules! zcash {
                 Self::from_x(x, flags & LARGEST != 0).ok_or(DecodeError::NotOnCurve)
             }
 
-            /// Zcash's uncompressed format: x and y.
+            /// Encodes in Zcash's uncompressed format: x and y.
             pub fn to_uncompressed(&self) -> [u8; $uncompressed] {
                 let mut bytes = [0; $uncompressed];
                 if self.is_infinity {
@@ -152,10 +152,10 @@ macro_rules! zcash {
                 bytes
             }
 
-            /// A point of the group from its uncompressed format.
+            /// Decodes a point of the group from the uncompressed format.
             ///
             /// # Errors
-            /// Where the bytes are not the one encoding of a point of the group.
+            /// If the bytes are not the canonical encoding of a point of the group.
             pub fn from_uncompressed(bytes: &[u8; $uncompressed]) -> Result<Self, DecodeError> {
                 let (flags, mut rest) = (bytes[0] & FLAGS, *bytes);
                 rest[0] &= !FLAGS;
@@ -199,10 +199,10 @@ macro_rules! evm {
                 bytes
             }
 
-            /// A point of the curve from the format of [`Self::to_evm`]; whether it is in the group is not asked.
+            /// Decodes a point of the curve from the format of [`Self::to_evm`], without a subgroup check.
             ///
             /// # Errors
-            /// Where the bytes are no point of the curve.
+            /// If the bytes are not a point of the curve.
             pub fn from_evm(bytes: &[u8; $bytes]) -> Result<Self, DecodeError> {
                 if bytes.iter().all(|byte| *byte == 0) {
                     return Ok(Self::INFINITY);

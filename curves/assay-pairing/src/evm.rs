@@ -1,6 +1,7 @@
-//! Precompiles of the Ethereum virtual machine with their gas: on BN254 (EIP-196, EIP-197, EIP-1108), on BLS12-381
-//! (EIP-2537), on P-256 (EIP-7951), point evaluation (EIP-4844), powers (EIP-198, EIP-2565, EIP-7883), `BLAKE2b`'s function
-//! (EIP-152) and hashes. Only `ECRECOVER` is not here: it takes secp256k1, and is `assay_secp::ethereum`.
+//! Precompiles of the Ethereum virtual machine with their gas: on BN254 (EIP-196, EIP-197,
+//! EIP-1108), on BLS12-381 (EIP-2537), on P-256 (EIP-7951), point evaluation (EIP-4844), modular
+//! exponentiation (EIP-198, EIP-2565, EIP-7883), `BLAKE2b`'s function F (EIP-152) and hashes. Only
+//! `ECRECOVER` is missing, which needs secp256k1: `assay_secp::ethereum`.
 
 mod blake2f;
 mod bls12_381;
@@ -38,35 +39,35 @@ pub const EC_ADD_GAS: u64 = 150;
 /// Gas of [`ec_mul`].
 pub const EC_MUL_GAS: u64 = 6_000;
 
-/// Gas of [`ec_pairing`] for an input of so many bytes.
+/// Gas of [`ec_pairing`] for the length of an input.
 pub fn ec_pairing_gas(input_bytes: usize) -> u64 {
     45_000 + 34_000 * (input_bytes / PAIR_BYTES) as u64
 }
 
-/// A point of each group.
+/// Length of a point of each group.
 const PAIR_BYTES: usize = 192;
 
-/// Why a precompile fails; it then takes all gas.
+/// Reason why a precompile fails, which consumes all gas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrecompileError {
-    /// A point of the input, or a number that is mapped to one, is none.
+    /// An invalid point in the input, or an invalid number to map to one.
     Point(DecodeError),
-    /// The input has not the length that it needs: so many bytes, or a multiple of them.
+    /// An input that is not of a required length, or not a multiple of it.
     Length {
-        /// Of the input.
+        /// Length of the input.
         bytes: usize,
-        /// What it needs.
+        /// Required length or unit.
         unit: usize,
     },
-    /// A number of so many bytes, more than [`MODEXP_BYTES_MAX`].
+    /// A number longer than [`MODEXP_BYTES_MAX`], with its length.
     NumberLength(u64),
-    /// A byte that says yes or no is neither 0 nor 1.
+    /// A flag byte that is neither 0 nor 1.
     Flag(u8),
-    /// The hash is not that of the commitment.
+    /// The hash does not match the commitment.
     CommitmentHash,
-    /// A number, commitment or proof is none.
+    /// An invalid number, commitment or proof.
     Kzg(KzgError),
-    /// The proof is wrong.
+    /// The proof does not verify.
     Proof,
 }
 
@@ -96,7 +97,7 @@ impl From<DecodeError> for PrecompileError {
     }
 }
 
-/// The first bytes of an input, with zeros behind it where it is shorter.
+/// The first bytes of an input, padded with zeros.
 fn padded<const N: usize>(input: &[u8]) -> [u8; N] {
     let mut bytes = [0; N];
     let length = input.len().min(N);
@@ -112,10 +113,10 @@ fn exactly<const N: usize>(input: &[u8]) -> Result<&[u8; N], PrecompileError> {
     input.try_into().map_err(|_| PrecompileError::Length { bytes: input.len(), unit: N })
 }
 
-/// Address 6: the sum of two points. Input is cut or padded to 128 bytes.
+/// Address 6: the sum of two points. Input is truncated or padded to 128 bytes.
 ///
 /// # Errors
-/// Where a point is not on the curve.
+/// If a point is not on the curve.
 pub fn ec_add(input: &[u8]) -> Result<[u8; 64], PrecompileError> {
     let bytes: [u8; 128] = padded(input);
     let a = Affine::<BnG1>::from_evm(&part(&bytes, 0))?;
@@ -123,10 +124,10 @@ pub fn ec_add(input: &[u8]) -> Result<[u8; 64], PrecompileError> {
     Ok(Jacobian::from(a).add_affine(&b).to_affine().to_evm())
 }
 
-/// Address 7: a point times a number. Input is cut or padded to 96 bytes.
+/// Address 7: a point times a number. Input is truncated or padded to 96 bytes.
 ///
 /// # Errors
-/// Where the point is not on the curve.
+/// If the point is not on the curve.
 pub fn ec_mul(input: &[u8]) -> Result<[u8; 64], PrecompileError> {
     let bytes: [u8; 96] = padded(input);
     let point = Affine::<BnG1>::from_evm(&part(&bytes, 0))?;
@@ -134,10 +135,10 @@ pub fn ec_mul(input: &[u8]) -> Result<[u8; 64], PrecompileError> {
     Ok(point.multiply(&scalar).to_affine().to_evm())
 }
 
-/// Address 8: whether the product of the pairings of all pairs is one.
+/// Address 8: true if the product of the pairings of all pairs is one.
 ///
 /// # Errors
-/// Where the length is not a multiple of 192, or a point is not of its group.
+/// If the length is not a multiple of 192, or a point is not in its group.
 pub fn ec_pairing(input: &[u8]) -> Result<bool, PrecompileError> {
     if !input.len().is_multiple_of(PAIR_BYTES) {
         return Err(PrecompileError::Length { bytes: input.len(), unit: PAIR_BYTES });

@@ -1,9 +1,8 @@
-//! Prime fields: elements in Montgomery form over limbs of 64 bits, for any odd modulus with two
-//! spare bits or one.
+//! Prime fields: elements in Montgomery form over 64-bit limbs, for any odd modulus with one or two spare bits.
 //!
-//! A field is a type that implements [`Modulus`]; everything else, R, R^2, the inverse of the modulus
-//! and what square roots need, is derived from the modulus at compile time. Arithmetic is variable
-//! time where it branches (inversion, square roots, powers), so it is for public values.
+//! A field is a type that implements [`Modulus`]; R, R^2, the inverse of the modulus and the
+//! constants of square roots are derived from it at compile time. Arithmetic with branches
+//! (inversion, square roots, powers) takes variable time, so it is for public values.
 
 pub(crate) mod backend;
 mod inverse;
@@ -25,7 +24,7 @@ pub trait Modulus<const N: usize>: Copy + Eq + fmt::Debug + Send + Sync + 'stati
     const MODULUS: [u64; N];
 }
 
-/// What points and towers need of a field.
+/// Field operations needed by points and towers.
 pub trait Field:
     Copy
     + Eq
@@ -43,7 +42,7 @@ pub trait Field:
     /// One.
     const ONE: Self;
 
-    /// The product. By reference: elements that are passed by value may be copied.
+    /// Product. By reference, since elements passed by value may be copied.
     #[must_use]
     fn times(&self, other: &Self) -> Self {
         *self * *other
@@ -56,16 +55,16 @@ pub trait Field:
     fn double(&self) -> Self {
         *self + *self
     }
-    /// Half of the element. What towers are made of has the same as `halved`, in lanes as well.
+    /// Half of the element. Rings of towers have the same as `halved`, in lanes too.
     #[must_use]
     fn half(&self) -> Self;
-    /// Whether it is zero.
+    /// True for zero.
     fn is_zero(&self) -> bool {
         *self == Self::ZERO
     }
-    /// The inverse; zero has none.
+    /// Inverse; `None` for zero.
     fn inverse(&self) -> Option<Self>;
-    /// The inverse of an element that is not zero, without branches on it.
+    /// Inverse of a nonzero element, without branches on it.
     #[doc(hidden)]
     #[must_use]
     fn inverse_by_power(&self) -> Self;
@@ -73,10 +72,10 @@ pub trait Field:
     #[doc(hidden)]
     #[must_use]
     fn select(mask: u64, yes: &Self, no: &Self) -> Self;
-    /// A square root, if there is one.
+    /// A square root; `None` for a non-residue.
     fn sqrt(&self) -> Option<Self>;
-    /// Whether the element is larger than its negation, as compressed points ask (Zcash's "lexicographically
-    /// largest"; towers compare from the highest coefficient).
+    /// True if the element is larger than its negation, as in the flags of compressed points
+    /// (Zcash's "lexicographically largest"; towers compare from the highest coefficient).
     fn is_largest(&self) -> bool;
 
     /// The power; limbs of the exponent are least significant first.
@@ -129,7 +128,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
     const R2: Self = Self::raw(limbs::power_of_two(2 * 64 * N, &M::MODULUS));
     /// R^3 modulo the prime.
     const R3: Self = Self::raw(limbs::power_of_two(3 * 64 * N, &M::MODULUS));
-    /// What kernels read of the prime.
+    /// Constants of the prime for kernels.
     pub(crate) const PRIME: &'static backend::Prime = &backend::with_inverse(&M::MODULUS);
     /// `-1 / p mod 2^64`.
     const NEGATED_INVERSE: u64 = limbs::negated_inverse_64(M::MODULUS[0]);
@@ -145,7 +144,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self(limbs, PhantomData)
     }
 
-    /// Limbs that are a factor alone, below R and maybe above the prime (`tower/lazy.rs`).
+    /// Limbs below R, possibly above the prime, that are only used as a factor (`tower/lazy.rs`).
     #[inline(always)]
     pub(crate) const fn unreduced(limbs: [u64; N]) -> Self {
         Self(limbs, PhantomData)
@@ -156,14 +155,14 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
     /// One.
     pub const ONE: Self = Self::raw(Self::R);
 
-    /// A small number.
+    /// A small number as an element.
     pub const fn from_u64(small: u64) -> Self {
         let mut limbs = [0; N];
         limbs[0] = small;
         Self::raw(limbs).multiply(&Self::R2)
     }
 
-    /// The number, if it is below the prime; limbs are least significant first.
+    /// The number as an element; `None` if it is not below the prime. Limbs are least significant first.
     pub const fn from_limbs(limbs: [u64; N]) -> Option<Self> {
         if limbs::less(&limbs, &M::MODULUS) {
             Some(Self::raw(limbs).multiply(&Self::R2))
@@ -172,14 +171,14 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         }
     }
 
-    /// The number below the prime, least significant limb first.
+    /// Conversion to a number below the prime, least significant limb first.
     pub const fn to_limbs(&self) -> [u64; N] {
         let mut one = [0; N];
         one[0] = 1;
         self.multiply(&Self::raw(one)).0
     }
 
-    /// The number that these big-endian bytes are, modulo the prime. Any length.
+    /// Reduces a big-endian number of any length modulo the prime.
     pub fn from_be_bytes_reduced(bytes: &[u8]) -> Self {
         bytes.rchunks(8 * N).rev().fold(Self::ZERO, |sum, chunk| {
             let mut padded = [0u8; 64];
@@ -187,8 +186,8 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
             // Below 2^(64 N), so the product with R^2 is reduced by less than one subtraction of p:
             // (2^(64 N) p + p R) / R = 2 p.
             let part = Self(limbs::from_be_bytes(&padded[..8 * N]), PhantomData);
-            // R^2 is R in Montgomery form. The part is the operand that is scanned limb by limb, so it may be
-            // above p.
+            // R^2 is R in Montgomery form. The part is the operand that is scanned limb by limb, so
+            // it may be above p.
             sum * Self::R2 + Self::R2.multiply(&part)
         })
     }
@@ -201,11 +200,11 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self::reduced_once(sum)
     }
 
-    /// Subtracts the prime where the value, below twice the prime, is not below it.
+    /// Subtracts the prime from a value below twice the prime, unless the value is already below the prime.
     #[inline(always)]
     const fn reduced_once(value: [u64; N]) -> Self {
         let (difference, is_below) = limbs::sub(&value, &M::MODULUS);
-        // LLVM makes a branch of a mask that it knows, and the value may follow from a secret.
+        // LLVM turns a known mask into a branch, and the value may depend on a secret.
         let mask = core::hint::black_box(is_below as u64).wrapping_neg();
         let (mut result, mut i) = ([0; N], 0);
         while i < N {
@@ -243,14 +242,14 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self::sum_of_products(&[*self], &[*other])
     }
 
-    /// [`Fe::multiply`] in a function of its own, for processors that kernels do not know.
+    /// [`Fe::multiply`] as a separate function, for processors without kernels.
     #[cold]
     #[inline(never)]
     fn multiply_slowly(&self, other: &Self) -> Self {
         self.multiply(other)
     }
 
-    /// The product of sums below R, one of which is below twice the prime and the other below the prime.
+    /// Product of sums below R, one of which is below twice the prime and the other below the prime.
     #[inline(always)]
     pub(crate) fn product_of_sums(a: &wide::Sum<N>, b: &wide::Sum<N>) -> Self {
         // Below (2 p^2 + p R) / R < 2 p, since 2 p < R.
@@ -261,8 +260,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self(backend::apart(&product.0), PhantomData)
     }
 
-    /// The sum of products of as many pairs, reduced once: Montgomery's multiplication, operand scanning,
-    /// all pairs in step.
+    /// Sum of `T` products, reduced once: Montgomery multiplication, operand scanning, all pairs in step.
     ///
     /// Between rows the value is below `(T + 1) p`, and within one below `(T + 1) p 2^64 + (T + 1) p`,
     /// which must be below 2^(64 (N + 1)). The result is below `p + T p p / R`, hence below `2 p`.
@@ -297,10 +295,10 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self::reduced_once(sum)
     }
 
-    /// The sum of products of as many pairs, reduced once.
+    /// Sum of `T` products, reduced once.
     ///
-    /// Bounds are those of [`Fe::sum_of_products`]; six products over four limbs may take a word more and two subtractions, since
-    /// 6 p^2 < 2 p R.
+    /// Bounds are those of [`Fe::sum_of_products`]; six products over four limbs may need one more
+    /// word and two subtractions, since 6 p^2 < 2 p R.
     #[inline(always)]
     pub(crate) fn sum_of<const T: usize>(a: [&Self; T], b: [&Self; T]) -> Self {
         const {
@@ -314,14 +312,14 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         }
     }
 
-    /// [`Fe::sum_of`] one product after the other: its oracle, and what other processors run.
+    /// [`Fe::sum_of`] one product after the other: the oracle, and the version for other processors.
     #[cold]
     #[inline(never)]
     pub(crate) fn sum_of_slowly<const T: usize>(a: [&Self; T], b: [&Self; T]) -> Self {
         a.iter().zip(b).fold(Self::ZERO, |sum, (a, b)| sum.plus(&a.multiply(b)))
     }
 
-    /// The power at compile time; elsewhere [`Field::power`].
+    /// Power at compile time; otherwise [`Field::power`].
     pub(crate) const fn const_power(&self, exponent: &[u64]) -> Self {
         let mut power = Self::ONE;
         let mut index = limbs::bits(exponent);
@@ -361,7 +359,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self(limbs::half(&even), PhantomData)
     }
 
-    /// Whether the number (not its Montgomery form) is odd.
+    /// True if the number (not its Montgomery form) is odd.
     pub fn is_odd(&self) -> bool {
         self.to_limbs()[0] & 1 == 1
     }
@@ -407,7 +405,7 @@ impl<M: Modulus<N>, const N: usize> Field for Fe<M, N> {
     }
 
     fn is_largest(&self) -> bool {
-        // Not below (p + 1) / 2.
+        // At least (p + 1) / 2.
         limbs::less(&const { limbs::half(&M::MODULUS) }, &self.to_limbs())
     }
 
@@ -482,18 +480,18 @@ impl<M: Modulus<N>, const N: usize> fmt::Debug for Fe<M, N> {
     }
 }
 
-/// Encodings of fixed length, which cannot be written over `N` yet.
+/// Fixed-length encodings, which cannot be generic over `N` yet.
 macro_rules! encodings {
     ($limbs:literal) => {
         impl<M: Modulus<$limbs>> Fe<M, $limbs> {
-            /// The number below the prime, big-endian.
+            /// Big-endian encoding of the number below the prime.
             pub fn to_be_bytes(&self) -> [u8; 8 * $limbs] {
                 let mut bytes = [0; 8 * $limbs];
                 limbs::to_be_bytes(&self.to_limbs(), &mut bytes);
                 bytes
             }
 
-            /// The element that this big-endian number is; none where it is not below the prime.
+            /// Decodes a big-endian number; `None` if it is not below the prime.
             pub fn from_be_bytes(bytes: &[u8; 8 * $limbs]) -> Option<Self> {
                 Self::from_limbs(limbs::from_be_bytes(bytes))
             }

@@ -22,7 +22,7 @@ use isogeny::Isogeny;
 /// `expand_message_xmd` with SHA-256 (section 5.3.1).
 ///
 /// # Panics
-/// Where more than 255 hashes would be needed (8,160 bytes).
+/// If more than 255 hashes would be needed (8,160 bytes).
 pub fn expand_message(message: &[u8], dst: &[u8], output: &mut [u8]) {
     let blocks = output.len().div_ceil(32);
     assert!(blocks <= 255, "at most 8160 bytes");
@@ -57,18 +57,17 @@ pub fn expand_message(message: &[u8], dst: &[u8], output: &mut [u8]) {
     }
 }
 
-/// Groups that there is a suite for.
+/// Groups with a suite.
 pub trait HashToCurve: Curve {
-    /// The point of the group that a message is hashed to under a domain separation tag.
+    /// Hashes a message to a point of the group, under a domain separation tag.
     #[must_use]
     fn hash(message: &[u8], dst: &[u8]) -> Affine<Self>;
-    /// The point of the group that an element of the field is mapped to (`map_to_curve`, then `clear_cofactor`): what
-    /// EIP-2537 calls mapping.
+    /// Maps an element of the field to a point of the group (`map_to_curve`, then `clear_cofactor`), as in EIP-2537.
     #[must_use]
     fn map(element: &Self::Base) -> Affine<Self>;
 }
 
-/// Bytes of each number that is reduced.
+/// Length of a number before its reduction.
 const WIDE: usize = 64;
 
 impl HashToCurve for BlsG1 {
@@ -96,7 +95,7 @@ impl HashToCurve for BlsG2 {
     }
 }
 
-/// Of the curve that is isogenous to that of the second group: A, B, and Z of the map.
+/// Constants of the curve isogenous to that of the second group: A, B, and Z of the map.
 const G2_CURVE: [Fp2<Fp>; 3] = {
     let small = Fp::from_u64;
     [
@@ -122,15 +121,15 @@ fn field_elements(message: &[u8], dst: &[u8]) -> [Fp2<Fp>; 2] {
     })
 }
 
-/// The points of the second group that messages are hashed to under a tag: [`HashToCurve::hash`] of each.
+/// Hashes messages to points of the second group under a tag: [`HashToCurve::hash`] of each.
 pub fn hash_all(messages: &[&[u8]], dst: &[u8]) -> Vec<Affine<BlsG2>> {
     hash_all_with(Backend::detect(), messages, dst)
 }
 
-/// [`hash_all`] on a certain backend.
+/// [`hash_all`] on a given backend.
 ///
 /// # Panics
-/// Where this CPU does not run it.
+/// If this CPU does not support it.
 pub fn hash_all_with(backend: Backend, messages: &[&[u8]], dst: &[u8]) -> Vec<Affine<BlsG2>> {
     assert!(backend.is_available(), "a backend that this CPU runs");
     match backend {
@@ -147,7 +146,7 @@ pub fn hash_all_with(backend: Backend, messages: &[&[u8]], dst: &[u8]) -> Vec<Af
 fn simplified_swu<F: Field>(u: &F, a: F, b: F, z: F, is_odd: impl Fn(&F) -> bool) -> (F, F) {
     let zu2 = z * u.square();
     let sum = zu2.square() + zu2;
-    // x1 = -b / a (1 + 1 / sum), or b / (z a) where the sum is zero, over one denominator.
+    // x1 = -b / a (1 + 1 / sum), or b / (z a) if the sum is zero, over one denominator.
     let (numerator, denominator) =
         if sum.is_zero() { (b, z * a) } else { (-b * (sum + F::ONE), a * sum) };
     let x1 = numerator * denominator.inverse().expect("a, z and the sum are not zero");
@@ -161,24 +160,24 @@ fn simplified_swu<F: Field>(u: &F, a: F, b: F, z: F, is_odd: impl Fn(&F) -> bool
     (x, if is_odd(u) == is_odd(&y) { y } else { -y })
 }
 
-/// The isogeny at a point, with one denominator for both coordinates and no inversion.
+/// Evaluates the isogeny at a point, with one denominator for both coordinates and no inversion.
 fn evaluate<C: Curve>(isogeny: &Isogeny<C::Base>, x: C::Base, y: C::Base) -> Jacobian<C> {
     let at = |coefficients: &[C::Base]| {
         coefficients.iter().rev().fold(C::Base::ZERO, |sum, c| sum * x + *c)
     };
     let ([x_top, x_bottom], [y_top, y_bottom]) = (isogeny.x.map(at), isogeny.y.map(at));
-    // Z = x_bottom y_bottom; zero exactly for points that go to infinity.
+    // Z = x_bottom y_bottom; zero exactly for points that map to infinity.
     let z = x_bottom * y_bottom;
     let z_y = z * y_bottom;
     Jacobian { x: x_top * z_y, y: y * y_top * z.square() * x_bottom, z }
 }
 
-/// Multiplies by `1 - x` (section 8.8.1), where x is negative.
+/// Multiplies by `1 - x` (section 8.8.1); x is negative.
 fn clear_g1(point: &Jacobian<BlsG1>) -> Jacobian<BlsG1> {
     point.multiply_slowly(&[X]) + *point
 }
 
-/// Budroni's and Pintore's way (appendix G.3): `(x^2 - x - 1) P + (x - 1) psi(P) + psi^2(2 P)`.
+/// Method of Budroni and Pintore (appendix G.3): `(x^2 - x - 1) P + (x - 1) psi(P) + psi^2(2 P)`.
 fn clear_g2(point: &Jacobian<BlsG2>) -> Jacobian<BlsG2> {
     let psi = BlsG2::endomorphism;
     // With |x|: (x^2 - x) P = |x| (|x| P + P), x psi(P) = -|x| psi(P).

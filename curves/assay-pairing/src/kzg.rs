@@ -1,5 +1,5 @@
-//! KZG commitments and proofs (EIP-4844): made by a [`Prover`], verified by [`Settings`]. Cells of extended blobs and their
-//! proofs (EIP-7594): [`CellProver`], [`CellVerifier`].
+//! KZG commitments and proofs (EIP-4844): created by a [`Prover`], verified by [`Settings`]. Cells
+//! of extended blobs and their proofs (EIP-7594): [`CellProver`], [`CellVerifier`].
 //!
 //! ```
 //! use assay_pairing::kzg::{Settings, BLOB_BYTES};
@@ -33,33 +33,33 @@ use crate::limbs;
 use crate::pairing::{Bls12381, Pairing as _};
 use crate::tower::Fp12;
 
-/// Numbers of a blob.
+/// Number of field elements of a blob.
 pub const BLOB_ELEMENTS: usize = 4096;
-/// Bytes of a blob.
+/// Length of a blob in bytes.
 pub const BLOB_BYTES: usize = 32 * BLOB_ELEMENTS;
 
-/// Why there is nothing to verify.
+/// Reason why an input is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KzgError {
-    /// A blob of another length.
+    /// A blob of the wrong length.
     BlobLength(usize),
-    /// A setup of another number of points.
+    /// A setup with the wrong number of points.
     SetupLength(usize),
-    /// A setup of another number of powers than verification of cells needs.
+    /// A setup with the wrong number of powers for the verification of cells.
     PowersLength(usize),
-    /// A cell of another length.
+    /// A cell of the wrong length.
     CellLength(usize),
     /// An index above that of the last cell.
     CellIndex(u64),
-    /// Fewer cells than a blob can be recovered from, or more than there are.
+    /// Fewer cells than recovery needs, or more than exist.
     CellCount(usize),
-    /// Indices of cells that do not ascend.
+    /// Indices of cells that are not ascending.
     CellOrder,
-    /// Cells that are not all of one blob.
+    /// Cells of different blobs.
     Inconsistent,
-    /// A number that is not below the order of the groups.
+    /// A number not below the order of the groups.
     Number,
-    /// A commitment, proof or setup that is no point of the group.
+    /// A commitment, proof or setup that is not a point of the group.
     Point(DecodeError),
 }
 
@@ -94,21 +94,21 @@ impl From<DecodeError> for KzgError {
     }
 }
 
-/// What verification needs of a trusted setup.
+/// Part of a trusted setup needed for verification.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The secret of the setup times the generator of the second group.
     secret: Affine<BlsG2>,
 }
 
-/// The secret of Ethereum's ceremony of 2023 times the generator: the second of the monomial points of G2 in its
-/// `trusted_setup.json`.
+/// The secret of Ethereum's ceremony of 2023 times the generator: the second of the monomial points
+/// of G2 in its `trusted_setup.json`.
 const ETHEREUM: &str = "b5bfd7dd8cdeb128843bc287230af38926187075cbfbefa81009a2ce615ac53d\
     2914e5870cb452d2afaaab24f3499f72185cbfee53492714734429b7b38608e23926c911cceceac9a36851477ba4c60b\
     087041de621000edc98edada20c1def2";
 
 impl Settings {
-    /// Of Ethereum's main network.
+    /// Settings of Ethereum's main network.
     pub fn ethereum() -> Self {
         let digits = ETHEREUM.as_bytes();
         let digit = |byte: u8| (byte as char).to_digit(16).expect("hexadecimal") as u8;
@@ -116,18 +116,18 @@ impl Settings {
         Self::new(&bytes).expect("the published setup")
     }
 
-    /// Of another setup: its secret times the generator of the second group, compressed.
+    /// Settings of another setup, from its secret times the generator of the second group, compressed.
     ///
     /// # Errors
-    /// Where this is no point of the group.
+    /// If this is not a point of the group.
     pub fn new(secret: &[u8; 96]) -> Result<Self, KzgError> {
         Ok(Self { secret: Affine::<BlsG2>::from_compressed(secret)? })
     }
 
-    /// Whether the polynomial of a commitment has the value y at z. All as EIP-4844 encodes them.
+    /// True if the polynomial of a commitment has the value y at z. All inputs are encoded as in EIP-4844.
     ///
     /// # Errors
-    /// Where an input is not the canonical encoding of anything.
+    /// If an input is not canonically encoded.
     pub fn verify_proof(
         &self,
         commitment: &[u8; 48],
@@ -141,10 +141,10 @@ impl Settings {
         Ok(self.is_proven(&commitment, z?, y?, &proof))
     }
 
-    /// Whether a blob is that of a commitment, by a proof for it.
+    /// True if a blob matches a commitment, by its proof.
     ///
     /// # Errors
-    /// Where an input is not the canonical encoding of anything.
+    /// If an input is not canonically encoded.
     pub fn verify_blob_proof(
         &self,
         blob: &[u8],
@@ -158,7 +158,7 @@ impl Settings {
         Ok(self.is_proven(&point, z, evaluate(&numbers, z), &proof))
     }
 
-    /// `e(C - y G, H) = e(proof, (s - z) H)`, with z on the other side, where points are cheaper:
+    /// `e(C - y G, H) = e(proof, (s - z) H)`, with z moved to the cheaper group:
     /// `e(C - y G + z proof, H) = e(proof, s H)`.
     fn is_proven(&self, c: &Affine<BlsG1>, z: Fr, y: Fr, proof: &Affine<BlsG1>) -> bool {
         let value = BlsG1::GENERATOR.multiply(&(-y).to_limbs());
@@ -187,7 +187,7 @@ fn challenge(blob: &[u8], commitment: &[u8; 48]) -> Fr {
     Fr::from_be_bytes_reduced(&hash.finalize())
 }
 
-/// The polynomial at z by the barycentric formula: `(z^n - 1) / n * sum(f_i w_i / (z - w_i))`.
+/// Evaluates the polynomial at z by the barycentric formula: `(z^n - 1) / n * sum(f_i w_i / (z - w_i))`.
 fn evaluate(values: &[Fr], z: Fr) -> Fr {
     let roots = roots();
     if let Some(index) = roots.iter().position(|root| *root == z) {
@@ -201,7 +201,7 @@ fn evaluate(values: &[Fr], z: Fr) -> Fr {
     (z.power(&[BLOB_ELEMENTS as u64]) - Fr::ONE) * size.inverse().expect("not zero") * sum
 }
 
-/// The index with its bits in reverse.
+/// The bit-reversed index.
 fn reversed(index: usize) -> usize {
     domain::reversed_in(BLOB_ELEMENTS, index)
 }

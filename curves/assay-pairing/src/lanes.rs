@@ -1,5 +1,5 @@
-//! Field elements eight at a time, written once over a vector of 64-bit lanes with a multiplier of 52
-//! bits. `docs/kernels/pairing-ifma.md` has the bounds of every limb.
+//! Field elements in eight lanes, generic over a vector of 64-bit lanes with a 52-bit multiplier.
+//! `docs/kernels/pairing-ifma.md` has the bounds of every limb.
 
 pub(crate) mod field;
 pub(crate) mod fp12;
@@ -10,13 +10,13 @@ mod ring;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// Lanes of a vector.
+/// Number of lanes of a vector.
 pub(crate) const LANES: usize = 8;
 
-/// A word of each lane in memory.
+/// A word of each lane, in memory.
 pub(crate) type Words = [u64; LANES];
 
-/// Eight unsigned 64-bit lanes. A mask has the bit of lane 0 lowest.
+/// Eight unsigned 64-bit lanes. The lowest bit of a mask is that of lane 0.
 pub(crate) trait Lanes: Copy {
     /// The same word in every lane.
     fn splat(word: u64) -> Self;
@@ -42,29 +42,29 @@ pub(crate) trait Lanes: Copy {
     fn add_mul_high(self, a: Self, b: Self) -> Self;
     /// `yes` in the lanes of the mask, `no` in the others.
     fn select(mask: u8, yes: Self, no: Self) -> Self;
-    /// Lane k is that of `self` with the number `places[k]`, or for 8 and above that of `other` with 8 less.
+    /// Lane k of the result is lane `places[k]` of `self`, or from 8 on lane `places[k] - 8` of `other`.
     fn pick(self, other: Self, places: &Words) -> Self;
-    /// The lanes that are equal.
+    /// Mask of equal lanes.
     fn equals(self, other: Self) -> u8;
-    /// The lanes that are less, as signed numbers.
+    /// Mask of lanes that are less, as signed numbers.
     fn less_signed(self, other: Self) -> u8;
-    /// Vector k of the result holds word k of eight lines, one for each lane.
+    /// Transposing load: vector k of the result has word k of eight lines, one per lane.
     fn load_transposed<'l>(line: &impl Fn(usize) -> &'l Words) -> [Self; 8];
-    /// The reverse: line k of the result holds lane k of all vectors.
+    /// Transposing store: line k of the result has lane k of all vectors.
     fn store_transposed(vectors: [Self; 8], lines: &mut [Words; LANES]);
-    /// Asks for a line that is read soon.
+    /// Prefetches a line.
     fn prefetch(line: &Words);
-    /// Checks in debug builds of the portable lanes that every lane is below 2^bits.
+    /// In debug builds of the portable lanes, checks that every lane is below 2^bits.
     fn expect_below(self, bits: u32);
 
-    /// Runs what handles vectors in a function with the target features.
+    /// Runs code on vectors in a function with the target features.
     ///
     /// # Panics
-    /// Where the CPU lacks them.
+    /// If the CPU lacks them.
     fn run<T: Task>(task: T) -> T::Result;
 }
 
-/// What [`Lanes::run`] runs; [`Task::run`] must be inlined.
+/// Argument of [`Lanes::run`]; [`Task::run`] must be inlined.
 pub(crate) trait Task {
     type Result;
     fn run(self) -> Self::Result;

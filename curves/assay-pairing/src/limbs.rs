@@ -1,4 +1,4 @@
-//! Numbers of several 64-bit limbs, least significant first: what constants are derived with.
+//! Numbers of several 64-bit limbs, least significant first, for the derivation of constants.
 //!
 //! Everything here may run at compile time. Nothing is constant time.
 
@@ -23,7 +23,7 @@ pub(crate) const fn multiply_add(a: u64, b: u64, c: u64, carry: u64) -> (u64, u6
     (sum as u64, (sum >> 64) as u64)
 }
 
-/// The sum, and whether it is 2^(64 N) or more.
+/// The sum modulo 2^(64 N), and true on overflow.
 #[inline(always)]
 pub(crate) const fn add<const N: usize>(a: &[u64; N], b: &[u64; N]) -> ([u64; N], bool) {
     let (mut sum, mut carry, mut i) = ([0; N], 0, 0);
@@ -34,7 +34,7 @@ pub(crate) const fn add<const N: usize>(a: &[u64; N], b: &[u64; N]) -> ([u64; N]
     (sum, carry != 0)
 }
 
-/// The difference modulo 2^(64 N), and whether it is below zero.
+/// The difference modulo 2^(64 N), and true if it is negative.
 #[inline(always)]
 pub(crate) const fn sub<const N: usize>(a: &[u64; N], b: &[u64; N]) -> ([u64; N], bool) {
     let (mut difference, mut borrow, mut i) = ([0; N], 0, 0);
@@ -45,7 +45,7 @@ pub(crate) const fn sub<const N: usize>(a: &[u64; N], b: &[u64; N]) -> ([u64; N]
     (difference, borrow != 0)
 }
 
-/// Whether `a < b`.
+/// True if `a < b`.
 #[inline(always)]
 pub(crate) const fn less<const N: usize>(a: &[u64; N], b: &[u64; N]) -> bool {
     sub(a, b).1
@@ -98,7 +98,7 @@ pub(crate) const fn bit(a: &[u64], index: usize) -> bool {
     index / 64 < a.len() && a[index / 64] >> (index % 64) & 1 == 1
 }
 
-/// Bits up to the highest one that is set.
+/// Bit length.
 pub(crate) const fn bits(a: &[u64]) -> usize {
     let mut i = a.len();
     while i > 0 {
@@ -110,8 +110,9 @@ pub(crate) const fn bits(a: &[u64]) -> usize {
     0
 }
 
-/// Digits of a number, the lowest first, that are zero, or odd and below `2^(width - 1)` in magnitude with at least width - 1 zeros
-/// after each (non-adjacent forms of that width, from 2 to 8). As many places as the number has bits, and one more, are enough.
+/// Digits of a number, lowest first, that are zero, or odd and below `2^(width - 1)` in magnitude
+/// with at least width - 1 zeros after each (non-adjacent form of that width, from 2 to 8). One
+/// more place than the number has bits is enough.
 pub(crate) fn non_adjacent<const PLACES: usize>(number: &[u64], width: usize) -> [i8; PLACES] {
     let mut digits = [0; PLACES];
     let (mut place, mut carry) = (0, false);

@@ -1,14 +1,15 @@
-//! Whether all of many points are in the group, far cheaper than one by one.
+//! Batched subgroup checks, far cheaper than single ones.
 //!
-//! Each point gets random digits 0, 1 or 2, and the sums of points times their digits are checked, one for
-//! each place. Let a point have a component T outside the group. Where the cofactor is odd, at
-//! most one of the three digits makes the sum cancel it: two would differ by 1 or 2, and twice T is not
-//! zero. Every sum thus overlooks it with a probability of a third at most, and 81 of them with 3^-81,
-//! below 2^-128. Where the cofactor is even, as that of the first group of BLS12-377 is, T may have the order two; then 0 and 2 do the
-//! same, a sum overlooks it with a probability of two thirds at most, and it takes 219 of them.
+//! Each point gets random digits 0, 1 or 2, and the sums of points times their digits are checked,
+//! one per place. Let a point have a component T outside the group. If the cofactor is odd, at most
+//! one of the three digits makes the sum cancel T: two such digits would differ by 1 or 2, and
+//! twice T is not zero. Every sum thus misses T with a probability of at most a third, and 81 of
+//! them with 3^-81, below 2^-128. If the cofactor is even, as that of the first group of BLS12-377,
+//! T may have order two; then 0 and 2 are equivalent, a sum misses T with a probability of at most
+//! two thirds, and 219 sums are needed.
 //!
-//! Digits of m places are one number below 3^m, which is the bucket that a point is added to; so a block
-//! of m sums takes one addition for each point.
+//! The digits of m places form one number below 3^m, the index of the bucket that a point is added
+//! to; so a block of m sums costs one addition per point.
 
 mod each;
 #[cfg(test)]
@@ -21,29 +22,29 @@ use crate::field::{Fe, Modulus};
 use crate::msm::{Backend, MultiScalar, Ternary};
 use crate::tower::Fp2;
 
-/// Sums that are checked at least, for an odd cofactor and for an even one: 3^-81 and (2 / 3)^219 are below 2^-128.
+/// Minimum number of sums, for an odd cofactor and for an even one: 3^-81 and (2 / 3)^219 are below 2^-128.
 const SUMS: [usize; 2] = [81, 219];
 
-/// Below so many points they are checked one by one.
+/// Fewer points are checked one by one.
 const FEW: usize = 16;
 
-/// The fewest additions: one for each point and block, two for each bucket.
+/// The shape with the fewest additions: one per point and block, two per bucket.
 fn shape_for(points: usize, sums: usize) -> Ternary {
     let of = |places: u32| Ternary { places, blocks: sums.div_ceil(places as usize) };
     let cost = |shape: &Ternary| shape.blocks * (points + 2 * 3usize.pow(shape.places));
     [2, 4, 6, 8].map(of).into_iter().min_by_key(cost).expect("four")
 }
 
-/// Coordinates as bytes to be hashed.
+/// Coordinates that can be hashed.
 #[doc(hidden)]
 pub trait Hashed {
-    /// Adds it to what is hashed.
+    /// Adds the coordinate to a hash.
     fn hash_into(&self, hash: &mut Sha256);
 }
 
 impl<M: Modulus<N>, const N: usize> Hashed for Fe<M, N> {
     fn hash_into(&self, hash: &mut Sha256) {
-        // The Montgomery form is as good as the number.
+        // The Montgomery form identifies the number.
         self.0.iter().for_each(|limb| hash.update(&limb.to_le_bytes()));
     }
 }
@@ -55,9 +56,9 @@ impl<F: Hashed> Hashed for Fp2<F> {
     }
 }
 
-/// Groups whose membership can be checked for many points.
+/// Groups with batched subgroup checks.
 pub trait BatchMembership: MultiScalar<Base: Hashed> {
-    /// Whether there may be points of order two.
+    /// True if points of order two may exist.
     const IS_COFACTOR_EVEN: bool;
 
     /// See [`each_in_group_with`].
@@ -101,34 +102,35 @@ impl<F: bn::Parameters> BatchMembership for bn::G2<F> {
     }
 }
 
-/// Whether all points, which must be on the curve, are in the group: each is checked by itself, several at once where this CPU
-/// has lanes. Far more than sixteen points are checked faster by [`all_in_group`].
+/// True if all points, which must be on the curve, are in the group: each is checked separately,
+/// several at once if this CPU supports lanes. For far more than sixteen points [`all_in_group`] is
+/// faster.
 pub fn each_in_group<C: BatchMembership>(points: &[Affine<C>]) -> bool {
     C::each_with(Backend::detect(), points)
 }
 
-/// [`each_in_group`] on a certain backend.
+/// [`each_in_group`] on a given backend.
 ///
 /// # Panics
-/// Where this CPU does not run it.
+/// If this CPU does not support it.
 pub fn each_in_group_with<C: BatchMembership>(backend: Backend, points: &[Affine<C>]) -> bool {
     assert!(backend.is_available(), "a backend that this CPU runs");
     C::each_with(backend, points)
 }
 
-/// Whether all points, which must be on the curve, are in the group. If some are not, the answer is `true` with a
-/// probability below 2^-128.
+/// True if all points, which must be on the curve, are in the group. If some are not, the result is
+/// `true` with a probability below 2^-128.
 ///
-/// Digits are hashes of all points and of `randomness`: anything that those who chose the points did not know. Even
-/// if it is known, they have to try 2^128 sets of points.
+/// Digits are hashes of all points and of `randomness`: any value unknown to those who chose the
+/// points. Even if it is known, they have to try 2^128 sets of points.
 pub fn all_in_group<C: BatchMembership>(points: &[Affine<C>], randomness: &[u8; 32]) -> bool {
     all_in_group_with(Backend::detect(), points, randomness)
 }
 
-/// [`all_in_group`] on a certain backend.
+/// [`all_in_group`] on a given backend.
 ///
 /// # Panics
-/// Where this CPU does not run it.
+/// If this CPU does not support it.
 pub fn all_in_group_with<C: BatchMembership>(
     backend: Backend,
     points: &[Affine<C>],
@@ -144,14 +146,14 @@ pub fn all_in_group_with<C: BatchMembership>(
     C::each_with(backend, &Jacobian::all_to_affine(&sums))
 }
 
-/// Adds a point to what is hashed.
+/// Adds a point to a hash.
 pub(crate) fn hash_point<C: Curve<Base: Hashed>>(point: &Affine<C>, hash: &mut Sha256) {
     point.x.hash_into(hash);
     point.y.hash_into(hash);
     hash.update(&[u8::from(point.is_infinity)]);
 }
 
-/// For each block a number below 3^places for every point.
+/// For each block, a number below 3^places for every point.
 fn numbers<C: BatchMembership>(
     points: &[Affine<C>],
     randomness: &[u8; 32],
@@ -164,7 +166,7 @@ fn numbers<C: BatchMembership>(
     }
     let digest = all.finalize();
     let below = 3u64.pow(shape.places);
-    // At most 39 bits of each 64 are drawn, so no number is likelier than another by more than 2^-25.
+    // At most 39 bits of each 64 are drawn, so probabilities of numbers differ by at most 2^-25.
     let per_word = (39 / (64 - below.leading_zeros()) as usize).max(1);
     let mut numbers = vec![Vec::with_capacity(points.len()); shape.blocks];
     for index in 0..points.len() as u64 {
@@ -183,7 +185,7 @@ fn numbers<C: BatchMembership>(
     numbers
 }
 
-/// Words that follow from a digest and the index of a point.
+/// Words derived from a digest and the index of a point.
 struct Words {
     digest: [u8; 32],
     index: u64,

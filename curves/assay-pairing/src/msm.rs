@@ -1,14 +1,15 @@
-//! Sums of many multiples: Pippenger's buckets, filled by affine additions that share inversions.
+//! Multi-scalar multiplication: Pippenger's buckets, filled by affine additions that share inversions.
 //!
-//! Scalars have signed digits of c bits, so a window has 2^(c-1) buckets. What is in a bucket is a list
-//! of points; lists are added up in pairs, and pairs of pairs (`lists`), so no two additions at a time
-//! touch the same sum and nothing has to wait or be queued. The buckets of a window are then seen as a
-//! rectangle: bucket `i 2^h + j` lies in row i and column j, so the window's sum is `2^h sum(i row_i) +
-//! sum(j column_j)`. Rows and columns are lists again, and so are the rows and columns whose number has a
-//! certain bit. What is left is one point per bit of the scalars, which are added while doubling.
+//! Scalars have signed digits of c bits, so a window has 2^(c-1) buckets. A bucket is a list of
+//! points; lists are added up in pairs, and pairs of pairs (`lists`), so that no two concurrent
+//! additions touch the same sum, and nothing has to wait or be queued. The buckets of a window are
+//! then arranged as a rectangle: bucket `i 2^h + j` is in row i and column j, so the window's sum
+//! is `2^h sum(i row_i) + sum(j column_j)`. Rows and columns are lists again, and so are the rows
+//! and columns whose number has a given bit. The result is one point per bit of the scalars; these
+//! are added while doubling.
 //!
-//! Additions of equal and opposite points are found and done right in the lanes, so any points of the
-//! curve may be given, as often as one likes.
+//! Additions of equal and opposite points are detected and corrected in the lanes, so any points of
+//! the curve are allowed, also repeatedly.
 
 mod digits;
 mod fixed;
@@ -29,22 +30,22 @@ use lists::{Lists, NEGATIVE};
 pub use ternary::Ternary;
 use vector::{Coordinates, Single, Vector, VectorOf};
 
-/// What computes a sum.
+/// Implementation of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// One addition after the other, in 64-bit words.
     Scalar,
-    /// Eight lanes in plain Rust: the oracle of vectors, and slow.
+    /// Eight lanes in plain Rust: the oracle of the vector code, and slow.
     Portable,
     /// Eight lanes of AVX-512 IFMA.
     Ifma,
 }
 
 impl Backend {
-    /// All.
+    /// All backends.
     pub const ALL: [Self; 3] = [Self::Scalar, Self::Portable, Self::Ifma];
 
-    /// The name.
+    /// Name of the backend.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
@@ -53,7 +54,7 @@ impl Backend {
         }
     }
 
-    /// Whether this CPU runs it.
+    /// True if this CPU supports the backend.
     pub fn is_available(self) -> bool {
         match self {
             Self::Scalar | Self::Portable => true,
@@ -64,13 +65,13 @@ impl Backend {
         }
     }
 
-    /// The fastest that this CPU runs.
+    /// The fastest backend that this CPU supports.
     pub fn detect() -> Self {
         if Self::Ifma.is_available() { Self::Ifma } else { Self::Scalar }
     }
 }
 
-/// Groups that sums can be computed in.
+/// Groups with multi-scalar multiplication.
 pub trait MultiScalar: Curve {
     /// See [`share_of_products_with`].
     #[doc(hidden)]
@@ -81,7 +82,7 @@ pub trait MultiScalar: Curve {
         share: Share,
     ) -> Jacobian<Self>;
 
-    /// For each block and place of ternary digits the sum of all points times their digit.
+    /// For each block and place of ternary digits, the sum of all points times their digit.
     #[doc(hidden)]
     fn ternary_sums_with(
         backend: Backend,
@@ -91,7 +92,7 @@ pub trait MultiScalar: Curve {
     ) -> Vec<Jacobian<Self>>;
 }
 
-/// Over the base field there are lanes, over Fp2 there are none yet.
+/// The base field has lanes, Fp2 has none yet.
 macro_rules! multi_scalar {
     ($family:ident: $first:ident in lanes) => {
         impl<F: $family::Parameters> MultiScalar for $family::$first<F> {
@@ -142,21 +143,21 @@ multi_scalar!(bls12: G1 in lanes);
 multi_scalar!(bls12: G2 in words);
 multi_scalar!(bn: G2 in words);
 
-/// The sum of all points times their scalars (numbers below 2^256, least significant limb first), on the
-/// fastest backend of this CPU.
+/// Sum of all points times their scalars (numbers below 2^256, least significant limb first), on
+/// the fastest backend of this CPU.
 ///
-/// Points must be of the group (their order is used to reduce scalars).
+/// Points must be in the group (scalars are reduced modulo its order).
 ///
 /// # Panics
-/// Where there are more points than scalars or the reverse, or 2^31 and more.
+/// If the numbers of points and scalars differ, or are 2^31 or more.
 pub fn sum_of_products<C: MultiScalar>(points: &[Affine<C>], scalars: &[[u64; 4]]) -> Jacobian<C> {
     sum_of_products_with(Backend::detect(), points, scalars)
 }
 
-/// [`sum_of_products`] on a certain backend.
+/// [`sum_of_products`] on a given backend.
 ///
 /// # Panics
-/// As there, and where this CPU does not run the backend.
+/// As [`sum_of_products`], and if this CPU does not support the backend.
 pub fn sum_of_products_with<C: MultiScalar>(
     backend: Backend,
     points: &[Affine<C>],
@@ -165,8 +166,9 @@ pub fn sum_of_products_with<C: MultiScalar>(
     share_of_products_with(backend, points, scalars, Share::WHOLE)
 }
 
-/// One of several shares of a sum, for a thread each: some of the windows that the scalars are cut into, of all points. All shares are
-/// hardly more work than the whole, which parts of the points are not: these have more windows for each point.
+/// One of several shares of a sum, for one thread each: some of the windows of the scalars, over
+/// all points. The shares together cost hardly more than the whole sum, unlike parts of the points,
+/// which have more windows per point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     index: usize,
@@ -174,23 +176,24 @@ pub struct Share {
 }
 
 impl Share {
-    /// The whole sum.
+    /// The whole sum as a single share.
     pub const WHOLE: Self = Self { index: 0, count: 1 };
 
-    /// All shares of so many. There are 16 to 128 windows, so a few shares are about equal, and many are not.
+    /// All of `count` shares. There are 16 to 128 windows, so a few shares are about equal, and many are not.
     ///
     /// # Panics
-    /// For none.
+    /// If `count` is zero.
     pub fn all(count: usize) -> impl Iterator<Item = Self> {
         assert!(count > 0, "a share at least");
         (0..count).map(move |index| Self { index, count })
     }
 }
 
-/// A share of [`sum_of_products`], which is the sum of all its shares. Few points are not cut: the first share has their sum.
+/// A share of [`sum_of_products`], which is the sum of all its shares. Sums of few points are not
+/// split: the first share has all of it.
 ///
 /// # Panics
-/// As there.
+/// As [`sum_of_products`].
 pub fn share_of_products<C: MultiScalar>(
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
@@ -199,10 +202,10 @@ pub fn share_of_products<C: MultiScalar>(
     share_of_products_with(Backend::detect(), points, scalars, share)
 }
 
-/// [`share_of_products`] on a certain backend.
+/// [`share_of_products`] on a given backend.
 ///
 /// # Panics
-/// As there, and where this CPU does not run the backend.
+/// As [`sum_of_products`], and if this CPU does not support the backend.
 pub fn share_of_products_with<C: MultiScalar>(
     backend: Backend,
     points: &[Affine<C>],
@@ -220,14 +223,15 @@ fn share_of_few<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]], share: Sha
     if share.index == 0 { sum_of_few(points, scalars) } else { Jacobian::INFINITY }
 }
 
-/// Up to so many parts of numbers it takes less time to double them in step, each with a table of its own, than to fill buckets.
+/// Maximum number of parts of numbers that are faster to double in step, with a table each, than to
+/// sort into buckets.
 const FEW_PARTS: usize = 40;
-/// The same for buckets in lanes.
+/// The same limit against buckets in lanes.
 const FEW_PARTS_IN_LANES: usize = 20;
-/// Up to so many points lanes add up parts of numbers.
+/// Maximum number of points whose parts are added in lanes.
 const POINTS_IN_PARTS_IN_LANES: usize = 64;
 
-/// On any backend, for groups over the base field.
+/// Sum on any backend, for groups over the base field.
 fn sum_in_lanes<C, M, const N: usize>(
     backend: Backend,
     points: &[Affine<C>],
@@ -270,7 +274,7 @@ fn ternary_sums_in_lanes<C: Curve<Base: Coordinates>>(
     }
 }
 
-/// The sum in words or in lanes.
+/// Sum in words or in lanes.
 fn sum<C: Curve, V: Vector<Scalar = C::Base>>(
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
@@ -284,8 +288,8 @@ fn sum<C: Curve, V: Vector<Scalar = C::Base>>(
     let cost =
         |points, bits| Shape::for_points(points, bits, width, shares).cost(points, width, shares);
     let bits = limbs::bits(&C::ORDER);
-    // More points in fewer windows. A tenth of the additions is what more memory takes, measured; and in lanes more than that from
-    // some hundred points on.
+    // Splitting gives more points in fewer windows. By measurement, additional memory costs a tenth
+    // of the additions, and in lanes more than that from some hundred points on.
     let of_parts = cost(C::PARTS * points.len(), C::PART_BITS);
     let may_pay = width == 1 || points.len() <= POINTS_IN_PARTS_IN_LANES;
     if may_pay && 10 * of_parts < 9 * cost(points.len(), bits) {
@@ -295,7 +299,7 @@ fn sum<C: Curve, V: Vector<Scalar = C::Base>>(
     sum_of_bits::<C, V>(points, scalars, bits, share)
 }
 
-/// A share of the sum of all points times numbers of so many bits.
+/// A share of the sum of all points times numbers of `bits` bits.
 fn sum_of_bits<C: Curve, V: Vector<Scalar = C::Base>>(
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
@@ -323,7 +327,7 @@ fn sum_of_bits<C: Curve, V: Vector<Scalar = C::Base>>(
     (0..below).fold(sum, |sum, _| sum.double())
 }
 
-/// The sums of all buckets of all its windows: references, [`lists::EMPTY`] where there is none.
+/// Sums of all buckets of all windows: references, [`lists::EMPTY`] for empty buckets.
 fn fill_buckets<V: Vector>(lists: &mut Lists<V>, digits: &Digits) -> Vec<u32> {
     let (all, per_window) = (digits.windows.len(), digits.points.max(1));
     let at_once = (V::REFS_AT_ONCE / per_window).clamp(1, all);
@@ -339,7 +343,7 @@ fn fill_buckets<V: Vector>(lists: &mut Lists<V>, digits: &Digits) -> Vec<u32> {
     buckets
 }
 
-/// The sums of rows 1 and on, then of columns 1 and on, of every window.
+/// Sums of the rows from 1 on, then of the columns from 1 on, of every window.
 fn sum_lines<V: Vector>(lists: &mut Lists<V>, shape: Shape, buckets: &[u32]) -> Vec<u32> {
     let (mut refs, mut ends) = (Vec::new(), Vec::new());
     for buckets in buckets.chunks_exact(shape.buckets()) {
@@ -361,14 +365,14 @@ fn sum_lines<V: Vector>(lists: &mut Lists<V>, shape: Shape, buckets: &[u32]) -> 
     lines
 }
 
-/// Bucket 0 is not kept, and those above the last one are empty.
+/// Bucket 0 is not stored, and buckets above the last one are empty.
 fn push_bucket(refs: &mut Vec<u32>, buckets: &[u32], number: usize) {
     if number >= 1 && number <= buckets.len() && buckets[number - 1] != lists::EMPTY {
         refs.push(buckets[number - 1]);
     }
 }
 
-/// For each bit of the scalars, from the lowest on, the sum of what has it.
+/// For each bit of the scalars, from the lowest on, the sum of the lines with that bit.
 fn sum_bits<V: Vector>(lists: &mut Lists<V>, shape: Shape, lines: &[u32]) -> Vec<u32> {
     let (rows, columns) = (shape.rows() - 1, shape.columns() - 1);
     let (mut refs, mut ends) = (Vec::new(), Vec::new());
@@ -392,7 +396,7 @@ fn sum_bits<V: Vector>(lists: &mut Lists<V>, shape: Shape, lines: &[u32]) -> Vec
     bits
 }
 
-/// The sign that goes with a digit.
+/// Sign bit of a digit's reference.
 fn sign(is_negative: bool) -> u32 {
     if is_negative { NEGATIVE } else { 0 }
 }

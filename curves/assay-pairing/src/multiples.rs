@@ -1,8 +1,9 @@
-//! Points of the first group of BLS12-381 times as many numbers of any size, eight at a time.
+//! Products of points of the first group of BLS12-381 and as many numbers of any size, in eight lanes.
 //!
-//! For `lambda = -x^2`, by which the endomorphism acts, a number is `a + b lambda` with a from 2^129 up to `2^129 + 2^128`
-//! and b below 2^128. Its sum with the lattice of pairs that make zero, `(x^2, 1)` and `(1, 1 - x^2)`, brings a there, so
-//! every product starts with the point itself and takes as many doublings.
+//! For `lambda = -x^2`, the eigenvalue of the endomorphism, a number is `a + b lambda` with a from
+//! 2^129 to `2^129 + 2^128` and b below 2^128. Adding vectors of the lattice of pairs that
+//! represent zero, `(x^2, 1)` and `(1, 1 - x^2)`, moves a into that range, so every product starts
+//! with the point itself and takes the same number of doublings.
 
 #[cfg(test)]
 mod tests;
@@ -17,20 +18,20 @@ use crate::msm::Backend;
 /// The square of the parameter.
 const X2: u128 = X as u128 * X as u128;
 
-/// Bits of a below its highest one.
+/// Number of bits of a below its highest one.
 const PLACES: usize = 129;
 
-/// A number that points are multiplied by.
+/// A scalar in split form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Multiplier {
     number: [u64; 4],
-    /// a less 2^129.
+    /// a minus 2^129.
     a: u128,
     b: u128,
 }
 
 impl Multiplier {
-    /// Of a number below the order of the group.
+    /// Splits a number below the order of the group.
     pub(crate) fn new(number: [u64; 4]) -> Self {
         // k = k1 x^2 + k0. Adding 3 (x^2, 1) - (1, 1 - x^2) to (k0, -k1) leaves a = k0 + 3 x^2 - 1 and b = x^2 + 2 - k1;
         // 3 x^2 is between 2^129 and 2^129 + 2^122.
@@ -40,7 +41,7 @@ impl Multiplier {
     }
 }
 
-/// The products of points of the group with as many numbers.
+/// Products of points of the group with as many numbers.
 pub(crate) fn products(
     backend: Backend,
     points: &[Jacobian<BlsG1>],
@@ -79,7 +80,7 @@ fn in_lanes<L: Lanes>(
             products.push(if point.is_infinity() {
                 Jacobian::INFINITY
             } else if product.is_infinity() {
-                // Infinity indeed, or a sum on the way that the formulas of lanes do not know.
+                // Infinity, or an intermediate sum that the formulas of lanes do not support.
                 point.multiply(&multiplier.number)
             } else {
                 product
@@ -89,12 +90,12 @@ fn in_lanes<L: Lanes>(
     products
 }
 
-/// Infinity has no coordinates; its product is put in its place in the end.
+/// Replaces infinity, which has no coordinates; its product is set at the end.
 fn finite(point: &Affine<BlsG1>) -> Affine<BlsG1> {
     if point.is_infinity { BlsG1::GENERATOR } else { *point }
 }
 
-/// For each bit the lanes that have it.
+/// Mask of lanes with each bit.
 fn masks(numbers: &[u128; LANES]) -> [u8; PLACES] {
     let mut masks = [0; PLACES];
     for (lane, number) in numbers.iter().enumerate() {
@@ -105,7 +106,7 @@ fn masks(numbers: &[u128; LANES]) -> [u8; PLACES] {
     masks
 }
 
-/// The products of eight points.
+/// Products of eight points.
 struct Product<L> {
     points: [Affine<BlsG1>; LANES],
     a: [u8; PLACES],

@@ -1,8 +1,8 @@
 //! Optimal ate pairings.
 //!
-//! Values are those of other libraries: for BLS12 curves the final exponentiation includes a factor of
-//! three (Hayashida, Hayasaka, Teruya 2020), for BN curves the cofactor of Fuentes-Castañeda, Knapp and
-//! Rodríguez-Henríquez (2011).
+//! Values equal those of other libraries: for BLS12 curves the final exponentiation includes a
+//! factor of three (Hayashida, Hayasaka, Teruya 2020), for BN curves the cofactor of
+//! Fuentes-Castañeda, Knapp and Rodríguez-Henríquez (2011).
 
 mod backends;
 mod bls12;
@@ -22,7 +22,7 @@ use bls12::Bls12;
 use bn::Bn;
 use line::Accumulator;
 
-/// A pair of groups and the map from both into Fp12.
+/// A pair of groups and their map into Fp12.
 pub trait Pairing: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
     /// The base field.
     type Base: TowerField;
@@ -31,47 +31,48 @@ pub trait Pairing: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
     /// The second group.
     type G2: Curve<Base = Fp2<Self::Base>>;
 
-    /// Digits of the number of Miller's loop after the highest one, from the top.
+    /// Digits of the loop parameter of Miller's algorithm after the highest one, from the top.
     #[doc(hidden)]
     const DIGITS: &'static [i8];
-    /// Whether the number is negative.
+    /// True if the loop parameter is negative.
     #[doc(hidden)]
     const IS_NEGATIVE: bool;
-    /// Points that are added after the loop.
+    /// Number of points that are added after the loop.
     #[doc(hidden)]
     const LAST_POINTS: usize;
 
-    /// The point of this index to add after the loop.
+    /// Point number `index` to add after the loop.
     #[doc(hidden)]
     fn last_point(q: &Affine<Self::G2>, index: usize) -> Affine<Self::G2>;
 
-    /// Where Miller's loop ends for a point of the second group: the multiple of it that the last line goes through.
+    /// End of Miller's loop for a point of the second group: the multiple of it that the last line goes through.
     #[doc(hidden)]
     fn end(q: &Affine<Self::G2>) -> Affine<Self::G2>;
 
-    /// The final exponentiation from an element of the cyclotomic subgroup on.
+    /// Hard part of the final exponentiation, from an element of the cyclotomic subgroup.
     #[doc(hidden)]
     fn hard_part<G: Cyclotomic>(x: &G) -> G;
 
-    /// [`Pairing::miller_loop`] on a certain backend, and where it ended for each pair without infinity.
+    /// [`Pairing::miller_loop`] on a given backend, with the end of the loop for each pair without infinity.
     #[doc(hidden)]
     fn miller_loop_to_ends(
         backend: Backend,
         pairs: &[Pair<Self>],
     ) -> (Fp12<Self::Base>, Vec<Multiple<Self>>);
 
-    /// [`Pairing::miller_loop`] on a certain backend.
+    /// [`Pairing::miller_loop`] on a given backend.
     #[doc(hidden)]
     fn miller_loop_with(backend: Backend, pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
         Self::miller_loop_to_ends(backend, pairs).0
     }
 
-    /// [`Pairing::final_exponentiation`] on a certain backend.
+    /// [`Pairing::final_exponentiation`] on a given backend.
     #[doc(hidden)]
     fn final_exponentiation_with(backend: Backend, x: &Fp12<Self::Base>) -> Fp12<Self::Base>;
 
-    /// The product of the Miller functions of all pairs, before the final exponentiation: up to factors that the final
-    /// exponentiation removes. Points must be of their groups; pairs with a point at infinity contribute one.
+    /// Product of the Miller functions of all pairs, before the final exponentiation: up to factors
+    /// that the final exponentiation removes. Points must be in their groups; pairs with a point at
+    /// infinity contribute one.
     fn miller_loop(pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
         Self::miller_loop_with(Backend::detect(), pairs)
     }
@@ -79,28 +80,29 @@ pub trait Pairing: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
     /// The final exponentiation.
     ///
     /// # Panics
-    /// Where the element is zero, which no product of Miller functions is.
+    /// If the element is zero, which no product of Miller functions is.
     fn final_exponentiation(x: &Fp12<Self::Base>) -> Fp12<Self::Base> {
         Self::final_exponentiation_with(Backend::detect(), x)
     }
 
-    /// The product of the pairings of all pairs: one final exponentiation.
+    /// Product of the pairings of all pairs, with one final exponentiation.
     fn product(pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
         Self::final_exponentiation(&Self::miller_loop(pairs))
     }
 
-    /// [`Pairing::product`] for second points that are only known to be on the curve: none where one is not of the group. It takes as
-    /// long as the product alone.
+    /// [`Pairing::product`] for second points that need only be on the curve: `None` if one is not
+    /// in the group. The check costs no additional time.
     fn checked_product(pairs: &[Pair<Self>]) -> Option<Fp12<Self::Base>> {
         Self::checked_product_with(Backend::detect(), pairs)
     }
 
-    /// [`Pairing::checked_product`] on a certain backend.
+    /// [`Pairing::checked_product`] on a given backend.
     ///
-    /// The loop computes a multiple of the point. In the group it is that by a power of p, which is an endomorphism of the curve; and
-    /// this equation holds for no other point, since its norm has no factor but the order in common with the cofactor (Dai, Lin,
-    /// Zhao, Zhou 2022; `6 x + 2 + p - p^2 + p^3` for BN curves, `x - p` for BLS12 ones). Formulas that do not hold on the way
-    /// leave Z = 0. They hold for points of the group.
+    /// The loop computes a multiple of the point. In the group it equals the image under a power of
+    /// the Frobenius endomorphism; for other points it does not, since the norm of this equation
+    /// and the cofactor have no common factor but the order (Dai, Lin, Zhao, Zhou 2022;
+    /// `6 x + 2 + p - p^2 + p^3` for BN curves, `x - p` for BLS12 curves). Formulas that fail on
+    /// the way leave Z = 0. They do not fail for points of the group.
     #[doc(hidden)]
     fn checked_product_with(backend: Backend, pairs: &[Pair<Self>]) -> Option<Fp12<Self::Base>> {
         let (f, ends) = Self::miller_loop_to_ends(backend, pairs);
@@ -108,14 +110,14 @@ pub trait Pairing: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
             let end = Self::end(q);
             !z.is_zero() && *x == end.x * *z && *y == end.y * *z
         };
-        // The loop leaves out what is paired with infinity.
+        // The loop skips pairs with infinity.
         let mut left_out = pairs.iter().filter(|(p, _)| p.is_infinity);
         let are_right = finite::<Self>(pairs).zip(&ends).all(is_right)
             && left_out.all(|(_, q)| Self::G2::is_in_group(q));
         are_right.then(|| Self::final_exponentiation_with(backend, &f))
     }
 
-    /// The pairing of two points of their groups.
+    /// Pairing of two points of their groups.
     fn pair(p: &Affine<Self::G1>, q: &Affine<Self::G2>) -> Fp12<Self::Base> {
         Self::product(&[(*p, *q)])
     }
@@ -145,7 +147,7 @@ fn finite<P: Pairing>(pairs: &[Pair<P>]) -> impl Iterator<Item = &Pair<P>> {
     pairs.iter().filter(|(p, q)| !p.is_infinity && !q.is_infinity)
 }
 
-/// Miller's loop for one pair after the other, all with the same squarings.
+/// Miller's loop for all pairs in sequence, with common squarings.
 fn miller_loop_in_words<P: Pairing>(pairs: &[Pair<P>]) -> (Fp12<P::Base>, Vec<Multiple<P>>) {
     let mut pairs: Vec<_> =
         finite::<P>(pairs).map(|(p, q)| (*p, *q, Accumulator::new(q.x, q.y))).collect();
@@ -172,7 +174,7 @@ fn miller_loop_in_words<P: Pairing>(pairs: &[Pair<P>]) -> (Fp12<P::Base>, Vec<Mu
     (if P::IS_NEGATIVE { f.conjugate() } else { f }, ends)
 }
 
-/// To the power `(p^6 - 1) (p^2 + 1)`, into the cyclotomic subgroup.
+/// Power `(p^6 - 1) (p^2 + 1)`, which is in the cyclotomic subgroup.
 fn easy_part<F: TowerField>(x: &Fp12<F>) -> Fp12<F> {
     let inverse = x.inverse().expect("products of lines are not zero");
     let x = x.conjugate() * inverse;

@@ -1,11 +1,11 @@
-//! Inputs of tests: seeded, with values that carries and borrows depend on.
+//! Seeded test inputs, with edge cases of carries and borrows.
 
 use crate::curve::{Affine, Curve};
 use crate::field::{Fe, Modulus};
 use crate::limbs;
 use crate::tower::{Fp2, Fp6, Fp12, TowerModulus};
 
-/// A generator of numbers (xorshift64*), for tests alone.
+/// A random number generator (xorshift64*) for tests.
 pub(crate) struct Rng(u64);
 
 impl Rng {
@@ -20,7 +20,7 @@ impl Rng {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A word that is often at an edge.
+    /// A word that is often an edge case.
     pub(crate) fn edge_word(&mut self) -> u64 {
         match self.word() % 8 {
             0 => 0,
@@ -31,7 +31,7 @@ impl Rng {
         }
     }
 
-    /// Half of them uniform, half with limbs at edges or next to zero and the prime, as Montgomery forms.
+    /// Half of them uniform, half with edge-case limbs or near zero and the prime, as Montgomery forms.
     pub(crate) fn fe<M: Modulus<N>, const N: usize>(&mut self) -> Fe<M, N> {
         let kind = self.word() % 8;
         let small = self.word() % 4;
@@ -42,7 +42,7 @@ impl Rng {
             _ => core::array::from_fn(|_| self.word()),
         };
         let mut value = limbs;
-        // The high limb alone is cut, so the others stay as drawn.
+        // Only the high limb is reduced, so the others stay as drawn.
         while !limbs::less(&value, &M::MODULUS) {
             value[N - 1] = if value[N - 1] == 0 { 0 } else { value[N - 1] >> 1 };
         }
@@ -62,7 +62,7 @@ impl Rng {
     }
 }
 
-/// Elements of any field.
+/// Random elements of any field.
 pub(crate) trait Random {
     fn random(rng: &mut Rng) -> Self;
 }
@@ -79,7 +79,7 @@ impl<M: TowerModulus<N>, const N: usize> Random for Fp2<Fe<M, N>> {
     }
 }
 
-/// Points of a curve.
+/// Random points of a curve.
 pub(crate) trait Point {
     /// A point of the curve, in the group or not.
     fn point_of_curve<C: Curve<Base: Random>>(&mut self) -> Affine<C>;

@@ -19,19 +19,19 @@ pub use fp12::Fp12;
 use crate::field::{Fe, Field, Modulus};
 use crate::limbs;
 
-/// A base field with the element that its tower is made with.
+/// A base field with the parameters of its tower.
 pub trait TowerModulus<const N: usize>: Modulus<N> {
-    /// The number whose negation is the square of u; the negation is no square. 1 or 5.
+    /// The negated square of u; its negation is not a square. 1 or 5.
     const NON_RESIDUE: u64;
     /// The real part of `xi`, which is neither a square nor a cube in Fp2. 0 to 15.
     const XI: u64;
     /// The constant b of the curve `y^2 = x^3 + b`.
     const B: u64;
-    /// How the twist lies over Fp12.
+    /// Type of the twist.
     const TWIST: Twist;
 }
 
-/// The curve of the second group: its constant is that of the first one times or divided by xi.
+/// Type of the twist: the constant of the second curve is that of the first times xi or divided by xi.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Twist {
     /// `b` times xi.
@@ -40,7 +40,7 @@ pub enum Twist {
     D,
 }
 
-/// What arithmetic in Fp2 needs of the base field: single elements, or many in lanes.
+/// Base ring of Fp2: single elements, or many in lanes.
 pub trait TowerRing:
     Copy
     + core::ops::Add<Output = Self>
@@ -52,7 +52,7 @@ pub trait TowerRing:
     const NON_RESIDUE: u64;
     /// Real part of xi.
     const XI: u64;
-    /// How the twist lies.
+    /// Type of the twist.
     const TWIST: Twist;
 
     /// Zero.
@@ -82,20 +82,21 @@ pub trait TowerRing:
     fn times_triple_b(x: Fp2<Self>) -> Fp2<Self>;
 }
 
-/// What towers need of their base field.
+/// Base field of towers.
 pub trait TowerField: Field + TowerRing {
-    /// `xi^(k (p - 1) / 6)` for k from 0 to 5: what the Frobenius map does to `w^k`.
+    /// `xi^(k (p - 1) / 6)` for k from 0 to 5: factors of the Frobenius map on `w^k`.
     const FROBENIUS: [Fp2<Self>; 6];
     /// The inverses of [`TowerField::FROBENIUS`].
     const FROBENIUS_INVERSES: [Fp2<Self>; 6];
     /// `1 / xi`.
     const XI_INVERSE: Fp2<Self>;
 
-    /// Whether the number is odd.
+    /// True if the number is odd.
     fn is_odd(&self) -> bool;
     /// The norm of an element of Fp2, `c0^2 + NON_RESIDUE c1^2`.
     fn norm(a: &Fp2<Self>) -> Self;
-    /// The root of an element of Fp2 whose imaginary part is not zero, by a root of its norm; something else where it has none.
+    /// A root of an element of Fp2 whose imaginary part is not zero, from a root of its norm; an
+    /// arbitrary value if there is none.
     fn sqrt_by_norm(a: &Fp2<Self>, norm_root: &Self) -> Option<Fp2<Self>>;
     /// The product in Fp6.
     fn product_6(a: &Fp6<Self>, b: &Fp6<Self>) -> Fp6<Self>;
@@ -123,7 +124,7 @@ impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
     #[inline(always)]
     fn product(a: &Fp2<Self>, b: &Fp2<Self>) -> Fp2<Self> {
         complex_product(a, Some(b)).unwrap_or_else(|| {
-            if const { takes_sums::<M, N>() } {
+            if const { uses_sums::<M, N>() } {
                 sums::product_2(a, b)
             } else {
                 lazy::product_2(a, b)
@@ -165,13 +166,13 @@ impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
     }
 }
 
-/// Whether products in Fp2 and squares in Fp4 are those of `sums.rs`: on all curves here but BLS12-381, where both ways take as long,
-/// they are faster.
-const fn takes_sums<M: TowerModulus<N>, const N: usize>() -> bool {
+/// True if products in Fp2 and squares in Fp4 use `sums.rs`, which is faster on all curves here but
+/// BLS12-381, where the times are equal.
+const fn uses_sums<M: TowerModulus<N>, const N: usize>() -> bool {
     N == 4 || M::NON_RESIDUE > 1
 }
 
-/// The product, or the square, by a kernel, where `u^2 = -1` and there is one.
+/// Product, or square, by a kernel; `None` unless `u^2 = -1` and this CPU has one.
 #[inline(always)]
 fn complex_product<M: TowerModulus<N>, const N: usize>(
     a: &Fp2<Fe<M, N>>,
@@ -180,7 +181,7 @@ fn complex_product<M: TowerModulus<N>, const N: usize>(
     if M::NON_RESIDUE == 1 { backend::complex_product(a, b) } else { None }
 }
 
-/// The product with a small number that is not zero, by doubling and adding.
+/// Product with a small nonzero number, by doubling and adding.
 #[inline(always)]
 pub(crate) fn times_small<T: Copy + core::ops::Add<Output = T>>(x: T, factor: u64) -> T {
     let mut product = x;
@@ -224,8 +225,9 @@ impl<M: TowerModulus<N>, const N: usize> TowerField for Fe<M, N> {
         lazy::norm(a)
     }
 
-    /// With `n^2 = c0^2 + NON_RESIDUE c1^2`, one of `(c0 + n) / 2` and `(c0 - n) / 2` is the square of the root's real
-    /// part. Their product is the square of `c1 / 2` times that of u, so it is no square, whatever p is modulo 4.
+    /// With `n^2 = c0^2 + NON_RESIDUE c1^2`, one of `(c0 + n) / 2` and `(c0 - n) / 2` is the square
+    /// of the root's real part. Their product is the square of `c1 / 2` times that of u, so it is
+    /// not a square, for any p modulo 4.
     fn sqrt_by_norm(a: &Fp2<Self>, norm_root: &Self) -> Option<Fp2<Self>> {
         let half = (a.c0 + *norm_root).halved();
         if const { Self::TWO_ADICITY == 1 && M::NON_RESIDUE == 1 } {
@@ -255,13 +257,14 @@ impl<M: TowerModulus<N>, const N: usize> TowerField for Fe<M, N> {
 
     #[inline(always)]
     fn square_4(a: &Fp2<Self>, b: &Fp2<Self>) -> [Fp2<Self>; 2] {
-        if const { takes_sums::<M, N>() } { sums::square_4(a, b) } else { lazy::square_4(a, b) }
+        if const { uses_sums::<M, N>() } { sums::square_4(a, b) } else { lazy::square_4(a, b) }
     }
 }
 
-/// The root of an element of Fp2 by its imaginary part c1, `t = (c0 + n) / 2` for a root n of its norm and `r = t^((p-3)/4)`,
-/// for p = 3 modulo 4 and `u^2 = -1`. Either `(t r)^2 = t`, and the root is `(t r, c1 r / 2)`, or `(t r)^2 = -t`, and it is
-/// `(c1 r / 2, -t r)`. Where there is none it is something else.
+/// The root of an element of Fp2 from its imaginary part c1, `t = (c0 + n) / 2` for a root n of its
+/// norm, and `r = t^((p-3)/4)`, for p = 3 modulo 4 and `u^2 = -1`. Either `(t r)^2 = t`, and the
+/// root is `(t r, c1 r / 2)`, or `(t r)^2 = -t`, and it is `(c1 r / 2, -t r)`. An arbitrary value
+/// if there is no root.
 pub(crate) fn root_by_half<F: TowerField>(c1: &F, t: &F, r: &F) -> Fp2<F> {
     let (real, other) = (*t * *r, (*c1 * *r).halved());
     if real.square() == *t { Fp2 { c0: real, c1: other } } else { Fp2 { c0: other, c1: -real } }
@@ -325,7 +328,7 @@ const fn powers<M: TowerModulus<N>, const N: usize>(base: Pair<M, N>) -> [Fp2<Fe
     powers
 }
 
-/// Operators by value from methods by reference.
+/// Implements operators by value through methods by reference.
 macro_rules! operators {
     ($type:ident) => {
         impl<F: TowerField> core::ops::Add for $type<F> {

@@ -1,9 +1,10 @@
-//! Points of the groups of BLS12-381 times random weights of 128 bits, as batches of signatures are verified.
+//! Products of points of BLS12-381 and random weights of 128 bits, for the verification of batches.
 //!
-//! A weight is `2^64 + a + b lambda` for random a and b below 2^64 and `lambda = -x^2`, by which endomorphisms of both groups
-//! act. Different pairs are different weights: what they differ by would else be a vector of the lattice of pairs that make
-//! zero, which has none below 2^127. So a product takes 64 doublings, and no sum on the way has equal or
-//! opposite operands.
+//! A weight is `2^64 + a + b lambda` for random a and b below 2^64 and `lambda = -x^2`, the
+//! eigenvalue of endomorphisms of both groups. Different pairs are different weights: otherwise
+//! their difference would be a vector of the lattice of pairs that represent zero, which has none
+//! below 2^127. A product takes 64 doublings, and no intermediate sum has equal or opposite
+//! operands.
 
 #[cfg(test)]
 mod tests;
@@ -40,7 +41,7 @@ impl Weighted for BlsG2 {
     }
 }
 
-/// The products of points of the group with as many weights.
+/// Products of points of the group with as many weights.
 pub(crate) fn products<C: Weighted>(
     backend: Backend,
     points: &[Affine<C>],
@@ -68,7 +69,7 @@ fn products_in_lanes<C: Weighted, L: Lanes>(
     points: &[Affine<C>],
     weights: &[Weight],
 ) -> Vec<Jacobian<C>> {
-    // P, lambda P and their sum for all points. Infinity is replaced, and put back in the end.
+    // P, lambda P and their sum for all points. Infinity is replaced here, and restored at the end.
     let others: Vec<_> = points.iter().map(|point| C::lambda(&finite(point).into())).collect();
     let sums: Vec<_> =
         points.iter().zip(&others).map(|(point, other)| other.add_affine(&finite(point))).collect();
@@ -102,7 +103,7 @@ fn finite<C: Curve>(point: &Affine<C>) -> Affine<C> {
     if point.is_infinity { C::GENERATOR } else { *point }
 }
 
-/// The products of eight points.
+/// Products of eight points.
 struct Product<C: Curve, L> {
     points: [[Affine<C>; LANES]; 3],
     a: Bits,

@@ -23,9 +23,9 @@ pub struct System {
     pub smt: Option<bool>,
     /// Caches of the first processor.
     pub caches: Vec<Cache>,
-    /// Lowest frequency, in MHz.
+    /// Lowest frequency in megahertz.
     pub mhz_min: Option<u64>,
-    /// Highest frequency, in MHz.
+    /// Highest frequency in megahertz.
     pub mhz_max: Option<u64>,
     /// Frequency scaling driver.
     pub frequency_driver: Option<String>,

@@ -1,4 +1,4 @@
-//! Eight lanes in a register of AVX-512, multiplied by IFMA.
+//! Eight lanes in an AVX-512 register, with IFMA multiplication.
 
 #![expect(unsafe_code, reason = "intrinsics")]
 
@@ -13,11 +13,12 @@ use core::arch::x86_64::{
 
 use crate::lanes::{LANES, Lanes, Task, Words};
 
-/// Intrinsics as an expression.
+/// Calls an intrinsic as a safe expression.
 macro_rules! intrinsic {
     ($call:expr) => {{
-        // SAFETY: vectors are handled in code that is inlined into `x86::run`, whose caller has checked the CPU for
-        // the features (`Lanes::run`); memory operands are references to the 64 bytes that the instruction reads or writes.
+        // SAFETY: vectors are used in code that is inlined into `x86::run`, whose caller has
+        // checked the CPU for the features (`Lanes::run`); memory operands are references to the 64
+        // bytes that the instruction reads or writes.
         unsafe { $call }
     }};
 }
@@ -37,7 +38,7 @@ impl Ifma {
         Self(intrinsic!(_mm512_unpackhi_epi64(self.0, other.0)))
     }
 
-    /// Two of the four 128-bit parts of each.
+    /// Selects two of the four 128-bit parts of each.
     #[inline(always)]
     fn halves<const PARTS: i32>(self, other: Self) -> Self {
         Self(intrinsic!(_mm512_shuffle_i64x2::<PARTS>(self.0, other.0)))

@@ -1,10 +1,12 @@
 //! `BLAKE2b`'s function F on rows of four words, with the rotations and permutations of AVX-512VL or with AVX2 alone;
 //! `evm/blake2f.rs` is the oracle.
 //!
-//! A round takes about as long as the chain of its additions, rotations and exclusive ors: between its halves the first, third and fourth
-//! row are rotated and the second stays, which the next step waits for. With AVX-512VL words of the message come from registers, by two
-//! permutations and a selection for each four; vectors of eight words would need fewer, but close one of the ports of the chain. With AVX2
-//! they are read one by one, and words are rotated by whole bytes by a shuffle.
+//! The time of a round is about that of its chain of additions, rotations and exclusive ors:
+//! between its halves the first, third and fourth row are rotated instead of the second, which the
+//! next step waits for. With AVX-512VL words of the message come from registers, by two
+//! permutations and a selection for each four; vectors of eight words would need fewer, but block
+//! one of the ports of the chain. With AVX2 they are read one by one, and rotations by whole bytes
+//! are shuffles.
 
 #![expect(unsafe_code, reason = "entry into target-feature functions")]
 
@@ -19,14 +21,15 @@ use assay_hash::cpu::{CpuFeature, has};
 
 /// Constants of the hash.
 pub(crate) trait Constants {
-    /// What the second half of the state begins with.
+    /// Initial second half of the state.
     const IV: [u64; 8];
-    /// In which order each of ten rounds takes the words of the message.
+    /// Order of the message words in each of ten rounds.
     const ORDERS: [[usize; 16]; 10];
 }
 
-/// The state after so many rounds; the last words of the second half are changed by exclusive or. Bytes are read as they are, since
-/// words that were just stored one by one would have to be waited for. Returns the state where the CPU has the instructions.
+/// State after `rounds` rounds; `changes` are combined by XOR with the last words of the second half. The
+/// inputs are bytes, since loads of words that were just stored one by one would stall. `None` if
+/// the CPU lacks the instructions.
 #[inline]
 pub(crate) fn compressed<C: Constants>(
     rounds: u32,
@@ -44,13 +47,13 @@ pub(crate) fn compressed<C: Constants>(
     }
 }
 
-/// The places of four words in the lower and in the upper half of the message.
+/// Indices of four words in the lower and in the upper half of the message.
 const fn places(order: &[usize; 16], of: [usize; 4]) -> [u64; 4] {
     let [a, b, c, d] = of;
     [order[a] as u64 % 8, order[b] as u64 % 8, order[c] as u64 % 8, order[d] as u64 % 8]
 }
 
-/// All ones for words in the upper half.
+/// Masks of the words in the upper half.
 const fn upper(order: &[usize; 16], of: [usize; 4]) -> [u64; 4] {
     let [a, b, c, d] = of;
     [
@@ -61,13 +64,13 @@ const fn upper(order: &[usize; 16], of: [usize; 4]) -> [u64; 4] {
     ]
 }
 
-/// Four words of the message as a round takes them, from registers.
+/// Four message words in the order of a round, from registers.
 macro_rules! permuted {
     ($message:ident, $constants:ident, $round:literal, $of:expr) => {{
         let places = from_words(&const { places(&$constants::ORDERS[$round], $of) });
         let upper = from_words(&const { upper(&$constants::ORDERS[$round], $of) });
         let [a, b, c, d] = $message;
-        // Bits of the second where those of the first are set, else of the third.
+        // Bits of the second operand where the first is set, else of the third.
         _mm256_ternarylogic_epi64::<0xca>(
             upper,
             _mm256_permutex2var_epi64(c, places, d),
@@ -84,14 +87,14 @@ macro_rules! read {
     }};
 }
 
-/// The places of four words.
+/// Indices of four words.
 const fn ordered(order: &[usize; 16], of: [usize; 4]) -> [usize; 4] {
     let [a, b, c, d] = of;
     [order[a], order[b], order[c], order[d]]
 }
 
-/// A round: columns, then diagonals. With the second row in its place the diagonals come in another order, the one that ends the first row
-/// first.
+/// A round: columns, then diagonals. Since the second row stays in place, the diagonals are
+/// processed in another order, starting with the one that ends the first row.
 macro_rules! round {
     ($rows:ident, $words:ident, $turned:ident; $message:ident, $constants:ident, $round:literal) => {
         mix!(
@@ -139,14 +142,14 @@ macro_rules! mix {
     };
 }
 
-/// Each word rotated to the right, by an instruction.
+/// Rotates each word to the right, by an instruction.
 macro_rules! rotated {
     ($count:literal, $row:expr) => {
         _mm256_ror_epi64::<$count>($row)
     };
 }
 
-/// The same by AVX2.
+/// Rotates each word by AVX2.
 macro_rules! shuffled {
     (32, $row:expr) => {
         _mm256_shuffle_epi32::<0b10_11_00_01>($row)
@@ -160,7 +163,7 @@ macro_rules! shuffled {
     };
 }
 
-/// The places of bytes when each word is rotated to the right by so many.
+/// Shuffle control for a rotation of each word by a number of bytes.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn by_bytes<const COUNT: i8>() -> __m256i {
@@ -173,12 +176,12 @@ fn by_bytes<const COUNT: i8>() -> __m256i {
     )
 }
 
-/// So many rounds; the order of words comes again after ten.
+/// Repeats rounds; the order of words has a period of ten.
 macro_rules! rounds {
     ($count:ident, $rows:ident, $words:ident, $turned:ident; $message:ident, $constants:ident, $($round:literal)+) => {
         let mut left = $count;
         loop {
-            // Not known to be the same every time: LLVM would make the words of all ten rounds before the first one.
+            // Opaque, since LLVM would otherwise prepare the words of all ten rounds before the first one.
             let $message = core::hint::black_box($message);
             $(
                 if left == 0 {
@@ -191,7 +194,7 @@ macro_rules! rounds {
     };
 }
 
-/// [`compressed`] with certain features: how words of the message are read, and how words are rotated.
+/// Defines [`compressed`] for given features: access to message words, and rotation of words.
 macro_rules! version {
     ($name:ident, $features:literal, $words:ident, $turned:ident; |$bytes:ident| $message:expr) => {
         #[target_feature(enable = $features)]

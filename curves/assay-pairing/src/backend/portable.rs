@@ -1,4 +1,4 @@
-//! Eight lanes in plain Rust: the oracle of the others.
+//! Eight lanes in plain Rust: the oracle of the other backends.
 
 use core::array::from_fn;
 

@@ -1,7 +1,8 @@
-//! The kernels: the only functions that enable target features, and what they need of the CPU.
+//! The kernels: the only functions that enable target features, and their CPU requirements.
 //!
-//! Methods of vectors are inlined into them; code over [`Lanes`](crate::lanes::Lanes) keeps to loops for that: a closure
-//! given to the standard library is a function of its own, without the features.
+//! Methods of vectors are inlined into the kernels. Code over [`Lanes`](crate::lanes::Lanes) uses
+//! loops for this reason: a closure passed to the standard library becomes a function without the
+//! features.
 
 #![expect(unsafe_code, reason = "entry into target-feature functions")]
 
@@ -11,7 +12,7 @@ use assay_hash::cpu::{CpuFeature, has};
 
 use crate::lanes::Task;
 
-/// Whether this CPU has AVX-512 IFMA.
+/// True if this CPU supports AVX-512 IFMA.
 pub(crate) fn ifma_is_available() -> bool {
     has(CpuFeature::Avx512f) && has(CpuFeature::Avx512ifma)
 }
@@ -30,7 +31,7 @@ fn run<T: Task>(task: T) -> T::Result {
     task.run()
 }
 
-/// Asks for what is read soon: every line of the cache that it is in.
+/// Prefetches all cache lines of a value.
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T) {
     let first = core::ptr::from_ref(value).cast::<i8>();

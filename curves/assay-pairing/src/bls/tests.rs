@@ -1,4 +1,4 @@
-//! Signatures that are made here, and published ones.
+//! Signatures created here, and published ones.
 
 use super::{
     Batch, PublicKey, SecretKey, Signature, Signed, aggregate_verify, fast_aggregate_verify,
@@ -85,7 +85,7 @@ fn batches() {
     let count = signed.len();
     for places in [&[0, count][..], &[0, 1, count], &[0, 0, 5, count], &[0, count, count]] {
         assert!(in_shares(&signed, places), "{places:?}");
-        // Each signature is another's: errors of two shares that would cancel each other without weights.
+        // Swapped signatures: errors of two shares that would cancel each other without weights.
         let mut swapped = signed.clone();
         (swapped[0].2, swapped[count - 1].2) = (signed[count - 1].2, signed[0].2);
         assert!(!in_shares(&swapped, places), "{places:?}");
@@ -119,7 +119,7 @@ fn batches() {
 }
 
 #[test]
-fn secrets_that_are_none() {
+fn invalid_secrets_are_rejected() {
     let order = {
         let mut bytes = [0; 32];
         crate::limbs::to_be_bytes(&BlsG1::ORDER, &mut bytes);

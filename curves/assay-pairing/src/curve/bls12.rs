@@ -8,19 +8,20 @@ use super::{Affine, Curve, Jacobian, twist};
 use crate::field::{Fe, Modulus};
 use crate::tower::{Fp2, TowerModulus};
 
-/// What both groups and the pairing follow from.
+/// Parameters of both groups and the pairing.
 pub trait Parameters:
     Copy + Eq + core::fmt::Debug + core::hash::Hash + Send + Sync + 'static
 {
-    /// Names the base field.
+    /// Base field.
     type Base: TowerModulus<6>;
-    /// Names the scalar field: `r = x^4 - x^2 + 1`.
+    /// Scalar field: `r = x^4 - x^2 + 1`.
     type Scalar: Modulus<4>;
     /// The absolute value of the parameter x.
     const X: u64;
-    /// Whether x is negative.
+    /// True if x is negative.
     const IS_NEGATIVE: bool;
-    /// Its power `(p - 1) / 3` is beta, the cube root of one with `(beta x, y) = -x^2 (x, y)` in the first group.
+    /// A number whose power `(p - 1) / 3` is beta, the cube root of one with
+    /// `(beta x, y) = -x^2 (x, y)` in the first group.
     const BETA_ROOT: u64;
     /// The generator of the first group.
     const G1: [Fe<Self::Base, 6>; 2];
@@ -56,9 +57,9 @@ impl<F: Parameters> Curve for G1<F> {
     const B: Self::Base = Fe::from_u64(F::Base::B);
     const GENERATOR: Affine<Self> = Affine::new(F::G1[0], F::G1[1]);
 
-    /// Scott, "A note on group membership tests for G1, G2 and GT on BLS pairing-friendly curves" (2021): the
-    /// endomorphism acts as `-x^2`. It is a cube root of one on all of the curve, so `x^4 - x^2 + 1`, the order, takes such points
-    /// to infinity, whatever the cofactor.
+    /// Scott, "A note on group membership tests for G1, G2 and GT on BLS pairing-friendly curves"
+    /// (2021): the endomorphism acts as `-x^2`. It is a cube root of one on the whole curve, so
+    /// such points are annihilated by `x^4 - x^2 + 1`, the order, for any cofactor.
     fn is_in_group(point: &Affine<Self>) -> bool {
         let point = Jacobian::from(*point);
         let x2 = point.multiply_slowly(&[F::X]).multiply_slowly(&[F::X]);

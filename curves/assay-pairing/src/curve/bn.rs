@@ -8,17 +8,17 @@ use super::{Affine, Curve, Jacobian, gls, prime_order, twist};
 use crate::field::{Fe, Modulus as _};
 use crate::tower::{Fp2, TowerModulus};
 
-/// What the second group and the pairing follow from.
+/// Parameters of the second group and the pairing.
 pub trait Parameters: prime_order::Parameters<Base: TowerModulus<4>> {
     /// The absolute value of the parameter x.
     const X: u64;
-    /// Whether x is negative.
+    /// True if x is negative.
     const IS_NEGATIVE: bool;
     /// The generator of the second group.
     const G2: [Fp2<Fe<Self::Base, 4>>; 2];
 }
 
-/// Of the first group: `6 x^2 + 2 x` and `2 x + 1`, for `lambda = (36 x^3 + 18 x^2 + 6 x + 1)^2`.
+/// Lattice of the first group: `6 x^2 + 2 x` and `2 x + 1`, for `lambda = (36 x^3 + 18 x^2 + 6 x + 1)^2`.
 pub(super) const fn lattice(order: &[u64; 4], x: u64, is_negative: bool) -> Lattice {
     let (square, twice) = (6 * x as u128 * x as u128, 2 * x as u128);
     if is_negative {

@@ -1,5 +1,6 @@
-//! Numbers split in four by the Frobenius map on the twist of a curve of Barreto and Naehrig, which acts as `lambda = 6 x^2`
-//! (Galbraith, Scott, "Exponentiation in pairing-friendly groups using homomorphisms", 2008). Signed numbers are modulo 2^256.
+//! Splitting of numbers in four by the Frobenius map on the twist of a curve of Barreto and
+//! Naehrig, which acts as `lambda = 6 x^2` (Galbraith, Scott, "Exponentiation in pairing-friendly
+//! groups using homomorphisms", 2008). Signed numbers are modulo 2^256.
 
 use super::glv::{lower, per_order, product, wide};
 use super::scalar::{Short, low};
@@ -8,17 +9,18 @@ use crate::limbs;
 /// Bits of the numbers that [`Rows::split`] returns, for `|x| < 2^63`.
 pub(super) const PART_BITS: usize = 67;
 
-/// Rows `(a, b, c, d)` of small numbers with `a + b lambda + c lambda^2 + d lambda^3 = 0` modulo the order r, of determinant `-3 r`;
-/// and the first column of their inverse, by which a number is (k, 0, 0, 0).
+/// Rows `(a, b, c, d)` of small numbers with `a + b lambda + c lambda^2 + d lambda^3 = 0` modulo
+/// the order r, of determinant `-3 r`, and the first column of their inverse, which maps a number
+/// (k, 0, 0, 0).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
     rows: [[[u64; 4]; 4]; 4],
-    /// The column's magnitudes times 2^256, rounded down, and whether each is negative.
+    /// Magnitudes of the column times 2^256, rounded down, with true for negative ones.
     inverse: [([u64; 4], bool); 4],
 }
 
 impl Rows {
-    /// Of the order and the parameter's absolute value and sign.
+    /// From the order and the parameter's absolute value and sign.
     pub(super) const fn new(order: &[u64; 4], x: u64, is_negative: bool) -> Self {
         assert!(x >> 63 == 0);
         let x = if is_negative { limbs::sub(&[0; 4], &[x, 0, 0, 0]).0 } else { [x, 0, 0, 0] };
@@ -58,7 +60,7 @@ impl Rows {
     }
 }
 
-/// The polynomial of these coefficients, from the constant one on.
+/// Evaluates the polynomial with these coefficients, constant one first.
 const fn at(x: &[u64; 4], coefficients: [i8; 4]) -> [u64; 4] {
     let (mut value, mut i) = ([0; 4], 4);
     while i > 0 {
@@ -85,13 +87,13 @@ const fn row(x: &[u64; 4], [a, b, c, d]: [[i8; 2]; 4]) -> [[u64; 4]; 4] {
     ]
 }
 
-/// The magnitude of a number, and whether it is negative.
+/// Magnitude of a number, and true if it is negative.
 const fn magnitude(number: [u64; 4]) -> ([u64; 4], bool) {
     let is_negative = number[3] >> 63 == 1;
     (if is_negative { limbs::sub(&[0; 4], &number).0 } else { number }, is_negative)
 }
 
-/// The magnitude of a number, by the order and times 2^256, and whether it is negative.
+/// Magnitude of a number divided by the order, times 2^256, and true if it is negative.
 const fn by_order(number: [u64; 4], order: &[u64; 4]) -> ([u64; 4], bool) {
     let (magnitude, is_negative) = magnitude(number);
     (per_order(&magnitude, order), is_negative)

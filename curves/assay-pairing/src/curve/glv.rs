@@ -1,11 +1,13 @@
-//! Numbers split in two by an endomorphism `(x, y) -> (beta x, y)` that acts as lambda, a cube root of one modulo the order
-//! (Gallant, Lambert, Vanstone, "Faster point multiplication on elliptic curves with efficient endomorphisms", 2001).
+//! Splitting of numbers in two by an endomorphism `(x, y) -> (beta x, y)` with eigenvalue lambda, a
+//! cube root of one modulo the order (Gallant, Lambert, Vanstone, "Faster point multiplication on
+//! elliptic curves with efficient endomorphisms", 2001).
 
 use super::scalar::{Short, low};
 use crate::limbs;
 
-/// Pairs (a, b) with `a + b lambda = 0` modulo the order. With (L, -A) among them `lambda (L - A lambda) = A + (L + A) lambda` is
-/// zero too, so both pairs are a basis, of determinant `-(L^2 + L A + A^2)`, which is minus the order.
+/// Pairs (a, b) with `a + b lambda = 0` modulo the order. With (L, -A) among them
+/// `lambda (L - A lambda) = A + (L + A) lambda` is zero too, so both pairs are a basis, of
+/// determinant `-(L^2 + L A + A^2)`, which is minus the order.
 #[derive(Clone, Copy, Debug)]
 pub struct Lattice {
     long: u128,
@@ -53,7 +55,7 @@ impl Lattice {
             [a, b, c, d]
         };
         let (first, second) = (quotient(&self.short_per_order), quotient(&self.sum_per_order));
-        // Modulo 2^256, where the numbers are small and signed.
+        // Modulo 2^256, with small signed results.
         let times = |a: &[u64; 4], b: u128| lower(&product(a, &wide(b)));
         let minus = |a: &[u64; 4], b: &[u64; 4]| limbs::sub(a, b).0;
         let k0 = minus(&minus(k, &times(&first, self.short)), &times(&second, self.long));

@@ -1,4 +1,5 @@
-//! Groups that are all of a curve `y^2 = x^3 + b` over a field of four limbs: the first groups of curves of Barreto and Naehrig.
+//! Groups that consist of all points of a curve `y^2 = x^3 + b` over a field of four limbs: the
+//! first groups of curves of Barreto and Naehrig.
 
 use core::marker::PhantomData;
 
@@ -8,19 +9,19 @@ use super::{Affine, Curve, Jacobian};
 use crate::field::{Fe, Modulus};
 use crate::limbs;
 
-/// What such a group follows from.
+/// Parameters of such a group.
 pub trait Parameters:
     Copy + Eq + core::fmt::Debug + core::hash::Hash + Send + Sync + 'static
 {
-    /// Names the base field.
+    /// Base field.
     type Base: Modulus<4>;
-    /// Names the scalar field.
+    /// Scalar field.
     type Scalar: Modulus<4>;
     /// The constant of the equation.
     const B: u64;
-    /// Its power `(p - 1) / 3` is beta, the cube root of one by which the endomorphism multiplies x.
+    /// A number whose power `(p - 1) / 3` is beta, the cube root of one by which the endomorphism multiplies x.
     const BETA_ROOT: u64;
-    /// Splits numbers by that endomorphism.
+    /// Lattice that splits numbers by that endomorphism.
     const LATTICE: Lattice;
     /// The generator.
     const GENERATOR: [Fe<Self::Base, 4>; 2];
@@ -51,7 +52,7 @@ impl<F: Parameters> Curve for PrimeOrder<F> {
     const B: Self::Base = Fe::from_u64(F::B);
     const GENERATOR: Affine<Self> = Affine::new(F::GENERATOR[0], F::GENERATOR[1]);
 
-    /// The curve has as many points as the group.
+    /// The curve has no other points.
     fn is_in_group(_: &Affine<Self>) -> bool {
         true
     }

@@ -1,5 +1,5 @@
-//! Products of points and numbers that an endomorphism has split: several short numbers at once
-//! (Straus's method), with digits in non-adjacent form.
+//! Products of points and numbers split by an endomorphism: several short numbers at once (Straus's
+//! method), with digits in non-adjacent form.
 
 use super::{Affine, Curve, Jacobian};
 use crate::limbs;
@@ -7,10 +7,10 @@ use crate::limbs;
 /// Bits of a digit; digits are odd and below 2^(WIDTH - 1) in magnitude.
 const WIDTH: usize = 5;
 
-/// Odd multiples 1, 3, 5 and on.
+/// Odd multiples: 1, 3, 5 and so on.
 type Multiples<C> = [Jacobian<C>; 1 << (WIDTH - 2)];
 
-/// Numbers below 2^129 have digits at places up to 129.
+/// Number of digits of numbers below 2^129.
 const PLACES: usize = 130;
 
 /// A number of at most 129 bits and its sign.
@@ -46,7 +46,7 @@ fn odd_multiples<C: Curve>(point: &Jacobian<C>) -> Multiples<C> {
     multiples
 }
 
-/// The product of a point of the group and a number.
+/// Product of a point of the group and a number.
 pub(super) fn product<C: Curve>(point: &Jacobian<C>, scalar: &[u64; 4]) -> Jacobian<C> {
     let digits = C::split(&reduced(scalar, &C::ORDER)).map(Short::digits);
     let mut multiples = [odd_multiples(point); 4];
@@ -70,7 +70,7 @@ pub(super) fn product<C: Curve>(point: &Jacobian<C>, scalar: &[u64; 4]) -> Jacob
     sum
 }
 
-/// The product of any point of the curve and a number that is not sparse.
+/// Product of any point of the curve and a number that is not sparse.
 pub(super) fn by_windows<C: Curve>(point: &Jacobian<C>, number: u64) -> Jacobian<C> {
     let multiples = odd_multiples(point);
     let digits = Short::new(u128::from(number)).digits();
@@ -85,10 +85,10 @@ pub(super) fn by_windows<C: Curve>(point: &Jacobian<C>, number: u64) -> Jacobian
     })
 }
 
-/// The odd multiples of a part of a number, and its digits.
+/// Odd multiples of a part of a number, and its digits.
 type Part<C> = (Vec<Affine<C>>, [i8; PLACES]);
 
-/// The sum of the products of points of the group and numbers, all with the same doublings, for a few points.
+/// Sum of the products of few points of the group and numbers, with common doublings.
 pub(crate) fn sum_of_few<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]]) -> Jacobian<C> {
     if let ([point], [scalar]) = (points, scalars) {
         return point.multiply(scalar);

@@ -1,9 +1,10 @@
-//! Products of points and secret numbers: the same operations on the same addresses whatever the number.
+//! Products of points and secret numbers: the same operations on the same addresses for every number.
 //!
-//! Complete formulas in homogeneous coordinates (Renes, Costello, Batina, "Complete addition formulas for prime order
-//! elliptic curves", 2016, algorithms 7 and 9) hold for all points whose difference is not of order two, so for all points of a
-//! group of odd order, and nothing has to be asked. All entries of the table are read for each digit, and the inversion at the end
-//! is a power.
+//! Complete formulas in homogeneous coordinates (Renes, Costello, Batina, "Complete addition
+//! formulas for prime order elliptic curves", 2016, algorithms 7 and 9) hold for all points whose
+//! difference is not of order two, so for all points of a group of odd order, without case
+//! distinctions. All entries of the table are read for each digit, and the inversion at the end is
+//! a power.
 
 use super::{Affine, BlsG2, Curve, Jacobian};
 use crate::bls12_381::{Fp, X};
@@ -61,12 +62,12 @@ impl<C: Curve> Projective<C> {
     }
 }
 
-/// All ones where both numbers are equal: the difference less one has borrowed.
+/// All ones if both numbers are equal: their difference minus one has borrowed.
 fn equal(a: u64, b: u64) -> u64 {
     core::hint::black_box(((a ^ b).wrapping_sub(1) & !(a ^ b)) >> 63).wrapping_neg()
 }
 
-/// The entry of this index, by reading all.
+/// The entry of this index, after reading all entries.
 fn entry<C: Curve>(table: &[Projective<C>], index: u64) -> Projective<C> {
     (0u64..).zip(table).fold(Projective::INFINITY, |chosen, (k, point)| {
         Projective::select(equal(k, index), point, &chosen)
@@ -78,7 +79,7 @@ fn to_affine<C: Curve>(point: &Projective<C>) -> Affine<C> {
     Affine::new(point.x * inverse, point.y * inverse)
 }
 
-/// The product of a point that is not infinity and a secret number below 2^256, four bits at a time.
+/// Product of a finite point and a secret number below 2^256, four bits at a time.
 pub(crate) fn multiply<C: Curve>(point: &Affine<C>, secret: &[u64; 4]) -> Affine<C> {
     let b3 = C::B.double() + C::B;
     let times_b3 = |x: C::Base| b3 * x;
@@ -98,19 +99,20 @@ pub(crate) fn multiply<C: Curve>(point: &Affine<C>, secret: &[u64; 4]) -> Affine
     to_affine(&sum)
 }
 
-/// Digits of numbers after the one that gives all of them their signs.
+/// Number of parts without the sign-determining first one.
 const OTHERS: usize = 3;
 
-/// The product of a point of the second group of BLS12-381 that is not infinity and a secret number below the order.
+/// Product of a finite point of the second group of BLS12-381 and a secret number below the order.
 ///
-/// The number is split by the endomorphism, which acts as `-|x|` (Galbraith, Lin, Scott, "Endomorphisms for faster elliptic
-/// curve cryptography on a large class of curves", 2009), and the four parts get digits 0, 1 or -1 of the same sign at each place
-/// (Faz-Hernández, Longa, Sánchez, "Efficient and secure algorithms for GLV-based scalar multiplication", 2013, algorithm 1): 64
-/// doublings, an addition after each, and a table of eight points.
+/// The number is split by the endomorphism, which acts as `-|x|` (Galbraith, Lin, Scott,
+/// "Endomorphisms for faster elliptic curve cryptography on a large class of curves", 2009), and
+/// the four parts have digits 0, 1 or -1 of the same sign at each place (Faz-Hernández, Longa,
+/// Sánchez, "Efficient and secure algorithms for GLV-based scalar multiplication", 2013, algorithm
+/// 1): 64 doublings, an addition after each, and a table of eight points.
 pub(crate) fn multiply_g2(point: &Affine<BlsG2>, secret: &[u64; 4]) -> Affine<BlsG2> {
     type G2 = Projective<BlsG2>;
     let times_b3 = <Fp as crate::tower::TowerRing>::times_triple_b;
-    // P, |x| P, |x|^2 P, |x|^3 P; the endomorphism leaves Z = 1.
+    // P, |x| P, |x|^2 P, |x|^3 P; the endomorphism preserves Z = 1.
     let next = |p: &Jacobian<BlsG2>| -BlsG2::endomorphism(p);
     let first = Jacobian::from(*point);
     let second = next(&first);
@@ -123,7 +125,7 @@ pub(crate) fn multiply_g2(point: &Affine<BlsG2>, secret: &[u64; 4]) -> Affine<Bl
         }
     }
     let parts = in_powers_of_x(secret);
-    // The first part has to be odd; one that was even is one too large.
+    // The first part must be odd; an even one is increased by one.
     let is_even = (parts[0] & 1).wrapping_sub(1);
     let digits = Digits::new(parts[0] | 1, [parts[1], parts[2], parts[3]]);
     let mut sum = entry(&table, digits.top);
@@ -139,11 +141,11 @@ pub(crate) fn multiply_g2(point: &Affine<BlsG2>, secret: &[u64; 4]) -> Affine<Bl
     to_affine(&Projective::select(is_even, &without, &sum))
 }
 
-/// Digits of four numbers, places 0 to 63 and the highest.
+/// Digits of four numbers, at places 0 to 63 and the highest one.
 struct Digits {
-    /// Whether the digits of a place are negative.
+    /// Bit mask of places with negative digits.
     signs: u64,
-    /// A bit for each number after the first one: whether its digit is not zero. That of the first one never is.
+    /// A bit for each number after the first one, set for a nonzero digit. The digit of the first one is never zero.
     columns: [u64; 64],
     /// The same at place 64, which is positive.
     top: u64,
@@ -160,7 +162,7 @@ impl Digits {
             for (index, other) in others.iter_mut().enumerate() {
                 let digit = *other & 1;
                 *column |= digit << index;
-                // A negative digit leaves one more.
+                // A negative digit carries one.
                 *other = (*other >> 1) + (digit & is_negative);
             }
         }
@@ -169,14 +171,15 @@ impl Digits {
     }
 }
 
-/// The digits of a number below the order in base |x|: four below 2^64.
+/// Digits of a number below the order in base |x|: four below 2^64.
 fn in_powers_of_x(secret: &[u64; 4]) -> [u64; 4] {
     let mut quotient = *secret;
     let [first, second, third] = core::array::from_fn(|_| divide_by_x(&mut quotient));
     [first, second, third, quotient[0]]
 }
 
-/// The remainder; the number becomes the quotient. Bit by bit: division instructions take time that depends on the numbers.
+/// Returns the remainder; the number becomes the quotient. Bit by bit, since the time of division
+/// instructions depends on their operands.
 fn divide_by_x(number: &mut [u64; 4]) -> u64 {
     let mut rest = 0u128;
     for index in (0..256).rev() {

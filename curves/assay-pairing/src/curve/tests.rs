@@ -27,7 +27,7 @@ where
         assert!(sum.to_affine().is_in_group());
         sum = if k % 2 == 0 { sum.add_affine(&generator) } else { sum + point };
     }
-    // Every case of additions.
+    // All cases of additions.
     let other = point.multiply_slowly(&[rng.word()]);
     for (a, b) in [
         (point, point),
@@ -45,7 +45,7 @@ where
         assert_eq!((a - b).to_affine(), slow_sum(&a.to_affine(), &(-b).to_affine()));
         assert_eq!(a.double().to_affine(), slow_sum(&a.to_affine(), &a.to_affine()));
     }
-    // Numbers at edges of the order and of limbs.
+    // Edge cases of the order and of limbs.
     for case in 0..300 {
         let small = rng.word() % 3;
         let number = match case % 8 {
@@ -66,7 +66,7 @@ where
         let found = super::secret::multiply(&other.to_affine(), &number);
         assert_eq!(found, other.multiply_slowly(&number).to_affine(), "{number:x?}");
     }
-    // Points of the curve: in the group exactly when the order takes them to infinity.
+    // Points of the curve: in the group if and only if the order annihilates them.
     let mut outside = 0;
     for _ in 0..100 {
         let point = rng.point_of_curve::<C>();
@@ -152,7 +152,7 @@ fn bn254_nogami_g2() {
     assert_eq!(multiple.to_affine(), NogamiG2::GENERATOR);
 }
 
-/// The cofactor of the twist takes points into the group; both ways to check agree there too.
+/// The cofactor of the twist maps points into the group; both checks agree there too.
 #[test]
 fn points_of_the_group_by_the_cofactor() {
     let mut rng = Rng::new(6);
@@ -163,7 +163,7 @@ fn points_of_the_group_by_the_cofactor() {
         assert!(point.to_affine().is_in_group());
         assert!(point.multiply_slowly(&BlsG1::ORDER).is_infinity());
     }
-    // The same of BLS12-377.
+    // (x - 1)^2 / 3 of BLS12-377.
     let cofactor = [0, 0x170b_5d44_3000_0000];
     for _ in 0..50 {
         let point = Jacobian::from(rng.point_of_curve::<Bls377G1>()).multiply_slowly(&cofactor);
@@ -172,7 +172,7 @@ fn points_of_the_group_by_the_cofactor() {
     }
 }
 
-/// Digits of the four parts of a secret number: parts that are zero, even, and at their limit.
+/// Digits of the four parts of a secret number: parts that are zero, even, and maximal.
 #[test]
 fn secret_numbers_by_the_endomorphism() {
     let mut rng = Rng::new(22);

@@ -1,10 +1,10 @@
-//! What the second groups of pairings have in common: the equation of the twist, and the Frobenius map on it.
+//! Common parts of the second groups of pairings: the equation of the twist, and the Frobenius map on it.
 
 use super::{Curve, Jacobian};
 use crate::field::Fe;
 use crate::tower::{Fp2, TowerField, TowerModulus, Twist};
 
-/// The constant of the twist: b times xi, or divided by it.
+/// Constant of the twist: b times xi, or divided by xi.
 pub(super) const fn constant<M: TowerModulus<N>, const N: usize>() -> Fp2<Fe<M, N>> {
     let b = Fe::from_u64(M::B);
     let Fp2 { c0, c1 } = match M::TWIST {
@@ -14,7 +14,7 @@ pub(super) const fn constant<M: TowerModulus<N>, const N: usize>() -> Fp2<Fe<M, 
     Fp2 { c0: c0.multiply(&b), c1: c1.multiply(&b) }
 }
 
-/// What [`frobenius`] multiplies x and y by.
+/// Factors of x and y in [`frobenius`].
 pub(crate) const fn frobenius_factors<M: TowerModulus<N>, const N: usize>() -> [Fp2<Fe<M, N>>; 2] {
     match M::TWIST {
         Twist::M => [Fe::<M, N>::FROBENIUS_INVERSES[2], Fe::<M, N>::FROBENIUS_INVERSES[3]],

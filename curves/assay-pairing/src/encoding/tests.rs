@@ -1,10 +1,10 @@
-//! Encodings: round trips, and every way to be no point.
+//! Encodings: round trips, and every kind of invalid input.
 
 use super::DecodeError;
 use crate::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve as _};
 use crate::testing::{Point as _, Rng};
 
-/// The generator as the BLS signature draft and Zcash's specification print it.
+/// The generator as printed in the BLS signature draft and Zcash's specification.
 const BLS_G1: &str = "97f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb";
 const BLS_G2: &str = "93e02b6052719f607dacd3a088274f65596bd0d09920b61ab5da61bbdc7f5049334cf11213945d57e5ac7d055d042b7e024aa2b2f08f0a91260805272dc51051c6e47ad4fa403b02b4510b647ae3d1770bac0326a805bbefd48056c8c121bdb8";
 
@@ -40,7 +40,7 @@ macro_rules! zcash_tests {
                 other[0] ^= 0x20;
                 assert_eq!(Affine::<$group>::from_compressed(&other), Ok(-point));
                 assert_eq!(Affine::<$group>::from_evm(&point.to_evm()), Ok(point));
-                // Of the curve alone.
+                // On the curve, but outside of the group.
                 let outside = rng.point_of_curve::<$group>();
                 let bytes = outside.to_compressed();
                 assert_eq!(Affine::<$group>::from_compressed(&bytes), Err(DecodeError::NotInGroup));

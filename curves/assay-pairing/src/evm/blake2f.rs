@@ -32,7 +32,7 @@ const SIGMA: [[usize; 16]; 10] = [
     [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
 ];
 
-/// Gas of [`blake2f`]: one for each round. None where the input has another length.
+/// Gas of [`blake2f`]: one per round. `None` for an input of the wrong length.
 pub fn blake2f_gas(input: &[u8]) -> Option<u64> {
     let input: &[u8; INPUT_BYTES] = input.try_into().ok()?;
     Some(u64::from(rounds(input)))
@@ -42,11 +42,11 @@ fn rounds(input: &[u8; INPUT_BYTES]) -> u32 {
     u32::from_be_bytes(super::part(input, 0))
 }
 
-/// The state after so many rounds. Input: rounds in four bytes, big-endian; eight words of state, sixteen of the message, two of
-/// the offset, little-endian; and whether the block is the last one.
+/// Compresses a block. Input: number of rounds in four bytes, big-endian; eight words of state,
+/// sixteen of the message, two of the offset, little-endian; and the flag of the last block.
 ///
 /// # Errors
-/// Where the input has not 213 bytes, or the last one is neither 0 nor 1.
+/// If the input does not have 213 bytes, or the last one is neither 0 nor 1.
 pub fn blake2f(input: &[u8]) -> Result<[u8; 64], PrecompileError> {
     let input: &[u8; INPUT_BYTES] = super::exactly(input)?;
     let is_last = match input[212] {
@@ -61,7 +61,8 @@ pub fn blake2f(input: &[u8]) -> Result<[u8; 64], PrecompileError> {
     Ok(compressed(rounds(input), &state, &message, changes))
 }
 
-/// The state after so many rounds; `changes` go to the last words of the initial values, but for the last one.
+/// State after `rounds` rounds; `changes` are combined by XOR with the last words of the initial values,
+/// except the very last one.
 fn compressed(rounds: u32, state: &[u8; 64], message: &[u8; 128], changes: [u64; 3]) -> [u8; 64] {
     #[cfg(target_arch = "x86_64")]
     if let Some(state) = blake2::compressed::<Blake2b>(rounds, state, message, changes) {
@@ -98,7 +99,7 @@ fn compressed_in_words(
     let message = &message;
     let (tens, rest) = (rounds / 10, rounds % 10);
     for _ in 0..tens {
-        // Places are constants here, so that words are not looked up.
+        // Indices are constants here, so that words are not looked up.
         round::<0>(&mut v, message);
         round::<1>(&mut v, message);
         round::<2>(&mut v, message);
@@ -155,7 +156,7 @@ fn mix(v: &mut [u64; 16], [a, b, c, d]: [usize; 4], x: u64, y: u64) {
 mod tests {
     use super::*;
 
-    /// Vectors, where this CPU has them, against words.
+    /// Vectors, if this CPU supports them, against words.
     #[test]
     fn rounds_in_vectors() {
         let bytes = |seed: u8| assay_hash::sha256(&[seed]);

@@ -1,7 +1,7 @@
-//! Precompiles on BLS12-381 (EIP-2537): numbers of 64 bytes, points of 128 and 256, infinity all zeros.
+//! Precompiles on BLS12-381 (EIP-2537): numbers of 64 bytes, points of 128 and 256, infinity as zeros.
 //!
-//! Additions take any points of the curves; sums of multiples and pairings want points of the groups. Inputs have to be of their exact
-//! length and are never empty.
+//! Additions accept any points of the curves; multi-scalar multiplication and pairings require
+//! points of the groups. Inputs must have the exact length and are never empty.
 
 use super::{PrecompileError, exactly, part};
 use crate::curve::{Affine, BlsG1, BlsG2, Jacobian};
@@ -28,7 +28,7 @@ pub const BLS_MAP_FP_TO_G1_GAS: u64 = 5_500;
 /// Gas of [`bls_map_fp2_to_g2`].
 pub const BLS_MAP_FP2_TO_G2_GAS: u64 = 23_800;
 
-/// Gas of one product in thousandths of what one alone costs, by the number of products; above 128 it is that of 128.
+/// Gas of one product in thousandths of the single price, by the number of products; constant from 128 on.
 type Discounts = [u16; 128];
 
 const G1_DISCOUNTS: Discounts = [
@@ -57,22 +57,22 @@ fn discounted(products: usize, gas: u64, discounts: &Discounts) -> u64 {
     products as u64 * gas * u64::from(discount) / 1000
 }
 
-/// Gas of [`bls_g1_msm`] for an input of so many bytes.
+/// Gas of [`bls_g1_msm`] for the length of an input.
 pub fn bls_g1_msm_gas(input_bytes: usize) -> u64 {
     discounted(input_bytes / (G1_BYTES + SCALAR_BYTES), 12_000, &G1_DISCOUNTS)
 }
 
-/// Gas of [`bls_g2_msm`] for an input of so many bytes.
+/// Gas of [`bls_g2_msm`] for the length of an input.
 pub fn bls_g2_msm_gas(input_bytes: usize) -> u64 {
     discounted(input_bytes / (G2_BYTES + SCALAR_BYTES), 22_500, &G2_DISCOUNTS)
 }
 
-/// Gas of [`bls_pairing`] for an input of so many bytes.
+/// Gas of [`bls_pairing`] for the length of an input.
 pub fn bls_pairing_gas(input_bytes: usize) -> u64 {
     37_700 + 32_600 * (input_bytes / PAIR_BYTES) as u64
 }
 
-/// The units that an input is made of, one or more.
+/// Splits an input into one or more units.
 fn units(input: &[u8], unit: usize) -> Result<core::slice::ChunksExact<'_, u8>, PrecompileError> {
     if input.is_empty() || !input.len().is_multiple_of(unit) {
         return Err(PrecompileError::Length { bytes: input.len(), unit });
@@ -95,7 +95,7 @@ fn g2(bytes: &[u8], first: usize) -> Result<Affine<BlsG2>, PrecompileError> {
 /// Address 0x0b: the sum of two points of the first curve.
 ///
 /// # Errors
-/// Where the input has not 256 bytes, or a point is not on the curve.
+/// If the input does not have 256 bytes, or a point is not on the curve.
 pub fn bls_g1_add(input: &[u8]) -> Result<[u8; G1_BYTES], PrecompileError> {
     let bytes: &[u8; 2 * G1_BYTES] = exactly(input)?;
     let (a, b) = (g1(bytes, 0)?, g1(bytes, G1_BYTES)?);
@@ -105,17 +105,17 @@ pub fn bls_g1_add(input: &[u8]) -> Result<[u8; G1_BYTES], PrecompileError> {
 /// Address 0x0d: the sum of two points of the second curve.
 ///
 /// # Errors
-/// Where the input has not 512 bytes, or a point is not on the curve.
+/// If the input does not have 512 bytes, or a point is not on the curve.
 pub fn bls_g2_add(input: &[u8]) -> Result<[u8; G2_BYTES], PrecompileError> {
     let bytes: &[u8; 2 * G2_BYTES] = exactly(input)?;
     let (a, b) = (g2(bytes, 0)?, g2(bytes, G2_BYTES)?);
     Ok(Jacobian::from(a).add_affine(&b).to_affine().to_evm())
 }
 
-/// Address 0x0c: the sum of points of the first group times numbers, which may be any of 256 bits.
+/// Address 0x0c: the sum of points of the first group times numbers of up to 256 bits.
 ///
 /// # Errors
-/// Where the input is not one or more times 160 bytes, or a point is not of the group.
+/// If the length is not a positive multiple of 160, or a point is not in the group.
 pub fn bls_g1_msm(input: &[u8]) -> Result<[u8; G1_BYTES], PrecompileError> {
     let (mut points, mut scalars) = (Vec::new(), Vec::new());
     for bytes in units(input, G1_BYTES + SCALAR_BYTES)? {
@@ -126,10 +126,10 @@ pub fn bls_g1_msm(input: &[u8]) -> Result<[u8; G1_BYTES], PrecompileError> {
     Ok(sum_of_products(&points, &scalars).to_affine().to_evm())
 }
 
-/// Address 0x0e: the sum of points of the second group times numbers, which may be any of 256 bits.
+/// Address 0x0e: the sum of points of the second group times numbers of up to 256 bits.
 ///
 /// # Errors
-/// Where the input is not one or more times 288 bytes, or a point is not of the group.
+/// If the length is not a positive multiple of 288, or a point is not in the group.
 pub fn bls_g2_msm(input: &[u8]) -> Result<[u8; G2_BYTES], PrecompileError> {
     let (mut points, mut scalars) = (Vec::new(), Vec::new());
     for bytes in units(input, G2_BYTES + SCALAR_BYTES)? {
@@ -140,10 +140,10 @@ pub fn bls_g2_msm(input: &[u8]) -> Result<[u8; G2_BYTES], PrecompileError> {
     Ok(sum_of_products(&points, &scalars).to_affine().to_evm())
 }
 
-/// Address 0x0f: whether the product of the pairings of all pairs is one.
+/// Address 0x0f: true if the product of the pairings of all pairs is one.
 ///
 /// # Errors
-/// Where the input is not one or more times 384 bytes, or a point is not of its group.
+/// If the length is not a positive multiple of 384, or a point is not in its group.
 pub fn bls_pairing(input: &[u8]) -> Result<bool, PrecompileError> {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for bytes in units(input, PAIR_BYTES)? {
@@ -156,19 +156,19 @@ pub fn bls_pairing(input: &[u8]) -> Result<bool, PrecompileError> {
     Ok(product == Fp12::ONE)
 }
 
-/// Address 0x10: the point of the first group that a number is mapped to.
+/// Address 0x10: maps a number to a point of the first group.
 ///
 /// # Errors
-/// Where the input has not 64 bytes, or the number is not below the prime.
+/// If the input does not have 64 bytes, or the number is not below the prime.
 pub fn bls_map_fp_to_g1(input: &[u8]) -> Result<[u8; G1_BYTES], PrecompileError> {
     let bytes: &[u8; FP_BYTES] = exactly(input)?;
     Ok(BlsG1::map(&number(bytes, 0)?).to_evm())
 }
 
-/// Address 0x11: the point of the second group that an element of Fp2, real part first, is mapped to.
+/// Address 0x11: maps an element of Fp2, real part first, to a point of the second group.
 ///
 /// # Errors
-/// Where the input has not 128 bytes, or a number is not below the prime.
+/// If the input does not have 128 bytes, or a number is not below the prime.
 pub fn bls_map_fp2_to_g2(input: &[u8]) -> Result<[u8; G2_BYTES], PrecompileError> {
     let bytes: &[u8; 2 * FP_BYTES] = exactly(input)?;
     let element = Fp2 { c0: number(bytes, 0)?, c1: number(bytes, FP_BYTES)? };

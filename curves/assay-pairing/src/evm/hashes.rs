@@ -1,23 +1,23 @@
-//! Addresses 2, 3 and 4: hashes, and the input itself.
+//! Addresses 2, 3 and 4: hashes, and identity.
 
 use super::padded;
 
-/// Gas of a price and of so much more for each word.
+/// Base gas plus a price per word.
 const fn by_words(base: u64, per_word: u64, input_bytes: usize) -> u64 {
     base + per_word * input_bytes.div_ceil(32) as u64
 }
 
-/// Gas of [`sha256`] for an input of so many bytes.
+/// Gas of [`sha256`] for the length of an input.
 pub const fn sha256_gas(input_bytes: usize) -> u64 {
     by_words(60, 12, input_bytes)
 }
 
-/// Gas of [`ripemd160`] for an input of so many bytes.
+/// Gas of [`ripemd160`] for the length of an input.
 pub const fn ripemd160_gas(input_bytes: usize) -> u64 {
     by_words(600, 120, input_bytes)
 }
 
-/// Gas of [`identity`] for an input of so many bytes.
+/// Gas of [`identity`] for the length of an input.
 pub const fn identity_gas(input_bytes: usize) -> u64 {
     by_words(15, 3, input_bytes)
 }
@@ -27,14 +27,14 @@ pub fn sha256(input: &[u8]) -> [u8; 32] {
     assay_hash::sha256(input)
 }
 
-/// Address 3: RIPEMD-160, with twelve zeros before it.
+/// Address 3: RIPEMD-160, after twelve zero bytes.
 pub fn ripemd160(input: &[u8]) -> [u8; 32] {
     let mut word: [u8; 32] = padded(&[]);
     word[12..].copy_from_slice(&assay_hash::ripemd160(input));
     word
 }
 
-/// Address 4: the input.
+/// Address 4: returns the input.
 pub fn identity(input: &[u8]) -> Vec<u8> {
     input.to_vec()
 }

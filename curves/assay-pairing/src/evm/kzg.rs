@@ -8,14 +8,15 @@ use crate::limbs;
 /// Gas of [`point_evaluation`].
 pub const POINT_EVALUATION_GAS: u64 = 50_000;
 
-/// What hashes of commitments begin with instead of their first byte.
+/// Version byte, which replaces the first byte of a commitment's hash.
 const VERSION: u8 = 1;
 
-/// Numbers of a blob and the order of the groups, if the polynomial of a commitment has the value y at z. Input: the hash of
-/// the commitment, z and y, 32 bytes each, the commitment and the proof.
+/// Number of elements of a blob and the order of the groups, if the polynomial of a commitment has
+/// the value y at z. Input: the hash of the commitment, z and y, 32 bytes each, the commitment and
+/// the proof.
 ///
 /// # Errors
-/// Where the input has not 192 bytes, the hash is another, anything is not canonical or the proof is wrong.
+/// If the input does not have 192 bytes, the hash does not match, an encoding is not canonical or the proof is wrong.
 pub fn point_evaluation(settings: &Settings, input: &[u8]) -> Result<[u8; 64], PrecompileError> {
     let input: &[u8; 192] = exactly(input)?;
     let commitment: [u8; 48] = part(input, 96);

@@ -1,13 +1,13 @@
-//! Address 5: powers modulo numbers of any length up to 1,024 bytes (EIP-198, with the bound of EIP-7823), and their gas by
-//! the rules of three times.
+//! Address 5: modular exponentiation of numbers of up to 1,024 bytes (EIP-198, with the bound of
+//! EIP-7823), with the gas rules of three forks.
 
 use super::PrecompileError;
 use super::natural::{self, Natural};
 
-/// Bytes of the longest base, exponent and modulus (EIP-7823).
+/// Maximum length of base, exponent and modulus in bytes (EIP-7823).
 pub const MODEXP_BYTES_MAX: usize = 1_024;
 
-/// By which rules gas is counted.
+/// Fork whose gas rules apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModexpRules {
     /// EIP-198.
@@ -18,9 +18,9 @@ pub enum ModexpRules {
     Osaka,
 }
 
-/// What the first 96 bytes say, and the rest.
+/// Parsed lengths, and the rest of the input.
 struct Call<'i> {
-    /// Saturated.
+    /// Length of the base, saturated.
     base: u64,
     exponent: u64,
     modulus: u64,
@@ -39,7 +39,7 @@ impl<'i> Call<'i> {
         Self { base: length(0), exponent: length(1), modulus: length(2), rest }
     }
 
-    /// Bits of the first 32 bytes of the exponent, or of all that it has.
+    /// Bit length of the first 32 bytes of the exponent, or of all of a shorter one.
     fn head_bits(&self) -> u64 {
         let first = usize::try_from(self.base).unwrap_or(usize::MAX);
         let count = self.exponent.min(32) as usize;
@@ -48,7 +48,7 @@ impl<'i> Call<'i> {
         place.map_or(0, |place| 8 * (count - place) as u64 - u64::from(head[place].leading_zeros()))
     }
 
-    /// So many bytes of the rest, with zeros where it ends.
+    /// A range of the rest, padded with zeros.
     fn part(&self, first: usize, length: usize) -> Vec<u8> {
         let there = self.rest.get(first..).unwrap_or_default();
         let mut bytes = there[..there.len().min(length)].to_vec();
@@ -57,7 +57,7 @@ impl<'i> Call<'i> {
     }
 }
 
-/// Gas of [`modexp`] for an input; the largest number where it is more.
+/// Gas of [`modexp`] for an input, saturated.
 pub fn modexp_gas(input: &[u8], rules: ModexpRules) -> u64 {
     let call = Call::new(input);
     let length = u128::from(call.base.max(call.modulus));
@@ -81,11 +81,11 @@ pub fn modexp_gas(input: &[u8], rules: ModexpRules) -> u64 {
     u64::try_from(gas).unwrap_or(u64::MAX).max(least)
 }
 
-/// `base^exponent mod modulus` in as many bytes as the modulus has; zero modulo zero. Input: the three lengths in 32 bytes
-/// each, then the numbers, with zeros where it ends.
+/// `base^exponent mod modulus` in as many bytes as the modulus has; zero modulo zero. Input: the
+/// three lengths in 32 bytes each, then the numbers, padded with zeros.
 ///
 /// # Errors
-/// Where a length is above [`MODEXP_BYTES_MAX`].
+/// If a length is above [`MODEXP_BYTES_MAX`].
 pub fn modexp(input: &[u8]) -> Result<Vec<u8>, PrecompileError> {
     let call = Call::new(input);
     if let Some(bytes) = [call.base, call.exponent, call.modulus]

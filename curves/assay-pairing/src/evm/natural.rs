@@ -1,12 +1,12 @@
-//! Powers modulo numbers that are known only when the program runs, odd (Montgomery) or even (by their odd part and their
-//! power of two). Variable time.
+//! Modular exponentiation with a modulus known at run time only, odd (Montgomery) or even (by its
+//! odd part and its power of two). Variable time.
 
 #[cfg(test)]
 mod tests;
 
 use crate::limbs::{add_carry, multiply_add, negated_inverse_64, sub_borrow};
 
-/// A number as limbs, least significant first; there may be zeros at the top.
+/// A number as limbs, least significant first; leading zeros are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Natural(Vec<u64>);
 
@@ -16,7 +16,7 @@ impl Natural {
         Self(bytes.rchunks(8).map(limb).collect())
     }
 
-    /// The bytes' number of low bytes; the others are zero.
+    /// Writes the low bytes of the number, padded with zeros.
     pub(super) fn write_be_bytes(&self, bytes: &mut [u8]) {
         for (bytes, limb) in bytes.rchunks_mut(8).zip(&self.0) {
             let limb = limb.to_be_bytes();
@@ -28,7 +28,7 @@ impl Natural {
         self.0.iter().all(|limb| *limb == 0)
     }
 
-    /// Without zeros at the top.
+    /// Removes leading zeros.
     fn trimmed(mut self) -> Self {
         while self.0.last() == Some(&0) {
             self.0.pop();
@@ -50,7 +50,7 @@ impl Natural {
         Self((skip..self.0.len()).map(limb).collect()).trimmed()
     }
 
-    /// The lowest bits, in as few limbs.
+    /// The lowest bits, in as few limbs as possible.
     fn low_bits(&self, bits: usize) -> Self {
         let mut limbs = self.0.clone();
         limbs.resize(bits.div_ceil(64), 0);
@@ -63,7 +63,7 @@ impl Natural {
     }
 }
 
-/// `base^exponent mod modulus` for a modulus that is not zero; the exponent is big-endian.
+/// `base^exponent mod modulus` for a nonzero modulus; the exponent is big-endian.
 pub(super) fn power(base: &Natural, exponent: &[u8], modulus: &Natural) -> Natural {
     let twos = modulus.trailing_zeros();
     let odd = modulus.shifted_right(twos);
@@ -92,7 +92,7 @@ pub(super) fn power(base: &Natural, exponent: &[u8], modulus: &Natural) -> Natur
     Natural(result)
 }
 
-/// The exponent as the steps of a window method: a window, or a squaring alone.
+/// Steps of a window method over an exponent: a window, or a single squaring.
 struct Windows<'e> {
     exponent: &'e [u8],
     width: usize,
@@ -116,12 +116,12 @@ impl<'e> Windows<'e> {
         self.exponent[self.exponent.len() - 1 - index / 8] >> (index % 8) & 1 == 1
     }
 
-    /// Odd multiples that windows ask for.
+    /// Number of odd multiples that windows need.
     fn table_length(&self) -> usize {
         1 << (self.width - 1)
     }
 
-    /// Calls with the number of squarings, and the table's entry that the result is then multiplied by, if any.
+    /// Calls back with a number of squarings, and the index of the table entry to multiply by afterwards, if any.
     fn each(&self, mut call: impl FnMut(usize, Option<usize>)) {
         let mut next = 8 * self.exponent.len();
         let mut squarings = 0;
@@ -130,7 +130,7 @@ impl<'e> Windows<'e> {
                 (next, squarings) = (next - 1, squarings + 1);
                 continue;
             }
-            // The window ends in a bit that is set.
+            // The window ends in a set bit.
             let mut end = next.saturating_sub(self.width);
             while !self.bit(end) {
                 end += 1;
@@ -146,7 +146,7 @@ impl<'e> Windows<'e> {
     }
 }
 
-/// For an odd modulus above one, without zeros at the top.
+/// Power for an odd modulus above one, without leading zeros.
 fn power_modulo_odd(base: &Natural, exponent: &[u8], modulus: &[u64]) -> Natural {
     let size = modulus.len();
     let mut montgomery = Montgomery::new(modulus);
@@ -178,7 +178,7 @@ fn power_modulo_odd(base: &Natural, exponent: &[u8], modulus: &[u64]) -> Natural
     Natural(montgomery.product(&result, &one))
 }
 
-/// An odd modulus, and what products in Montgomery's form need.
+/// An odd modulus with the constants of Montgomery multiplication.
 struct Montgomery<'m> {
     modulus: &'m [u64],
     negated_inverse: u64,
@@ -186,7 +186,7 @@ struct Montgomery<'m> {
     one: Vec<u64>,
     /// R^2 modulo the modulus.
     square: Vec<u64>,
-    /// Two numbers and a limb.
+    /// Buffer of two numbers and a limb.
     wide: Vec<u64>,
 }
 
@@ -200,7 +200,7 @@ impl<'m> Montgomery<'m> {
             square: Vec::new(),
             wide: vec![0; 2 * size + 1],
         };
-        // The power of two above the modulus less the modulus, doubled until it is R.
+        // The power of two above the modulus minus the modulus, doubled up to R.
         let spare = modulus[size - 1].leading_zeros();
         let mut one = vec![0; size];
         if spare > 0 {
@@ -208,7 +208,7 @@ impl<'m> Montgomery<'m> {
         }
         subtract_low(&mut one, modulus);
         (0..spare).for_each(|_| this.double(&mut one));
-        // R 2^k is 2^k in Montgomery's form, and its square 2^(2 k). From the highest bits of 64 n down.
+        // R 2^k is 2^k in Montgomery form, and its square is 2^(2 k). From the highest bits of 64 n down.
         let target = 64 * size;
         let mut power = one.clone();
         for bit in (0..usize::BITS - target.leading_zeros()).rev() {
@@ -231,12 +231,12 @@ impl<'m> Montgomery<'m> {
         }
     }
 
-    /// Any number in Montgomery's form.
+    /// Converts any number to Montgomery form.
     fn reduced(&mut self, number: &[u64]) -> Vec<u64> {
         let size = self.modulus.len();
         let mut sum = vec![0; size];
         for chunk in number.chunks(size).rev() {
-            // What is there times R, which is R^2 in Montgomery's form, plus the part times R.
+            // The accumulator times R, which is R^2 in Montgomery form, plus the part times R.
             let square = core::mem::take(&mut self.square);
             self.multiply_in_place(&mut sum, &square);
             let mut part = chunk.to_vec();
@@ -260,7 +260,7 @@ impl<'m> Montgomery<'m> {
         product
     }
 
-    /// One factor may be above the modulus.
+    /// Product; one factor may be above the modulus.
     fn multiply_in_place(&mut self, a: &mut [u64], b: &[u64]) {
         let size = a.len();
         self.wide.fill(0);
@@ -273,7 +273,7 @@ impl<'m> Montgomery<'m> {
     fn square_in_place(&mut self, a: &mut [u64]) {
         let size = a.len();
         self.wide.fill(0);
-        // Products of different limbs once, doubled, and the squares.
+        // Products of different limbs are computed once and doubled; then the squares are added.
         for i in 0..size {
             self.wide[i + size] =
                 add_product(&mut self.wide[2 * i + 1..i + size], a[i], &a[i + 1..]);
@@ -289,7 +289,7 @@ impl<'m> Montgomery<'m> {
         self.reduce_into(a);
     }
 
-    /// What is in `wide`, below R times the modulus, by R.
+    /// Divides `wide`, below R times the modulus, by R.
     fn reduce_into(&mut self, out: &mut [u64]) {
         let size = out.len();
         let mut above = 0;
@@ -305,7 +305,7 @@ impl<'m> Montgomery<'m> {
     }
 }
 
-/// Adds the product of a limb and a number to as many limbs, and returns what is above them.
+/// Adds the product of a limb and a number to as many limbs, and returns the carry.
 #[inline]
 fn add_product(sum: &mut [u64], limb: u64, number: &[u64]) -> u64 {
     let mut carry = 0;
@@ -322,12 +322,12 @@ fn add_product(sum: &mut [u64], limb: u64, number: &[u64]) -> u64 {
     carry
 }
 
-/// Whether `a < b`, of one length.
+/// True if `a < b`, for equal lengths.
 fn is_less(a: &[u64], b: &[u64]) -> bool {
     a.iter().rev().lt(b.iter().rev())
 }
 
-/// `a - b` modulo 2^64 to the length of a; of b as much as there is.
+/// `a - b` modulo 2^64 to the length of a; b is truncated.
 fn subtract_low(a: &mut [u64], b: &[u64]) {
     let mut borrow = 0;
     for (i, limb) in a.iter_mut().enumerate() {
@@ -335,7 +335,7 @@ fn subtract_low(a: &mut [u64], b: &[u64]) {
     }
 }
 
-/// The lowest limbs of a product, as many as there are in `out`, which is zero.
+/// The lowest limbs of a product, as many as `out` has, which must be zero.
 fn multiply_low(out: &mut [u64], a: &[u64], b: &[u64]) {
     for (i, limb) in a.iter().enumerate().take(out.len()) {
         let count = (out.len() - i).min(b.len());
@@ -346,7 +346,7 @@ fn multiply_low(out: &mut [u64], a: &[u64], b: &[u64]) {
     }
 }
 
-/// `1 / odd` modulo 2^64 to this length, by Newton's iteration, which doubles what is right.
+/// `1 / odd` modulo 2^64 to this length, by Newton's iteration, which doubles the number of correct bits.
 fn inverse_modulo_two(odd: &[u64], length: usize) -> Vec<u64> {
     let mut inverse = vec![negated_inverse_64(odd[0]).wrapping_neg()];
     while inverse.len() < length {
@@ -364,7 +364,7 @@ fn inverse_modulo_two(odd: &[u64], length: usize) -> Vec<u64> {
     inverse
 }
 
-/// Modulo a power of two.
+/// Power modulo a power of two.
 fn power_modulo_two(base: &Natural, exponent: &[u8], bits: usize) -> Natural {
     let size = bits.div_ceil(64);
     let product = |a: &[u64], b: &[u64]| {

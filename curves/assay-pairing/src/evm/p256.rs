@@ -1,6 +1,6 @@
 //! Address 0x100: signatures over P-256, also called secp256r1 (FIPS 186-5; EIP-7951).
 //!
-//! Its prime and its order leave no bit of four limbs free, which the fields here ask for, so elements have five.
+//! Its prime and its order have no spare bit in four limbs, which the fields here require, so elements have five.
 
 use super::exactly;
 use crate::field::{Fe, Field as _, Modulus};
@@ -58,13 +58,13 @@ const GENERATOR: Point = Point {
     z: Fp::ONE,
 };
 
-/// Whether a signature is valid: of the hash, by r and s, under the key with coordinates x and y, 32 bytes each. Whatever
-/// is not canonical is not valid either; nothing makes the precompile fail.
+/// True if a signature is valid: of the hash, by r and s, under the key with coordinates x and y,
+/// 32 bytes each. Non-canonical input is invalid too; the precompile never fails.
 pub fn p256_verify(input: &[u8]) -> bool {
     exactly(input).is_ok_and(|input| is_valid(input) == Some(true))
 }
 
-/// None where an input is out of its range.
+/// `None` if an input is out of range.
 fn is_valid(input: &[u8; INPUT_BYTES]) -> Option<bool> {
     let number = |place: usize| limbs::from_be_bytes::<5>(&input[32 * place..][..32]);
     let [hash, r_limbs, s] = [0, 1, 2].map(number);
@@ -86,7 +86,7 @@ fn is_valid(input: &[u8; INPUT_BYTES]) -> Option<bool> {
     if sum.z.is_zero() {
         return Some(false);
     }
-    // x = X / Z^2 is r modulo the order: r itself, or r plus the order where that is below the prime.
+    // x = X / Z^2 is r modulo the order: r itself, or r plus the order if that is below the prime.
     let square = sum.z.square();
     let has_x = |x: [u64; 5]| Fp::from_limbs(x).is_some_and(|x| x * square == sum.x);
     Some(has_x(r_limbs) || has_x(limbs::add(&r_limbs, &Order::MODULUS).0))
@@ -150,7 +150,7 @@ impl Point {
 /// Bits of a digit, which are odd and below 2^(WIDTH - 1) in magnitude.
 const WIDTH: usize = 5;
 
-/// Numbers of 256 bits have digits at places up to 256.
+/// Number of digits of numbers of 256 bits.
 const PLACES: usize = 257;
 
 /// `a P + b Q` by Straus's method, with digits in non-adjacent form.

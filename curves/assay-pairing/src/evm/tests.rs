@@ -28,7 +28,7 @@ fn additions_and_products() {
     let mut scalar = [0; 32];
     scalar[31] = 5;
     assert_eq!(ec_mul(&[&generator_times(1)[..], &scalar].concat()), Ok(five));
-    // A number that ends early goes on with zeros.
+    // A truncated number is padded with zeros.
     assert_eq!(ec_mul(&[&generator_times(1)[..], &[0; 31], &[5, 1]].concat()), Ok(five));
     assert_eq!(ec_mul(&generator_times(1)), Ok([0; 64]));
     let all = [0xff; 32];
@@ -59,7 +59,7 @@ fn sums_and_pairings_of_bls12_381() {
     let scalar = |k: u8| core::array::from_fn::<u8, 32, _>(|i| if i == 31 { k } else { 0 });
     assert_eq!(bls_g1_add(&[first(2), first(3)].concat()), Ok(first(5)));
     assert_eq!(bls_g2_add(&[second(2), second(3)].concat()), Ok(second(5)));
-    // Products, also by numbers above the order, and many of them.
+    // Products, including numbers above the order, and many of them.
     let input = [&first(2)[..], &scalar(3), &first(1), &scalar(4)].concat();
     assert_eq!(bls_g1_msm(&input), Ok(first(10)));
     assert_eq!(bls_g1_msm(&input.repeat(10)), Ok(first(100)));
@@ -102,7 +102,7 @@ fn inputs_on_bls12_381_that_are_rejected() {
     let mut input = [0; 256];
     input[127] = 1;
     assert_eq!(bls_g1_add(&input), Err(DecodeError::NotOnCurve.into()));
-    // Points of the curves outside the groups can be added, and nothing else.
+    // Points of the curves outside the groups are accepted by additions only.
     let mut rng = Rng::new(23);
     let (p, q) = (rng.point_of_curve::<BlsG1>().to_evm(), rng.point_of_curve::<BlsG2>().to_evm());
     assert!(bls_g1_add(&[p, p].concat()).is_ok() && bls_g2_add(&[q, q].concat()).is_ok());

@@ -1,4 +1,4 @@
-//! Arithmetic of single elements, in 64-bit words: what there is for this CPU, if there is anything.
+//! Arithmetic of single elements in 64-bit words: dispatch to the kernels of this CPU.
 
 #![expect(unsafe_code, reason = "numbers in memory that kernels read and write")]
 
@@ -20,7 +20,7 @@ use crate::limbs;
 /// A prime in memory: its limbs, after them `-1 / p mod 2^128`, then zeros; or a multiple of it, without the inverse.
 pub(crate) type Prime = [u64; 8];
 
-/// A number in memory.
+/// Memory form of a number.
 pub(super) const fn in_memory<const N: usize>(number: &[u64; N]) -> Prime {
     let (mut words, mut i) = ([0; 8], 0);
     while i < N {
@@ -30,7 +30,7 @@ pub(super) const fn in_memory<const N: usize>(number: &[u64; N]) -> Prime {
     words
 }
 
-/// A prime in memory, with its inverse.
+/// Memory form of a prime, with its inverse.
 pub(super) const fn with_inverse<const N: usize>(prime: &[u64; N]) -> Prime {
     let mut words = in_memory(prime);
     let inverse = limbs::negated_inverse_128(prime[0] as u128 | (prime[1] as u128) << 64);
@@ -38,8 +38,8 @@ pub(super) const fn with_inverse<const N: usize>(prime: &[u64; N]) -> Prime {
     words
 }
 
-/// A copy, limb by limb. Where one branch has a result in registers and the other, which a function returns, in memory, LLVM
-/// would leave both in memory.
+/// A copy, limb by limb. If one branch has its result in registers and another, from a function, in
+/// memory, LLVM would otherwise keep both in memory.
 #[inline(always)]
 pub(super) fn apart<const N: usize>(limbs: &[u64; N]) -> [u64; N] {
     let mut copy = [0; N];
@@ -101,7 +101,7 @@ pub(super) fn half<const N: usize>(a: &[u64; N], prime: &'static Prime) -> Optio
     None
 }
 
-/// The sum of numbers, which is below 2^(64 N).
+/// Adds numbers whose sum is below 2^(64 N).
 #[inline(always)]
 pub(super) fn add_short<const N: usize>(a: &mut [u64; N], b: &[u64; N]) {
     #[cfg(target_arch = "x86_64")]
@@ -115,21 +115,21 @@ pub(super) fn add_short<const N: usize>(a: &mut [u64; N], b: &[u64; N]) {
     *a = limbs::add(a, b).0;
 }
 
-/// The number itself, if it has `L` limbs.
+/// The number itself if it has `L` limbs.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn exactly<const N: usize, const L: usize>(limbs: &mut [u64; N]) -> Option<&mut [u64; L]> {
     if N == L { limbs.first_chunk_mut() } else { None }
 }
 
-/// Both halves, where they have `L` limbs.
+/// Both halves if they have `L` limbs.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn halves<const N: usize, const L: usize>(wide: &[[u64; N]; 2]) -> Option<&[[u64; L]; 2]> {
     if N == L { wide.as_flattened().as_chunks().0.first_chunk() } else { None }
 }
 
-/// The same, to be written.
+/// The same for writing.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn halves_mut<const N: usize, const L: usize>(
@@ -156,8 +156,8 @@ pub(super) fn product<const N: usize>(
     None
 }
 
-/// So many squares, one of the other, of a number below p, and the product of the last one and a factor below p, for 4 p < R. The
-/// count is not zero.
+/// Repeated squares of a number below p, and the product of the last one and a factor below p, for
+/// 4 p < R. The count is not zero.
 #[inline(always)]
 pub(super) fn squares_times<const N: usize>(
     a: &[u64; N],
@@ -183,11 +183,11 @@ pub(super) fn squares_times<const N: usize>(
     None
 }
 
-/// Writes the product of two numbers `c0 + c1 u` with `u^2 = -1`, or the square without the second; `false`, and nothing is written,
-/// where there is nothing for this CPU or prime.
+/// Writes the product of two numbers `c0 + c1 u` with `u^2 = -1`, or the square without the second;
+/// `false`, without writing anything, if there is no kernel for this CPU or prime.
 ///
 /// # Safety
-/// `out` is apart from what is read; all coefficients are below the prime, which has N limbs.
+/// `out` does not overlap the operands; all coefficients are below the prime, which has N limbs.
 #[inline(always)]
 pub(crate) unsafe fn complex_product<const N: usize>(
     out: *mut [[u64; N]; 2],
@@ -197,7 +197,7 @@ pub(crate) unsafe fn complex_product<const N: usize>(
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
     if mulx::is_available() {
-        // SAFETY: as the caller says, and the CPU has the instructions.
+        // SAFETY: guaranteed by the caller, and the CPU has the instructions.
         return unsafe {
             match b {
                 Some(b) => complex::product(out, a, b, prime),
@@ -232,7 +232,7 @@ pub(super) fn sum_of<const N: usize, const T: usize>(
     None
 }
 
-/// The same list by sizes that the caller has looked at.
+/// The same list with the sizes that the caller has checked.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn chunks<'a, const N: usize, const T: usize, const L: usize, const K: usize>(
@@ -246,7 +246,7 @@ fn chunks<'a, const N: usize, const T: usize, const L: usize, const K: usize>(
     Some(chunks)
 }
 
-/// Sets a number of 2 N limbs to the product of two numbers; `false` where there is nothing for this CPU.
+/// Sets a number of 2 N limbs to the product of two numbers; `false` if there is no kernel for this CPU.
 #[inline(always)]
 pub(super) fn wide_product<const N: usize>(
     out: &mut [[u64; N]; 2],
@@ -267,7 +267,7 @@ pub(super) fn wide_product<const N: usize>(
     false
 }
 
-/// `a + b` modulo 2^(128 N); `false` where there is nothing for this CPU.
+/// `a + b` modulo 2^(128 N); `false` if there is no kernel for this CPU.
 #[inline(always)]
 pub(super) fn wide_add<const N: usize>(a: &mut [[u64; N]; 2], b: &[[u64; N]; 2]) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -283,7 +283,7 @@ pub(super) fn wide_add<const N: usize>(a: &mut [[u64; N]; 2], b: &[[u64; N]; 2])
     false
 }
 
-/// `a - b` modulo 2^(128 N); `false` where there is nothing for this CPU.
+/// `a - b` modulo 2^(128 N); `false` if there is no kernel for this CPU.
 #[inline(always)]
 pub(super) fn wide_sub<const N: usize>(a: &mut [[u64; N]; 2], b: &[[u64; N]; 2]) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -299,8 +299,8 @@ pub(super) fn wide_sub<const N: usize>(a: &mut [[u64; N]; 2], b: &[[u64; N]; 2])
     false
 }
 
-/// The number by R modulo the prime (`Wide::reduced`): the table is the prime, an offset, and multiples of the prime. `false`
-/// where there is nothing for this CPU.
+/// Divides the number by R modulo the prime (`Wide::reduced`): the table is the prime, an offset,
+/// and multiples of the prime. `false` if there is no kernel for this CPU.
 #[inline(always)]
 pub(super) fn reduce<const N: usize, const C: usize>(
     out: &mut [u64; N],

@@ -13,7 +13,7 @@ struct Matrix {
     r: i64,
 }
 
-/// A signed number of limbs of 62 bits; the top one has the sign, the others are not negative.
+/// A signed number of 62-bit limbs; the top one has the sign, the others are not negative.
 type Signed<const L: usize> = [i64; L];
 
 /// `1 / x` modulo the prime; `x` is not zero and below the prime.
@@ -82,7 +82,7 @@ fn steps(mut eta: i64, f: u64, g: u64) -> (i64, Matrix) {
     let (mut u, mut v, mut q, mut r) = (1u64, 0u64, 0u64, 1u64);
     let mut left = 62u32;
     loop {
-        // Halve g as often as it is even.
+        // Halves g as long as it is even.
         let zeros = (g | u64::MAX << left).trailing_zeros();
         g >>= zeros;
         u <<= zeros;
@@ -98,7 +98,7 @@ fn steps(mut eta: i64, f: u64, g: u64) -> (i64, Matrix) {
             (f, g) = (g, f.wrapping_neg());
             (u, q) = (q, u.wrapping_neg());
             (v, r) = (r, v.wrapping_neg());
-            // Up to six bits of g are cleared by a multiple of f: -g / f modulo 64.
+            // A multiple of f clears up to six bits of g: -g / f modulo 64.
             bits = u32::try_from(eta + 1).map_or(left, |steps| steps.min(left)).min(6);
             f.wrapping_mul(g).wrapping_mul(f.wrapping_mul(f).wrapping_sub(2))
         } else {

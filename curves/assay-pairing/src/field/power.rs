@@ -1,4 +1,4 @@
-//! Powers and what is made of them: square roots and the Legendre symbol.
+//! Powers and functions based on them: square roots and the Legendre symbol.
 
 use super::{Fe, Field, Modulus, backend};
 use crate::limbs;
@@ -6,14 +6,14 @@ use crate::limbs;
 /// Bits of a window.
 const WIDTH: usize = 5;
 
-/// The power: windows that slide over zeros and end in a one, so odd powers of the element are enough.
+/// Power by sliding windows that skip zeros and end in a one, so that odd powers of the element are enough.
 pub(super) fn windowed<M: Modulus<N>, const N: usize>(x: &Fe<M, N>, exponent: &[u64]) -> Fe<M, N> {
     let square = x.square();
     let mut odd_powers = [*x; 1 << (WIDTH - 1)];
     for k in 1..odd_powers.len() {
         odd_powers[k] = odd_powers[k - 1].times(&square);
     }
-    // The power so far, if any, and the squares that it still lacks.
+    // The power so far, if any, and its number of pending squares.
     let (mut power, mut squares) = (None::<Fe<M, N>>, 0);
     let mut above = limbs::bits(exponent);
     while above > 0 {
@@ -42,10 +42,10 @@ pub(super) fn windowed<M: Modulus<N>, const N: usize>(x: &Fe<M, N>, exponent: &[
 }
 
 impl<M: Modulus<N>, const N: usize> Fe<M, N> {
-    /// Whether 4 p < R: products of numbers below 2 p are below 2 p then, without a correction.
+    /// True if 4 p < R: then products of numbers below 2 p are below 2 p, without a correction.
     const HAS_ROOM: bool = M::MODULUS[N - 1] >> 62 == 0;
 
-    /// So many squares, one of the other, of which there is one at least, and the product of the last one and a factor.
+    /// One or more repeated squares, and the product of the last one and a factor.
     #[inline(always)]
     fn squares_times(&self, count: usize, factor: &Self) -> Self {
         if Self::HAS_ROOM
@@ -56,10 +56,10 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         (0..count).fold(*self, |power, _| power.square()).times(factor)
     }
 
-    /// `(p - 3) / 4` for p = 3 modulo 4: to this power a square is the inverse of its root.
+    /// `(p - 3) / 4` for p = 3 modulo 4: this power of a square is the inverse of its root.
     pub(crate) const ROOT_INVERSE: [u64; N] = limbs::half(&limbs::half(&M::MODULUS));
 
-    /// How often two divides p - 1.
+    /// Exponent of two in p - 1.
     pub(crate) const TWO_ADICITY: usize = {
         let (mut odd, mut count) = (limbs::minus_small(&M::MODULUS, 1), 0);
         while odd[0] & 1 == 0 {
@@ -79,7 +79,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         odd
     };
 
-    /// The smallest number that is no square, to the odd factor: a root of one of order 2^s.
+    /// The power of the smallest non-residue to the odd factor: a root of one of order 2^s.
     const ROOT_OF_ONE: Self = {
         let exponent = limbs::half(&M::MODULUS);
         let mut small = 2;
@@ -96,7 +96,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
     }
 }
 
-/// By one power where p = 3 modulo 4, elsewhere Tonelli's and Shanks's way.
+/// By one power if p = 3 modulo 4, otherwise by the algorithm of Tonelli and Shanks.
 pub(super) fn sqrt<M: Modulus<N>, const N: usize>(x: &Fe<M, N>) -> Option<Fe<M, N>> {
     let root = if Fe::<M, N>::TWO_ADICITY == 1 {
         x.power(&const { limbs::plus_small(&limbs::half(&limbs::half(&M::MODULUS)), 1) })

@@ -1,4 +1,5 @@
-//! Primes of base fields that have code of their own (`backend/shifted.rs`, `backend/complex.rs`); curves say what they follow from.
+//! Primes of base fields that have kernels of their own (`backend/shifted.rs`,
+//! `backend/complex.rs`); curves document their derivation.
 
 pub(crate) const BLS12_381: [u64; 6] = [
     0xb9fe_ffff_ffff_aaab,

@@ -1,5 +1,5 @@
-//! Fields against slow oracles: schoolbook division for products, Fermat for inverses, and edge
-//! values next to zero, the prime and powers of two.
+//! Fields against slow oracles: schoolbook division for products, Fermat for inverses; with edge
+//! cases near zero, the prime and powers of two.
 
 use super::wide::Sum;
 use super::{Fe, Field as _, Modulus};
@@ -33,7 +33,7 @@ fn check<M: Modulus<N>, const N: usize>(cases: usize) {
         assert_eq!(a + (-a), Fe::ZERO);
         assert_eq!(a.halved().double(), a);
         assert_eq!(a.halved_slowly(), a.halved(), "{a:?}");
-        // What this CPU has against plain Rust.
+        // The kernels of this CPU against plain Rust.
         assert_eq!(Fe::sum_of_products(&[a], &[b]), a * b, "{a:?} {b:?}");
         assert_eq!(a.plus(&b), a + b, "{a:?} {b:?}");
         assert_eq!(a.minus(&b), a - b, "{a:?} {b:?}");
@@ -83,7 +83,7 @@ fn check_sums<M: Modulus<N>, const N: usize, const T: usize>() {
             edge if (edge as usize) < edges.len() => edges[edge as usize],
             _ => rng.fe::<M, N>(),
         };
-        // The largest sum of all first.
+        // The first case is the largest sum.
         let mut factors = || core::array::from_fn(|_| if case == 0 { edges[3] } else { element() });
         let (a, b): ([_; T], [_; T]) = (factors(), factors());
         let (a, b) = (a.each_ref(), b.each_ref());
@@ -107,8 +107,9 @@ fn sums_of_products_by_kernels() {
     check_sums::<bls12_381::FpModulus, 6, 6>();
 }
 
-/// Powers, which runs of squares by kernels make up, against bit by bit in plain Rust: of edges and random elements, to random
-/// numbers and to numbers with long runs of zeros and ones.
+/// Powers, which consist of runs of squares by kernels, against bit-by-bit powers in plain Rust:
+/// edge cases and random elements, with random exponents and exponents with long runs of zeros and
+/// ones.
 fn check_powers<M: Modulus<N>, const N: usize>() {
     let mut rng = Rng::new(7);
     let edges = [Fe::<M, N>::ZERO, Fe::ONE, -Fe::ONE, Fe::from_u64(2)];
@@ -172,7 +173,7 @@ fn batch_inversion_leaves_zeros() {
 }
 
 #[test]
-fn encodings_reject_what_is_not_below_the_prime() {
+fn encodings_reject_numbers_not_below_the_prime() {
     let prime = {
         let mut bytes = [0; 48];
         limbs::to_be_bytes(&bls12_381::Fp::MODULUS, &mut bytes);
@@ -200,8 +201,8 @@ fn encodings_reject_what_is_not_below_the_prime() {
 /// The primes are the polynomials of their parameters.
 #[test]
 fn primes_follow_from_parameters() {
-    // In the other field of the same width, which is enough room for no accident: both sides are
-    // compared as numbers modulo three primes.
+    // In the other field of the same width, large enough to exclude an accidental match: both sides
+    // are compared as numbers modulo three primes.
     fn numbers<M: Modulus<N>, const N: usize>() {
         let number = |limbs: &[u64]| {
             limbs.iter().rev().fold(Fe::<M, N>::ZERO, |sum, limb| {

@@ -1,9 +1,11 @@
-//! Sums of products, reduced once: integers of 2 N limbs, as "Faster explicit formulas for computing pairings over ordinary
-//! curves" (Aranha, Karabina, Longa, Gebotys, López, 2011) has them for towers.
+//! Lazy reduction: sums of products as integers of 2 N limbs, reduced once, as in "Faster explicit
+//! formulas for computing pairings over ordinary curves" (Aranha, Karabina, Longa, Gebotys, López,
+//! 2011) for towers.
 //!
-//! Unlike there, nothing is corrected on the way. A sum is an integer modulo 2^(128 N), and what it is in truth is between bounds
-//! that follow from the formula: [`Wide::reduced`] names them in multiples of p^2, and whether all fits is decided at compile
-//! time. Factors need not be reduced either; sums of a few elements are below R.
+//! In contrast to that paper there are no intermediate corrections. A sum is an integer modulo
+//! 2^(128 N), and its true value is within bounds that follow from the formula: [`Wide::reduced`]
+//! names them in multiples of p^2, and the compiler checks that everything fits. Factors need not
+//! be reduced either; sums of a few elements are below R.
 
 use core::marker::PhantomData;
 
@@ -20,7 +22,7 @@ pub(crate) struct Wide<M, const N: usize>(pub(super) [[u64; N]; 2], PhantomData<
 pub(crate) struct Sum<const N: usize>(pub(crate) [u64; N]);
 
 impl<const N: usize> Sum<N> {
-    /// `a + b`, which the caller knows to be below R.
+    /// `a + b`, which must be below R.
     #[inline(always)]
     pub(crate) fn of(a: &[u64; N], b: &[u64; N]) -> Self {
         let mut sum = Self(*a);
@@ -35,7 +37,7 @@ const fn prime_per_r<M: Modulus<N>, const N: usize>() -> u128 {
     (M::MODULUS[N - 1] >> 32) as u128 + 1
 }
 
-/// Whether `count` times the prime is below R.
+/// True if `count` times the prime is below R.
 pub(crate) const fn leaves_room<M: Modulus<N>, const N: usize>(count: usize) -> bool {
     count as u128 * prime_per_r::<M, N>() < 1 << 32
 }
@@ -51,7 +53,7 @@ const fn multiple<M: Modulus<N>, const N: usize>(count: usize) -> [u64; N] {
     sum
 }
 
-/// What a sum is between: above `-BELOW p^2` and below `ABOVE p^2`.
+/// Bounds of a sum: above `-BELOW p^2` and below `ABOVE p^2`.
 pub(crate) trait Range {
     const BELOW: usize;
     const ABOVE: usize;
@@ -65,26 +67,26 @@ impl<const BELOW: usize, const ABOVE: usize> Range for Within<BELOW, ABOVE> {
     const ABOVE: usize = ABOVE;
 }
 
-/// What the reduction of a number in this range takes.
+/// Constants for the reduction of a number in this range.
 struct Bounds<M, const N: usize, R>(PhantomData<(M, R)>);
 
 impl<M: Modulus<N>, const N: usize, R: Range> Bounds<M, N, R> {
-    /// Times `p R`: what makes the number positive.
+    /// Multiple of `p R` that makes the number positive.
     const OFFSET: usize = (R::BELOW as u128 * prime_per_r::<M, N>()).div_ceil(1 << 32) as usize;
-    /// The result is below so many times p, rounded up: the number by R, and p more.
+    /// Bound of the result in multiples of p, rounded up: the number divided by R, plus p.
     const RESULT: usize = {
         let ratio = prime_per_r::<M, N>();
         // In units of p: OFFSET + ABOVE p / R + 1.
         let bound = ((Self::OFFSET as u128 + 1) << 32) + R::ABOVE as u128 * ratio;
         assert!(bound * ratio < 1 << 64, "a result below R");
-        // Signed numbers of 2 N limbs: neither bound may be R^2 / 2 or more.
+        // Signed numbers of 2 N limbs: both bounds must be below R^2 / 2.
         assert!(
             R::BELOW as u128 * ratio * ratio < 1 << 63
                 && R::ABOVE as u128 * ratio * ratio < 1 << 63
         );
         bound.div_ceil(1 << 32) as usize
     };
-    /// With one multiple of the prime to subtract, two or three.
+    /// Table for one multiple of the prime to subtract; then for two and three.
     const TABLE_1: &'static [Prime; 3] = &[*Fe::<M, N>::PRIME, Self::offset(), Self::times(1)];
     const TABLE_2: &'static [Prime; 4] =
         &[*Fe::<M, N>::PRIME, Self::offset(), Self::times(2), Self::times(1)];
@@ -104,7 +106,7 @@ impl<M: Modulus<N>, const N: usize> Wide<M, N> {
     /// Zero.
     pub(crate) const ZERO: Self = Self([[0; N]; 2], PhantomData);
 
-    /// Makes it the product of two numbers below R.
+    /// Sets the sum to the product of two numbers below R.
     #[inline(always)]
     pub(crate) fn set_product(&mut self, a: &[u64; N], b: &[u64; N]) {
         if !backend::wide_product(&mut self.0, a, b) {
@@ -128,7 +130,7 @@ impl<M: Modulus<N>, const N: usize> Wide<M, N> {
         }
     }
 
-    /// The sum by R modulo the prime. It must be in the range.
+    /// Divides the sum, which must be in the range, by R modulo the prime.
     #[inline(always)]
     pub(crate) fn reduced<R: Range>(&self) -> Fe<M, N> {
         let mut result = Fe::ZERO;
@@ -175,7 +177,7 @@ impl<M: Modulus<N>, const N: usize> Wide<M, N> {
     /// [`Wide::reduced`] in plain Rust.
     pub(super) fn reduced_slowly<R: Range>(&self) -> Fe<M, N> {
         let [mut low, high] = self.0;
-        // A limb at a time: the number plus a multiple of the prime, by 2^64.
+        // Limb by limb: adds a multiple of the prime, and divides by 2^64.
         for _ in 0..N {
             let quotient = low[0].wrapping_mul(Fe::<M, N>::NEGATED_INVERSE);
             let (_, mut carry) = limbs::multiply_add(low[0], quotient, M::MODULUS[0], 0);
@@ -206,7 +208,7 @@ mod tests {
         let mut rng = Rng::new(21);
         for _ in 0..100_000 {
             let [a, b, c, d]: [Fe<M, N>; 4] = core::array::from_fn(|_| rng.fe());
-            // Any limbs, as factors may be.
+            // Any limbs, as in factors.
             let any: [[u64; N]; 2] =
                 core::array::from_fn(|_| core::array::from_fn(|_| rng.edge_word()));
             let (mut fast, mut slow) = (Wide::<M, N>::ZERO, Wide::<M, N>::ZERO);
@@ -233,7 +235,7 @@ mod tests {
                 right,
                 "{a:?} {b:?} {c:?} {d:?}"
             );
-            // Six of the same, below and above zero: bounds of the towers.
+            // Six equal terms, positive and negative: bounds of the towers.
             let six = (0..5).fold(right, |sum, _| sum.plus(&right));
             let mut sum = difference;
             (0..5).for_each(|_| sum.add(&difference));

@@ -1,7 +1,8 @@
-//! The map to the first group of BLS12-381, with one power for each element.
+//! The map to the first group of BLS12-381, with one power per element.
 //!
-//! For `p = 3 mod 4`, `r = g^((p+1)/4)` has `r^2 = g` if g is a square, else `r^2 = -g`. Then the other candidate of the map,
-//! `(Z u^2)^3 g`, is one, and its root is `sqrt(-Z^3) u^3 r`. What comes out is squared and compared.
+//! For `p = 3 mod 4`, `r = g^((p+1)/4)` has `r^2 = g` if g is a square, else `r^2 = -g`. In the
+//! latter case the other candidate of the map, `(Z u^2)^3 g`, is a square with the root
+//! `sqrt(-Z^3) u^3 r`. The result is squared and compared.
 
 use super::isogeny::{G1, G1_CURVE};
 use super::{evaluate, simplified_swu};
@@ -15,10 +16,10 @@ const Z: Fp = Fp::from_u64(11);
 /// `(p + 1) / 4`.
 const ROOT: [u64; 6] = limbs::plus_small(&limbs::half(&limbs::half(&Fp::MODULUS)), 1);
 
-/// Of `-Z^3`.
+/// Root of `-Z^3`.
 const ROOT_OF_MINUS_Z3: Fp = Z.multiply(&Z).multiply(&Z).negated().const_power(&ROOT);
 
-/// The points that elements are mapped to, [`map_slowly`] of each, with one inversion for all.
+/// Maps elements to points, [`map_slowly`] of each, with one common inversion.
 pub(super) fn map<const COUNT: usize>(elements: &[Fp; COUNT]) -> [Jacobian<BlsG1>; COUNT] {
     let [a, b] = G1_CURVE;
     let parts = elements.map(|u| {
@@ -45,7 +46,7 @@ pub(super) fn map<const COUNT: usize>(elements: &[Fp; COUNT]) -> [Jacobian<BlsG1
     })
 }
 
-/// One element, step by step as the standard has it: the oracle.
+/// Maps one element, in the steps of the standard: the oracle.
 pub(super) fn map_slowly(u: &Fp) -> Jacobian<BlsG1> {
     let [a, b] = G1_CURVE;
     let (x, y) = simplified_swu(u, a, b, Z, Fp::is_odd);

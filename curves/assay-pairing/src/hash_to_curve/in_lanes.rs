@@ -1,5 +1,5 @@
-//! Many messages hashed to the second group of BLS12-381 at once: square roots and the products that clear the cofactor, which
-//! take nearly all of the time, run in lanes, the rest in words.
+//! Hashing of many messages to the second group of BLS12-381: square roots and the products that
+//! clear the cofactor, which take nearly all of the time, run in lanes, the rest in words.
 
 use super::{field_elements, second};
 use crate::bls12_381::{Fp, FpModulus, X};
@@ -13,7 +13,7 @@ use crate::tower::Fp2;
 
 type Lane<L> = LaneFe<L, FpModulus, 6, 8>;
 
-/// Elements that roots are taken of together: two vectors, whose steps do not wait for each other.
+/// Number of elements per power: two vectors with independent steps.
 const AT_ONCE: usize = 2 * LANES;
 
 /// Powers of sixteen elements.
@@ -81,7 +81,7 @@ impl<L: Lanes> Task for Clear<'_, L> {
     }
 }
 
-/// The points that messages are hashed to.
+/// Hashes messages to points.
 pub(super) fn hash_all<L: Lanes>(messages: &[&[u8]], dst: &[u8]) -> Vec<Affine<BlsG2>> {
     let elements: Vec<Fp2<Fp>> =
         messages.iter().flat_map(|message| field_elements(message, dst)).collect();
@@ -100,7 +100,7 @@ pub(super) fn hash_all<L: Lanes>(messages: &[&[u8]], dst: &[u8]) -> Vec<Affine<B
         lanes[..some.len()].copy_from_slice(some);
         let in_lanes = L::run(Clear::<L>(&lanes, core::marker::PhantomData));
         let exact = |(point, cleared): (&Jacobian<BlsG2>, &Jacobian<BlsG2>)| {
-            // Where a formula did not hold, or for infinity.
+            // For exceptions of the formulas, and for infinity.
             if cleared.is_infinity() { super::clear_g2(point) } else { *cleared }
         };
         cleared.extend(some.iter().zip(&in_lanes).map(exact));

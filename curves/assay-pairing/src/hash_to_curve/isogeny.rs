@@ -1,4 +1,4 @@
-//! The isogenies of RFC 9380, appendix E: coefficients from the constant one on.
+//! The isogenies of RFC 9380, appendix E: coefficients, constant one first.
 
 use crate::bls12_381::Fp;
 use crate::tower::Fp2;
@@ -272,7 +272,7 @@ pub(super) const G2: Isogeny<Fp2<Fp>> = Isogeny {
     ],
 };
 
-/// A and B of the curve that the first isogeny comes from; those of the second are `240 u` and `1012 + 1012 u`.
+/// A and B of the domain of the first isogeny; those of the second are `240 u` and `1012 + 1012 u`.
 pub(super) const G1_CURVE: [Fp; 2] = [
     fp(
         "144698a3b8e9433d693a02c96d4982b0ea985383ee66a8d8e8981aefd881ac98936f8da0e0f97f5cf428082d584c1d",

@@ -1,9 +1,9 @@
-//! The map to the second group of BLS12-381, with two powers in Fp for each element.
+//! The map to the second group of BLS12-381, with two powers in Fp per element.
 //!
-//! Roots in Fp2. For `p = 3 mod 4` and n the norm of g, `s = n^((p+1)/4)` has `s^2 = n` if g is a square, else
-//! `s^2 = -n`. Then the other candidate of the map, `(Z u^2)^3 g`, is one, and the root of its norm is
-//! `sqrt(-125) N(u)^3 s`, for N(Z) = 5 (its square is `-125 N(u)^6 (-n)`).
-//! The rest is [`root_by_half`]. What comes out is squared and compared.
+//! Roots in Fp2. For `p = 3 mod 4` and n the norm of g, `s = n^((p+1)/4)` has `s^2 = n` if g is a
+//! square, else `s^2 = -n`. In the latter case the other candidate of the map, `(Z u^2)^3 g`, is a
+//! square, and the root of its norm is `sqrt(-125) N(u)^3 s`, for N(Z) = 5 (its square is
+//! `-125 N(u)^6 (-n)`). The rest is [`root_by_half`]. The result is squared and compared.
 
 use super::isogeny::G2;
 use super::{G2_CURVE, evaluate, is_odd_2, simplified_swu};
@@ -18,14 +18,14 @@ const ROOT: [u64; 6] = limbs::plus_small(&limbs::half(&limbs::half(&Fp::MODULUS)
 
 const ROOT_OF_MINUS_125: Fp = Fp::from_u64(125).negated().const_power(&ROOT);
 
-/// What the map is about for one element: x and g(x) of both candidates.
+/// Intermediate values of the map for one element: x and g(x) of both candidates.
 #[derive(Clone, Copy)]
 struct Candidates {
     x: [Fp2<Fp>; 2],
     g: [Fp2<Fp>; 2],
 }
 
-/// The points that elements are mapped to, [`map_slowly`] of each, with a way to take powers of many.
+/// Maps elements to points, [`map_slowly`] of each, with a function for many powers.
 pub(super) fn map(
     elements: &[Fp2<Fp>],
     power: impl Fn(&[Fp], &'static [u64; 6]) -> Vec<Fp>,
@@ -59,7 +59,7 @@ pub(super) fn map(
     elements.iter().enumerate().map(point).collect()
 }
 
-/// As in `simplified_swu`, with one inversion for all.
+/// As in `simplified_swu`, with one common inversion.
 fn candidates(elements: &[Fp2<Fp>]) -> Vec<Candidates> {
     let [a, b, z] = G2_CURVE;
     let parts: Vec<_> = elements
@@ -80,7 +80,7 @@ fn candidates(elements: &[Fp2<Fp>]) -> Vec<Candidates> {
     parts.iter().zip(&inverses).map(candidate).collect()
 }
 
-/// One element, step by step as the standard has it: the oracle.
+/// Maps one element, in the steps of the standard: the oracle.
 pub(super) fn map_slowly(u: &Fp2<Fp>) -> Jacobian<BlsG2> {
     let [a, b, z] = G2_CURVE;
     let (x, y) = simplified_swu(u, a, b, z, is_odd_2);

@@ -64,7 +64,7 @@ fn maps_agree() {
     elements[5] = Fp2::ONE;
     let slow: Vec<_> = elements.iter().map(second::map_slowly).collect();
     assert_eq!(second::map_in_words(&elements), slow);
-    // Where Z^2 u^4 + Z u^2 = 0 without u = 0: u^2 = -1 / Z, a square or not.
+    // Z^2 u^4 + Z u^2 = 0 without u = 0: u^2 = -1 / Z, a square or not.
     let exception = (-Fp::from_u64(11).inverse().expect("not zero")).sqrt();
     let mut elements: Vec<Fp> = (0..1000).map(|_| rng.fe()).collect();
     elements.extend([Fp::ZERO, Fp::ONE, -Fp::ONE].into_iter().chain(exception));

@@ -1,14 +1,15 @@
-//! Cells of extended blobs and their proofs (EIP-7594): made and recovered by a [`CellProver`], verified by a
-//! [`CellVerifier`].
+//! Cells of extended blobs and their proofs (EIP-7594): created and recovered by a [`CellProver`],
+//! verified by a [`CellVerifier`].
 //!
-//! A blob is a polynomial of degree below 4,096 by its values at as many roots of one. Its values at twice as many are cut
-//! into 128 cells, of which any 64 determine it. A cell's proof is the commitment to the quotient of the polynomial by the
-//! one that vanishes at the cell's roots.
+//! A blob is a polynomial of degree below 4,096, given by its values at as many roots of one. Its
+//! values at twice as many are split into 128 cells, any 64 of which determine it. A cell's proof
+//! is the commitment to the quotient of the polynomial by the polynomial that vanishes at the
+//! cell's roots.
 //!
 //! ```
 //! use assay_pairing::kzg::{CELL_BYTES, CellOf, CellVerifier};
 //!
-//! // Of the blob of zeros every cell is zero, its commitment and every proof are infinity.
+//! For the zero blob every cell is zero, its commitment and every proof are infinity.
 //! let (cell, mut infinity) = ([0; CELL_BYTES], [0; 48]);
 //! infinity[0] = 0xc0;
 //! let of = |index| CellOf { commitment: &infinity, index, cell: &cell, proof: &infinity };
@@ -30,21 +31,21 @@ use super::{BLOB_ELEMENTS, KzgError};
 use crate::bls12_381::Fr;
 use crate::limbs;
 
-/// Numbers of a cell.
+/// Number of field elements of a cell.
 pub const CELL_ELEMENTS: usize = 64;
-/// Bytes of a cell.
+/// Length of a cell in bytes.
 pub const CELL_BYTES: usize = 32 * CELL_ELEMENTS;
-/// Cells of an extended blob.
+/// Number of cells of an extended blob.
 pub const CELLS: usize = EXTENDED / CELL_ELEMENTS;
-/// Numbers of an extended blob.
+/// Number of field elements of an extended blob.
 const EXTENDED: usize = 2 * BLOB_ELEMENTS;
 
 /// All cells of an extended blob, and a proof for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cells {
-    /// [`CELLS`] of them.
+    /// The [`CELLS`] cells.
     pub cells: Vec<[u8; CELL_BYTES]>,
-    /// As many; compressed points.
+    /// One proof per cell; compressed points.
     pub proofs: Vec<[u8; 48]>,
 }
 
@@ -72,7 +73,7 @@ fn cells(numbers: &[Fr]) -> Vec<[u8; CELL_BYTES]> {
     numbers.chunks_exact(CELL_ELEMENTS).map(cell).collect()
 }
 
-/// For each cell what the roots of order 64 are multiplied by to be the roots of the cell.
+/// Factor of each cell from the roots of order 64 to the roots of the cell.
 fn shifts() -> Vec<Fr> {
     let powers = powers(root_of_order(EXTENDED), CELLS);
     (0..CELLS).map(|index| powers[reversed_in(CELLS, index)]).collect()

@@ -1,11 +1,11 @@
-//! Polynomials between coefficients and values at roots of one.
+//! Transforms of polynomials between coefficients and values at roots of one.
 
 use super::Fr;
 use crate::bls12_381::FrModulus;
 use crate::field::{Field as _, Modulus as _};
 use crate::limbs;
 
-/// A root of one whose powers are so many, a power of two up to 2^32.
+/// A root of one of this order, a power of two up to 2^32.
 pub(super) fn root_of_order(size: usize) -> Fr {
     assert!(size.is_power_of_two());
     // 7 generates the multiplicative group.
@@ -24,12 +24,12 @@ pub(super) fn powers(of: Fr, count: usize) -> Vec<Fr> {
     (0..count).map(next).collect()
 }
 
-/// The index of an element with its bits in reverse, for a list of this length.
+/// The bit-reversed index, for a list of this length.
 pub(super) fn reversed_in(size: usize, index: usize) -> usize {
     index.reverse_bits() >> (usize::BITS - size.trailing_zeros())
 }
 
-/// Brings a list into bit-reversed order, or back.
+/// Converts a list to bit-reversed order, or back.
 pub(super) fn reverse_order<T>(values: &mut [T]) {
     for index in 0..values.len() {
         let other = reversed_in(values.len(), index);
@@ -39,7 +39,7 @@ pub(super) fn reverse_order<T>(values: &mut [T]) {
     }
 }
 
-/// What can be transformed: sums, and multiples by roots of one.
+/// Elements that can be transformed: with sums, and multiples by roots of one.
 pub(super) trait Transformed: Copy {
     fn sum(&self, other: &Self) -> Self;
     fn difference(&self, other: &Self) -> Self;
@@ -47,12 +47,12 @@ pub(super) trait Transformed: Copy {
     fn scale(values: &mut [Self], factors: &[&Scale<Self>])
     where
         Self: Sized;
-    /// What scaling keeps of a factor.
+    /// Precomputed form of a factor.
     type Factor;
     fn factor(factor: Fr) -> Self::Factor;
 }
 
-/// A factor as [`Transformed`] keeps it.
+/// Precomputed form of a factor for [`Transformed`].
 pub(super) type Scale<T> = <T as Transformed>::Factor;
 
 impl Transformed for Fr {
@@ -93,7 +93,8 @@ impl<T: Transformed> Domain<T> {
         Self { roots: half(root), inverses: half(inverse) }
     }
 
-    /// Coefficients to values at the roots, both in natural order. Lists of a smaller power of two are values at as many roots.
+    /// Coefficients to values at the roots, both in natural order. Lists of a smaller power of two
+    /// become values at as many roots.
     pub(super) fn values(&self, list: &mut [T]) {
         transform(list, &self.roots);
     }
@@ -115,13 +116,12 @@ impl Domain {
     }
 }
 
-/// Cooley and Tukey's transform, decimation in time. All products of a round are made at once, so that those which have
-/// lanes fill them.
+/// Cooley and Tukey's transform, decimation in time. All products of a round are computed at once, to fill lanes.
 fn transform<T: Transformed>(list: &mut [T], roots: &[T::Factor]) {
     reverse_order(list);
     let mut half = 1;
     while half < list.len() {
-        // The first of each group goes by one, which is no product.
+        // The first element of each group has the factor one.
         let step = 2 * roots.len() / (2 * half);
         let (mut products, mut factors) = (Vec::new(), Vec::new());
         for group in list.chunks_exact(2 * half) {

@@ -6,19 +6,20 @@ use crate::curve::{Affine, BlsG1};
 use crate::field::Field as _;
 use crate::msm::sum_of_products;
 
-/// What commitments need of a trusted setup: the Lagrange polynomials at its secret, times the generator.
+/// Part of a trusted setup needed for commitments: the Lagrange polynomials at its secret, times the generator.
 #[derive(Clone, Debug)]
 pub struct Prover {
-    /// In the order of blobs: bit-reversed.
+    /// In bit-reversed order, as in blobs.
     pub(super) points: Vec<Affine<BlsG1>>,
     settings: Settings,
 }
 
 impl Prover {
-    /// Of the points `g1_lagrange` of a setup (`trusted_setup.json`), in their order there, and of what verifies.
+    /// From the points `g1_lagrange` of a setup (`trusted_setup.json`), in their order there, and
+    /// its settings for verification.
     ///
     /// # Errors
-    /// Where there are not 4,096 points, or one is no point of the group.
+    /// If there are not 4,096 points, or one is not in the group.
     pub fn new(lagrange: &[[u8; 48]], settings: Settings) -> Result<Self, KzgError> {
         if lagrange.len() != BLOB_ELEMENTS {
             return Err(KzgError::SetupLength(lagrange.len()));
@@ -28,7 +29,7 @@ impl Prover {
         Ok(Self { points, settings })
     }
 
-    /// What verifies.
+    /// Settings for verification.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -36,15 +37,15 @@ impl Prover {
     /// The commitment to a blob (`blob_to_kzg_commitment`).
     ///
     /// # Errors
-    /// Where this is no blob.
+    /// If this is not a blob.
     pub fn commit(&self, blob: &[u8]) -> Result<[u8; 48], KzgError> {
         Ok(self.sum(&numbers(blob)?))
     }
 
-    /// A proof of the value at z, and the value (`compute_kzg_proof`).
+    /// Proof of the value at z, and the value (`compute_kzg_proof`).
     ///
     /// # Errors
-    /// Where this is no blob, or z no number below the order.
+    /// If this is not a blob, or z is not below the order.
     pub fn prove(&self, blob: &[u8], z: &[u8; 32]) -> Result<([u8; 48], [u8; 32]), KzgError> {
         let numbers = numbers(blob)?;
         let z = Fr::from_be_bytes(z).ok_or(KzgError::Number)?;
@@ -52,18 +53,18 @@ impl Prover {
         Ok((proof, y.to_be_bytes()))
     }
 
-    /// The proof that a blob is that of a commitment (`compute_blob_kzg_proof`). Whether it is, nobody asks.
+    /// Proof that a blob matches a commitment (`compute_blob_kzg_proof`), which is not checked.
     ///
     /// # Errors
-    /// Where this is no blob, or the commitment no point of the group.
+    /// If this is not a blob, or the commitment is not a point of the group.
     pub fn prove_blob(&self, blob: &[u8], commitment: &[u8; 48]) -> Result<[u8; 48], KzgError> {
         let numbers = numbers(blob)?;
         Affine::<BlsG1>::from_compressed(commitment)?;
         Ok(self.prove_at(&numbers, challenge(blob, commitment)).0)
     }
 
-    /// The commitment to `(f - y) / (x - z)`. Where z is a root of one itself, its value there follows from the others
-    /// (`compute_quotient_eval_within_domain` of the specification).
+    /// Commitment to `(f - y) / (x - z)`. If z is a root of one, the value there follows from the
+    /// others (`compute_quotient_eval_within_domain` of the specification).
     fn prove_at(&self, values: &[Fr], z: Fr) -> ([u8; 48], Fr) {
         let (y, roots) = (evaluate(values, z), roots());
         let mut quotient: Vec<Fr> = roots.iter().map(|root| *root - z).collect();

@@ -1,4 +1,4 @@
-//! Proofs under a setup whose secret is known here, so they can be made without commitments' machinery.
+//! Proofs under a setup with a known secret, so that they can be computed directly.
 
 use super::{
     BLOB_BYTES, BLOB_ELEMENTS, KzgError, Prover, Settings, challenge, evaluate, reversed, roots,
@@ -68,7 +68,7 @@ fn blobs() {
     assert_eq!(short, Err(KzgError::BlobLength(BLOB_BYTES - 1)));
 }
 
-/// Against coefficients: `x^k` has the values of powers of the roots.
+/// Against coefficients: the values of `x^k` are powers of the roots.
 #[test]
 fn evaluation() {
     let bits = BLOB_ELEMENTS.trailing_zeros();
@@ -117,7 +117,7 @@ fn the_setup_of_ethereum_is_a_point() {
     assert_ne!(settings.secret, Affine::INFINITY);
 }
 
-/// A setup whose secret is known: `L_i(s) = w_i (s^n - 1) / (n (s - w_i))`.
+/// A setup with a known secret: `L_i(s) = w_i (s^n - 1) / (n (s - w_i))`.
 pub(super) fn prover() -> Prover {
     let secret = Fr::from_u64(SECRET);
     let size = Fr::from_u64(BLOB_ELEMENTS as u64);
@@ -132,7 +132,7 @@ pub(super) fn prover() -> Prover {
 }
 
 #[test]
-fn proofs_that_are_made() {
+fn prover_makes_valid_proofs() {
     let prover = prover();
     let mut rng = Rng::new(18);
     let values: Vec<Fr> = (0..BLOB_ELEMENTS).map(|_| rng.fe()).collect();
@@ -141,7 +141,7 @@ fn proofs_that_are_made() {
     assert_eq!(commitment, g1(evaluate(&values, Fr::from_u64(SECRET))));
     let proof = prover.prove_blob(&blob, &commitment).expect("a blob");
     assert_eq!(prover.settings().verify_blob_proof(&blob, &commitment, &proof), Ok(true));
-    // Somewhere, and at roots of one.
+    // At a random point, and at roots of one.
     for z in [rng.fe(), Fr::ZERO, roots()[0], roots()[5]] {
         let (proof, y) = prover.prove(&blob, &z.to_be_bytes()).expect("a blob");
         assert_eq!(y, evaluate(&values, z).to_be_bytes());

@@ -1,7 +1,7 @@
 //! A field element in each lane, in Montgomery form with R = 2^(52 K).
 //!
 //! - *carried*: limbs below the top one are from 0 to 2^52 - 1, and the value is not negative.
-//! - *stored*: carried, and the value below 2.2 p. What points in memory are.
+//! - *stored*: carried, and the value below 2.2 p. The form of points in memory.
 //! - *factor*: carried, and the value below 8 p. Products of factors are below 2 p, for 64 p < R.
 
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
@@ -14,7 +14,7 @@ use crate::limbs;
 
 pub(super) const MASK: u64 = (1 << 52) - 1;
 
-/// Work for each limb, written out: compilers give up on nested loops of this size.
+/// Unrolled work for each limb: compilers do not unroll nested loops of this size.
 macro_rules! for_limbs {
     ($i:ident in $count:ident => $work:block) => {
         for_limbs!($i in $count => $work, 0 1 2 3 4 5 6 7)
@@ -56,11 +56,11 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> Task for Square<'_
     }
 }
 
-/// What the lanes need of a field, over what [`Modulus`] gives: nothing but the number of limbs.
+/// A field element in each lane; needs only the number of limbs in addition to [`Modulus`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneFe<L, M, const N: usize, const K: usize>([L; K], PhantomData<M>);
 
-/// The limbs of 52 bits of a number, all of what is above in the top one.
+/// The 52-bit limbs of a number, with the whole rest in the top one.
 pub(super) const fn split<const N: usize, const K: usize>(number: &[u64; N]) -> [u64; K] {
     let (mut parts, mut i) = ([0; K], 0);
     while i < K {
@@ -75,7 +75,7 @@ pub(super) const fn split<const N: usize, const K: usize>(number: &[u64; N]) -> 
     parts
 }
 
-/// The reverse, for limbs of 52 bits.
+/// Inverse of [`split`], for limbs of 52 bits.
 fn join<const N: usize, const K: usize>(parts: &[u64; K]) -> [u64; N] {
     let mut number = [0; N];
     for (i, part) in parts.iter().enumerate() {
@@ -96,9 +96,9 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
     const NEGATED_INVERSE: u64 = limbs::negated_inverse_64(M::MODULUS[0]) & MASK;
     /// R modulo p: one.
     const ONE: [u64; K] = split(&limbs::power_of_two(52 * K, &M::MODULUS));
-    /// What takes scalar Montgomery forms here: `x 2^(64 N)` times this, by R, is `x R`.
+    /// Conversion factor from scalar Montgomery forms: `x 2^(64 N)` times this, divided by R, is `x R`.
     const FROM_SCALAR: [u64; K] = split(&limbs::power_of_two(2 * 52 * K - 64 * N, &M::MODULUS));
-    /// And back: `x R` times this, by R.
+    /// Conversion factor back: `x R` times this, divided by R.
     const TO_SCALAR: [u64; K] = split(&limbs::power_of_two(64 * N, &M::MODULUS));
 
     /// Small multiples of p, limb by limb.
@@ -157,7 +157,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
         }
     }
 
-    /// From limbs that may be negative or above 52 bits, for a value that is not negative.
+    /// Carries limbs that may be negative or above 52 bits, for a value that is not negative.
     #[inline(always)]
     pub(super) fn carried(mut limbs: [L; K]) -> Self {
         for i in 0..K - 1 {
@@ -179,7 +179,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
         Self::carried(limbs)
     }
 
-    /// The sum of factors; their bounds add.
+    /// Sum of factors; their bounds add up.
     #[inline(always)]
     pub(crate) fn plus(&self, other: &Self) -> Self {
         let mut limbs = self.0;
@@ -202,8 +202,9 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
 
     /// `self - a - b` as a stored element, for `self` below 2 p and the sum of the others below 6 p.
     ///
-    /// The top limb, with what the one below carries, is the value up to 2^-10 of p: three thresholds say which
-    /// multiple of p to add, and leave (0.05 p, 2.1 p) with room for that error.
+    /// The top limb, with the carry of the one below, is the value up to 2^-10 of p: three
+    /// thresholds select the multiple of p to add, with a result in (0.05 p, 2.1 p), which allows
+    /// for that error.
     #[inline(always)]
     pub(crate) fn minus_both_stored(&self, a: &Self, b: &Self) -> Self {
         let mut limbs = self.0;
@@ -226,7 +227,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
     /// A value from -6 p to 2 p as a stored element.
     #[inline(always)]
     fn settled(mut limbs: [L; K]) -> Self {
-        // Units of p in the top limb; at least 2^12.
+        // Size of p in units of the top limb; at least 2^12.
         let unit = Self::PRIME[K - 1] as i64;
         const { assert!(Self::PRIME[K - 1] >> 12 != 0) };
         limbs[K - 2] = limbs[K - 2].add(limbs[K - 3].sar::<52>());
@@ -244,8 +245,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
         Self::carried(limbs)
     }
 
-    /// The product of factors, below 2 p. A function of its own: written out wherever there is one, kernels would take
-    /// minutes to compile.
+    /// Product of factors, below 2 p. Not inlined: otherwise kernels would take minutes to compile.
     #[inline(always)]
     pub(crate) fn times(&self, other: &Self) -> Self {
         L::run(Product(self, other))
@@ -288,8 +288,9 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
         Self::reduced(columns)
     }
 
-    /// Montgomery's reduction, a limb at a time. The lowest column plus the low half of `q p` is zero in its 52
-    /// bits, so it carries one exactly where it is not zero itself: that product need not be taken.
+    /// Montgomery reduction, a limb at a time. The lowest column plus the low half of `q p` is zero
+    /// in its 52 bits, so it carries one exactly if it is not zero itself: that product is not
+    /// needed.
     #[inline(always)]
     pub(super) fn reduced(mut columns: [L; 16]) -> Self {
         const { assert!(K >= 4 && K <= 8) };
@@ -299,7 +300,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
         Self::upper(&columns)
     }
 
-    /// Two reductions, in step: the steps of one wait for each other.
+    /// Two interleaved reductions: the steps of one wait for each other.
     #[inline(always)]
     pub(super) fn both_reduced(mut a: [L; 16], mut b: [L; 16]) -> [Self; 2] {
         for_limbs!(i in K => {
@@ -323,7 +324,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
         }
     }
 
-    /// What is left of columns after a reduction.
+    /// Columns left after a reduction.
     #[inline(always)]
     fn upper(columns: &[L; 16]) -> Self {
         let mut limbs = [L::splat(0); K];
@@ -331,8 +332,8 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
         Self::carried(limbs)
     }
 
-    /// Whether some lane's low limb is that of a multiple of p below 8 p: true wherever an element is zero
-    /// modulo p, and almost nowhere else.
+    /// True if some lane's low limb is that of a multiple of p below 8 p: always if an element is
+    /// zero modulo p, and almost never otherwise.
     #[inline(always)]
     pub(crate) fn may_have_zero(&self) -> bool {
         let mut lanes = 0;
@@ -342,7 +343,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
         lanes != 0
     }
 
-    /// The lanes that are zero modulo p. Exact, and slow.
+    /// Mask of lanes that are zero modulo p. Exact, and slow.
     #[inline(always)]
     pub(crate) fn zeros(&self) -> u8 {
         let scalars = self.to_scalars();
@@ -362,7 +363,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
         Self::of(limbs)
     }
 
-    /// Each lane as a scalar, reduced.
+    /// Converts each lane to a reduced scalar.
     #[inline(always)]
     pub(crate) fn to_scalars(self) -> [Fe<M, N>; LANES] {
         let forms = self.times(&Self::constant(Self::TO_SCALAR));
@@ -381,7 +382,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
         scalars
     }
 
-    /// A scalar in each lane.
+    /// Converts a scalar per lane.
     #[inline(always)]
     pub(crate) fn from_scalars(scalars: &[Fe<M, N>; LANES]) -> Self {
         let mut words = [[0; LANES]; K];

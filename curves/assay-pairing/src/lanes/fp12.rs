@@ -1,5 +1,5 @@
-//! One element of Fp12 in lanes: lane k has the coefficient of w^k over Fp2, for `Fp12 = Fp2[w] / (w^6 - xi)`. The last two
-//! lanes are not used.
+//! One element of Fp12 in lanes: lane k has the coefficient of w^k over Fp2, for
+//! `Fp12 = Fp2[w] / (w^6 - xi)`. The last two lanes are unused.
 
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
 
@@ -9,14 +9,14 @@ use super::{LANES, Lanes, Words};
 use crate::field::Fe;
 use crate::tower::{Fp2, Fp6, Fp12, TowerField as _, TowerModulus};
 
-/// The element; both parts are settled or reduced (`ring`).
+/// An element of Fp12; both parts are settled or reduced (`ring`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneFp12<L, M, const N: usize, const K: usize> {
     re: LaneFe<L, M, N, K>,
     im: LaneFe<L, M, N, K>,
 }
 
-/// An element of Fp2 in every lane, in memory: real part, imaginary part, and their sum, which Karatsuba's product needs.
+/// An element of Fp2 in every lane, in memory: real part, imaginary part, and their sum for Karatsuba's product.
 #[derive(Clone, Copy)]
 pub(crate) struct Factors<const K: usize>([[Words; K]; 3]);
 
@@ -35,7 +35,7 @@ impl<const K: usize> Factors<K> {
     }
 }
 
-/// `w^j` times: lane k comes from lane k - j, or from lane k - j + 6 of xi times the element.
+/// Multiplication by `w^j`: lane k is lane k - j, or lane k - j + 6 of xi times the element.
 const ROTATIONS: [Words; 6] = {
     let (mut rotations, mut j) = ([[6; LANES]; 6], 0);
     while j < 6 {
@@ -49,14 +49,14 @@ const ROTATIONS: [Words; 6] = {
     rotations
 };
 
-/// Lanes k and k + 3 change places.
+/// Exchanges lanes k and k + 3.
 const HALVES: Words = [3, 4, 5, 0, 1, 2, 6, 7];
 
-/// Of squares in Fp4: from lanes of the first and the second coefficients to powers of w.
+/// For squares in Fp4: from lanes of the first and the second coefficients to powers of w.
 const FROM_FP4: Words = [0, 8 + 2, 1, 8, 2, 8 + 1, 6, 7];
 
 impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M, N, K> {
-    /// Whether xi is `1 + u`, u^2 is -1, and 1 / R leaves room: products with xi need not be settled.
+    /// True if xi is `1 + u`, u^2 is -1, and 1 / R has room: then products with xi need not be settled.
     const IS_LOOSE: bool = M::XI == 1 && M::NON_RESIDUE == 1 && LaneFe::<L, M, N, K>::HAS_ROOM;
 
     #[inline(always)]
@@ -131,7 +131,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M
         self.sum_of_rows([0, 1, 2, 3, 4, 5], [&factors; 6], [0, 1, 2, 3, 4, 5])
     }
 
-    /// The product with three coefficients of `w^places`, from one lane of their factors.
+    /// Product with three coefficients of `w^places`, from one lane of their factors.
     #[inline(always)]
     pub(crate) fn times_line(
         &self,
@@ -153,8 +153,8 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M
         let other = Self::moved(&square, &HALVES);
         // The third of the second coefficients is multiplied by xi.
         let (first, second) = if Self::IS_LOOSE {
-            // Limbs without carries. Squares are below 1.01 p where 1 / R takes so much from them, and x is below 2.4 p, so what
-            // is settled at the end is between -15 p and 15 p.
+            // Limbs without carries. Squares are below 1.01 p, since 1 / R reduces them so far, and
+            // x is below 2.4 p, so the value to settle at the end is between -15 p and 15 p.
             let second = loose_sub(&loose_sub(&sum, &square), &other);
             let second = Self::select(0b100, &loose_xi(&second), &second);
             (loose_add(&square, &loose_xi(&other)), second)
@@ -203,7 +203,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M
         Fp2 { c0: LaneFe::select(mask, &yes.c0, &no.c0), c1: LaneFe::select(mask, &yes.c1, &no.c1) }
     }
 
-    /// The power p^6: w goes to -w.
+    /// The power p^6: maps w to -w.
     #[inline(always)]
     pub(crate) fn conjugate(&self) -> Self {
         let x = self.pair();
@@ -218,7 +218,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M
     }
 }
 
-/// The sum, limb by limb.
+/// Sum, limb by limb.
 #[inline(always)]
 fn loose_add<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
     a: &Fp2<LaneFe<L, M, N, K>>,
@@ -232,7 +232,7 @@ fn loose_add<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
     Fp2 { c0: LaneFe::from_limbs(re), c1: LaneFe::from_limbs(im) }
 }
 
-/// The difference, limb by limb.
+/// Difference, limb by limb.
 #[inline(always)]
 fn loose_sub<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
     a: &Fp2<LaneFe<L, M, N, K>>,
@@ -246,7 +246,7 @@ fn loose_sub<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
     Fp2 { c0: LaneFe::from_limbs(re), c1: LaneFe::from_limbs(im) }
 }
 
-/// The product with `1 + u`, limb by limb.
+/// Product with `1 + u`, limb by limb.
 #[inline(always)]
 fn loose_xi<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
     a: &Fp2<LaneFe<L, M, N, K>>,

@@ -1,4 +1,4 @@
-//! Groups whose points lie in lanes: those of BLS12 curves, and the second ones of BN curves.
+//! Groups with points in lanes: those of BLS12 curves, and the second ones of BN curves.
 
 use super::field::LaneFe;
 use super::points::{Coordinate, LanePoint};
@@ -7,13 +7,13 @@ use crate::curve::{Affine, Curve, Jacobian, bls12, bn, twist};
 use crate::field::{Fe, Field as _};
 use crate::tower::{Fp2, TowerModulus};
 
-/// A group, and its coordinates in lanes.
+/// A group with coordinates in lanes.
 pub(crate) trait InLanes: Curve {
     type Coordinate<L: Lanes>: Coordinate;
     fn load<L: Lanes>(scalars: &[Self::Base; LANES]) -> Self::Coordinate<L>;
     fn scalars<L: Lanes>(lanes: &Self::Coordinate<L>) -> [Self::Base; LANES];
 
-    /// Points other than infinity.
+    /// Loads points other than infinity.
     #[inline(always)]
     fn load_points<L: Lanes>(points: &[Affine<Self>; LANES]) -> [Self::Coordinate<L>; 2] {
         let (mut x, mut y) = ([Self::Base::ZERO; LANES], [Self::Base::ZERO; LANES]);
@@ -35,7 +35,7 @@ pub(crate) trait InLanes: Curve {
     }
 }
 
-/// The coordinates of a group over the base field, or over Fp2: words, and limbs in lanes.
+/// Implements coordinates of a group over the base field, or over Fp2: words, and limbs in lanes.
 macro_rules! in_lanes {
     ($group:ty, $module:ident: base of $n:literal, $k:literal) => {
         impl<F: $module::Parameters> InLanes for $group {
@@ -73,7 +73,7 @@ in_lanes!(bls12::G1<F>, bls12: base of 6, 8);
 in_lanes!(bls12::G2<F>, bls12: pairs of 6, 8);
 in_lanes!(bn::G2<F>, bn: pairs of 4, 5);
 
-/// The Frobenius map on a twist: what it multiplies coordinates by.
+/// The Frobenius map on a twist: factors of the coordinates.
 pub(crate) struct Frobenius<L, M, const N: usize, const K: usize>([Fp2<LaneFe<L, M, N, K>>; 2]);
 
 impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Frobenius<L, M, N, K> {

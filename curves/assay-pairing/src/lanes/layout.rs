@@ -1,22 +1,21 @@
-//! How points lie in memory: a line or two of 64 bytes each, so that eight of them are loaded by
-//! transposing words.
+//! Memory layout of points: one or two lines of 64 bytes each, so that eight points are loaded by transposing words.
 
 use super::{LANES, Lanes, Words};
 
-/// A form of affine points, for coordinates of `K` limbs.
+/// Memory layout of affine points, for coordinates of `K` limbs.
 pub(crate) trait Layout<const K: usize>: Copy {
     const ZERO: Self;
-    /// x and y of eight points.
+    /// Loads x and y of eight points.
     fn load<'p, L: Lanes>(point: &impl Fn(usize) -> &'p Self) -> [[L; K]; 2]
     where
         Self: 'p;
-    /// x alone.
+    /// Loads x of eight points.
     fn load_x<'p, L: Lanes>(point: &impl Fn(usize) -> &'p Self) -> [L; K]
     where
         Self: 'p;
-    /// Asks for a point that is read soon.
+    /// Prefetches a point.
     fn prefetch<L: Lanes>(&self);
-    /// Stores eight points that follow one another.
+    /// Stores eight consecutive points.
     fn store<L: Lanes>(x: &[L; K], y: &[L; K], points: &mut [Self]);
 }
 
@@ -99,7 +98,7 @@ impl Layout<5> for OneLine {
 
 const MASK: u64 = (1 << 52) - 1;
 
-/// Four words as five limbs.
+/// Converts four words to five limbs.
 #[inline(always)]
 fn unpack<L: Lanes>([a, b, c, d]: [L; 4]) -> [L; 5] {
     let mask = L::splat(MASK);
@@ -112,7 +111,7 @@ fn unpack<L: Lanes>([a, b, c, d]: [L; 4]) -> [L; 5] {
     ]
 }
 
-/// The reverse, for a top limb below 2^48.
+/// Inverse of [`unpack`], for a top limb below 2^48.
 #[inline(always)]
 fn pack<L: Lanes>([a, b, c, d, e]: &[L; 5]) -> [L; 4] {
     e.expect_below(48);

@@ -1,5 +1,6 @@
-//! Points on `y^2 = x^3 + b` in lanes, in Jacobian coordinates, by formulas that leave Z = 0 wherever they do not hold: at
-//! infinity, and in sums of equal or opposite points. Every later step keeps Z = 0, so the result shows it.
+//! Points on `y^2 = x^3 + b` in lanes, in Jacobian coordinates, by formulas that yield Z = 0
+//! wherever they do not hold: at infinity, and in sums of equal or opposite points. Every later
+//! step preserves Z = 0, so an exception is visible in the result.
 
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
 
@@ -13,7 +14,7 @@ use crate::tower::{Fp2, TowerModulus};
 /// Coordinates in lanes: of the base field or of Fp2.
 pub(crate) trait Coordinate: Copy + Sub<Output = Self> + Mul<Output = Self> {
     fn square(&self) -> Self;
-    /// `A self + B other`, for factors that leave it between -16 p and 47 p.
+    /// `A self + B other`, for factors with a result between -16 p and 47 p.
     fn combined<const A: i32, const B: i32>(&self, other: &Self) -> Self;
     fn select(mask: u8, yes: &Self, no: &Self) -> Self;
 }
@@ -89,7 +90,7 @@ pub(crate) struct LanePoint<E> {
 }
 
 impl<E: Coordinate> LanePoint<E> {
-    /// Twice the point (2009, Lange: dbl-2009-l, with `d = 4 x y^2` as a product).
+    /// Doubling (2009, Lange: dbl-2009-l, with `d = 4 x y^2` as a product).
     #[inline(always)]
     pub(crate) fn double(&self) -> Self {
         let a = self.x.square();
@@ -102,7 +103,7 @@ impl<E: Coordinate> LanePoint<E> {
         Self { x, y, z: (self.y * self.z).combined::<2, 0>(&c) }
     }
 
-    /// The sum with an affine point: Z3 = Z1 H.
+    /// Sum with an affine point: Z3 = Z1 H.
     #[inline(always)]
     pub(crate) fn add_affine(&self, x: &E, y: &E) -> Self {
         let z2 = self.z.square();
@@ -133,7 +134,7 @@ impl<E: Coordinate> LanePoint<E> {
         Self { x, y, z }
     }
 
-    /// The product with a number, which is not zero.
+    /// Product with a nonzero number.
     #[inline(always)]
     pub(crate) fn multiple(&self, number: u64) -> Self {
         let (mut sum, negated) = (*self, self.negated());
@@ -177,8 +178,8 @@ impl<E: Coordinate> LanePoint<E> {
     }
 }
 
-/// Digits 1, 0 and -1 of a number, the lowest first, and the place of the highest one: its bits, or the form with the fewest digits
-/// that are not zero where these are fewer. That form may be longer.
+/// Digits 1, 0 and -1 of a number, lowest first, and the place of the highest one: its bits, or the
+/// form with the fewest nonzero digits if it has fewer. That form may be longer.
 fn signed_digits(number: u64) -> ([i8; 65], usize) {
     let mut digits = limbs::non_adjacent(&[number], 2);
     if digits.iter().filter(|digit| **digit != 0).count() >= number.count_ones() as usize {
@@ -188,7 +189,7 @@ fn signed_digits(number: u64) -> ([i8; 65], usize) {
     (digits, highest)
 }
 
-/// Numbers of up to 64 bits in lanes, as a mask for each bit.
+/// Numbers of up to 64 bits in lanes, as one mask per bit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bits(pub(crate) [u8; 64]);
 
@@ -207,7 +208,8 @@ impl Bits {
 /// Affine points in lanes.
 pub(crate) type AffineLanes<E> = [E; 2];
 
-/// `(2^n + a) P + b Q` for affine points P, Q and P + Q, in that order, and numbers of n bits, as the lanes that have each.
+/// `(2^n + a) P + b Q` for affine points P, Q and P + Q, in that order, and numbers of n bits,
+/// given as masks of lanes.
 #[inline(always)]
 pub(crate) fn double_product<E: Coordinate>(
     points: &[AffineLanes<E>; 3],

@@ -1,10 +1,10 @@
-//! Lanes as the base field of a tower: sums and differences that stay in range, and sums of products that are reduced
-//! once.
+//! Lanes as the base field of a tower: sums and differences that stay in range, and sums of
+//! products that are reduced once.
 //!
 //! - *settled*: carried, and the value below 1.01 p.
-//! - *reduced*: carried, and the value below 2.4 p: what sums of products are.
+//! - *reduced*: carried, and the value below 2.4 p. The form of sums of products.
 //!
-//! What is added, subtracted and multiplied is one or the other.
+//! Operands of additions, subtractions and products are in one of both forms.
 
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
 
@@ -41,7 +41,7 @@ pub(super) struct Term<'t, L, const K: usize> {
     pub(super) lane: usize,
 }
 
-/// The columns of the sum of such products.
+/// Columns of the sum of such products.
 pub(super) struct Dot<'t, L, const K: usize, const T: usize>(pub(super) [Term<'t, L, K>; T]);
 
 impl<L: Lanes, const K: usize, const T: usize> Task for Dot<'_, L, K, T> {
@@ -102,7 +102,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
     }
 }
 
-/// [`LaneFe::of_karatsuba`] in a function of its own, settled where products of sums are not below 2.4 p.
+/// [`LaneFe::of_karatsuba`] as a separate function, settled if products of sums are not below 2.4 p.
 pub(super) struct Karatsuba<'o, L, M, const N: usize, const K: usize>(
     pub(super) &'o [Columns<L>; 3],
     pub(super) core::marker::PhantomData<M>,
@@ -135,7 +135,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Sett
     }
 }
 
-/// The product with a number that is not zero, by doubling and adding.
+/// Product with a nonzero number, by doubling and adding.
 #[inline(always)]
 fn small_multiple<L: Lanes>(x: L, factor: u64) -> L {
     let mut multiple = x;
@@ -178,14 +178,15 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
         parts
     };
 
-    /// A value from -16 p to 47 p whose limbs are less than 2^61 in magnitude.
+    /// Settles a value from -16 p to 47 p whose limbs are less than 2^61 in magnitude.
     #[inline(always)]
     pub(super) fn settle(limbs: &[L; K]) -> Self {
         L::run(Settle(limbs, core::marker::PhantomData))
     }
 
-    /// The same, with 17 p added: the top limbs give the quotient by p, rounded down but for an error of 2^-9 (four units of the top
-    /// limb and the rounding of the reciprocal), and the complement of p times that is added modulo 2^(52 K).
+    /// The same, inlined. 17 p are added; the top limbs yield the quotient by p, rounded down with
+    /// an error of 2^-9 (four units of the top limb and the rounding of the reciprocal), and the
+    /// complement of p times the quotient is added modulo 2^(52 K).
     #[inline(always)]
     fn settled_now(mut limbs: [L; K]) -> Self {
         const { assert!(limbs::bits(&M::MODULUS) + 6 <= 52 * K && Self::PRIME[K - 1] >> 12 != 0) };
@@ -214,14 +215,15 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
         Self::from_limbs(limbs)
     }
 
-    /// Whether sums of many products of factors are below `p R / 16`.
+    /// True if sums of many products of factors are below `p R / 16`.
     pub(super) const HAS_ROOM: bool = limbs::bits(&M::MODULUS) + 16 <= 52 * K;
 
-    /// From sums of products of real parts, of imaginary ones, and of sums of both: `re = a - n b` for the non-residue n,
-    /// `im = c - a - b`. The first difference must be above -p R; results are below 2 p and what 1 / R takes from the sums.
+    /// From sums of products of real parts, of imaginary ones, and of sums of both: `re = a - n b`
+    /// for the non-residue n, `im = c - a - b`. The first difference must be above -p R; results
+    /// are below 2 p plus the sums divided by R.
     ///
-    /// Sums of six products have columns below 2^58.6 and are below 1.5 2^8 p^2, so with n = 5 columns stay below 2^61.2, and where
-    /// there is room so does the difference above -p R.
+    /// Sums of six products have columns below 2^58.6 and are below 1.5 2^8 p^2, so with n = 5
+    /// columns stay below 2^61.2, and with [`Self::HAS_ROOM`] so does the difference above -p R.
     #[inline(always)]
     fn of_karatsuba([a, b, c]: &[Columns<L>; 3]) -> Fp2<Self> {
         const { assert!(M::NON_RESIDUE == 1 || M::NON_RESIDUE <= 5 && Self::HAS_ROOM) };
@@ -237,7 +239,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
         Fp2 { c0, c1 }
     }
 
-    /// `self` plus or minus a small multiple of another one, at most five times it: at least -12 p.
+    /// `self` plus or minus a small multiple of another element, at most five times it: at least -12 p.
     #[inline(always)]
     fn combined_with(&self, other: &Self, factor: u64, is_negative: bool) -> Self {
         let mut limbs = *self.limbs();
@@ -276,7 +278,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
         all
     }
 
-    /// A scalar in every lane, as a constant.
+    /// A constant scalar in every lane.
     const fn lane_form(x: Fe<M, N>) -> [u64; K] {
         // From R = 2^(64 N) to 2^(52 K).
         let (mut form, mut i) = (x, 64 * N);
@@ -354,7 +356,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> TowerRing
         L::run(Product2(a, b))
     }
 
-    /// `(a0 + a1) (a0 - n a1)`, to which the imaginary part `2 a0 a1` is added (n - 1) / 2 times.
+    /// `(a0 + a1) (a0 - n a1)`, with the imaginary part `2 a0 a1` added (n - 1) / 2 times.
     #[inline(always)]
     fn square(a: &Fp2<Self>) -> Fp2<Self> {
         let sum = a.c0.plus(&a.c1);

@@ -12,7 +12,7 @@ struct Check<L, M, const N: usize, const K: usize>(usize, core::marker::PhantomD
 impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> Task for Check<L, M, N, K> {
     type Result = ();
 
-    /// Products, sums and differences of elements at the bounds that are allowed.
+    /// Products, sums and differences of elements at the allowed bounds.
     #[inline(always)]
     fn run(self) {
         let mut rng = Rng::new(10);
@@ -84,7 +84,7 @@ fn ifma() {
     check::<crate::backend::Ifma>(20_000);
 }
 
-/// The largest factors, 8 p - 1 in all lanes, of the primes with the least room below R / 64; the product is stored.
+/// The largest factors, 8 p - 1 in all lanes, for the primes with the least room below R / 64; the product is stored.
 #[test]
 fn largest_factors() {
     struct Largest<L, M>(core::marker::PhantomData<(L, M)>);
@@ -97,7 +97,7 @@ fn largest_factors() {
             let [a, b, c, d] = M::MODULUS;
             let prime = [a, b, c, d, 0];
             let largest = (0..8).fold([0; 5], |sum, _| crate::limbs::add(&sum, &prime).0);
-            // These limbs as they are.
+            // Uses these limbs unchanged.
             let parts: [u64; 5] = super::field::split(&crate::limbs::minus_small(&largest, 1));
             let x = LaneFe::<L, M, 4, 5>::constant(parts);
             let product = x.times(&x).minus_stored(&x.minus(&x));

@@ -1,8 +1,8 @@
-//! Points checked one by one, a lane for each.
+//! Points checked separately, one per lane.
 //!
-//! A point is of its group where two points that follow from it are equal, its multiple and its image under an endomorphism. Both
-//! are computed in lanes, and compared in words. Formulas in lanes leave Z = 0 where they do not hold; such points, and
-//! those whose two sides are infinity, are checked in words.
+//! A point is in its group if two points derived from it are equal, a multiple and its image under
+//! an endomorphism. Both are computed in lanes and compared in words. Formulas in lanes yield Z = 0
+//! if they do not hold; such points, and those with both sides infinite, are checked in words.
 
 use core::marker::PhantomData;
 
@@ -12,10 +12,10 @@ use crate::lanes::points::{AffineLanes, LanePoint};
 use crate::lanes::{LANES, Lanes, Task};
 use crate::msm::Backend;
 
-/// One point is faster in words.
+/// Minimum number of points; one point is faster in words.
 const LEAST: usize = 2;
 
-/// Both sides of a group's equation, as [`Curve::is_in_group`] has it.
+/// Both sides of a group's equation, as in [`Curve::is_in_group`].
 pub(super) trait Sides: InLanes {
     fn sides<L: Lanes>(
         point: &AffineLanes<Self::Coordinate<L>>,
@@ -80,7 +80,7 @@ impl<C: Sides, L: Lanes> Task for Check<'_, C, L> {
     }
 }
 
-/// Whether each point of the curve is in the group.
+/// True if each point of the curve is in the group.
 pub(super) fn all<C: Sides>(backend: Backend, points: &[Affine<C>]) -> bool {
     match backend {
         Backend::Scalar => points.iter().all(C::is_in_group),

@@ -1,4 +1,4 @@
-//! Sets of points with a few that do not belong.
+//! Sets of points with a few outside of the group.
 
 use super::{BatchMembership, all_in_group_with, each_in_group_with, shape_for};
 use crate::curve::{
@@ -30,7 +30,7 @@ fn check<C: BatchMembership<Base: Random>>(counts: &[usize]) {
             let mut changed = points.clone();
             changed[place] = rng.point_of_curve();
             assert!(!all(&changed), "{count}, {place}");
-            // Two that cancel each other in a plain sum.
+            // Two points that cancel each other in a plain sum.
             let other = (place + 1) % count;
             changed[other] = -changed[place];
             assert!(!all(&changed), "{count}, {place}, {other}");
@@ -48,8 +48,8 @@ fn points_outside_are_found() {
     check::<Bls377G2>(&[4, 16, 50]);
 }
 
-/// The only point of order two of BLS12-377's first curve, which is x = -1: alone, added to points of the group, often, and so that
-/// it is added to itself.
+/// The only point of order two of BLS12-377's first curve, with x = -1: alone, added to points of
+/// the group, repeated, and in sums with itself.
 #[test]
 fn points_of_order_two_are_found() {
     let two = Affine::<Bls377G1>::new(-crate::bls12_377::Fp::ONE, crate::bls12_377::Fp::ZERO);
@@ -72,13 +72,13 @@ fn points_of_order_two_are_found() {
     }
 }
 
-/// Points of order 3 and 11 are the hardest: few values to miss.
+/// Points of order 3 and 11 are the hardest: their multiples take few values.
 #[test]
 fn points_of_small_order_are_found() {
     let mut rng = Rng::new(18);
     // (x - 1)^2 / 3 = 3 * 11^2 * ...
     let cofactor = [0x8c00_aaab_0000_aaab, 0x396c_8c00_5555_e156, 0, 0];
-    // The points of order 11 are two dimensions, so 11^2 has to be left out.
+    // The 11-torsion has two dimensions, so 11^2 must be left out.
     for (small, power) in [(3, 3), (11, 121)] {
         let (factor, rest) = crate::limbs::divide_small(&cofactor, power);
         assert_eq!(rest, 0);
@@ -102,7 +102,8 @@ fn points_of_small_order_are_found() {
     }
 }
 
-/// Every point by itself: each place of a vector, points with which formulas in lanes end, and numbers around its width.
+/// Single points outside: at each place of a vector, exceptions of the formulas in lanes, and
+/// numbers of points around its width.
 fn check_each<C: BatchMembership<Base: Random>>(special: &[Affine<C>]) {
     let mut rng = Rng::new(19);
     let generator = Jacobian::from(C::GENERATOR);
@@ -132,7 +133,7 @@ fn check_each<C: BatchMembership<Base: Random>>(special: &[Affine<C>]) {
     }
 }
 
-/// Points of the curve whose order divides another number, which a product with `others` makes.
+/// Points of the curve whose order divides another number, as products with `others`.
 fn of_small_order<C: BatchMembership<Base: Random>>(others: &[&[u64]]) -> Affine<C> {
     let mut rng = Rng::new(20);
     loop {

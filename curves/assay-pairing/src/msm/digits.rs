@@ -1,28 +1,28 @@
-//! Scalars cut into signed digits, and sorted by them.
+//! Splitting of scalars into signed digits, and sorting by them.
 
 use core::ops::Range;
 
 use super::{Share, sign};
 use crate::limbs;
 
-/// How scalars are cut.
+/// Parameters of the splitting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Bits of a window. Digits are from `-2^(width - 1) + 1` to `2^(width - 1)`.
     pub(super) width: usize,
-    /// Windows of a scalar.
+    /// Number of windows of a scalar.
     pub(super) windows: usize,
-    /// Bits of the number of a column.
+    /// Number of bits of a column's index.
     pub(super) column_bits: usize,
 }
 
 impl Shape {
-    /// The shape with the fewest additions in the largest of so many shares of the windows: one for each point and window, two for
-    /// each bucket, and what starting the lists of a window costs.
+    /// The shape with the fewest additions in the largest of `shares` shares of the windows: one
+    /// per point and window, two per bucket, and the start-up cost of a window's lists.
     pub(super) fn for_points(points: usize, bits: usize, lanes: usize, shares: usize) -> Self {
         let shape = |width: usize| Self {
             width,
-            // The top digit takes what the others carry.
+            // The top digit takes the carries of the others.
             windows: bits / width + 1,
             column_bits: (width - 1) / 2,
         };
@@ -30,7 +30,7 @@ impl Shape {
         (2..=16).map(shape).min_by_key(cost).expect("some width")
     }
 
-    /// Additions for so many points, in the largest share.
+    /// Number of additions for `points` points, in the largest share.
     pub(super) fn cost(&self, points: usize, lanes: usize, shares: usize) -> usize {
         self.windows.div_ceil(shares) * (points + 2 * self.buckets() + 8 * lanes)
     }
@@ -41,17 +41,17 @@ impl Shape {
         start(share.index)..start(share.index + 1)
     }
 
-    /// Buckets of a window, for digits of a magnitude from 1 on.
+    /// Number of buckets of a window, for digits of a magnitude from 1 on.
     pub(super) fn buckets(self) -> usize {
         1 << (self.width - 1)
     }
 
-    /// Columns of the rectangle.
+    /// Number of columns of the rectangle.
     pub(super) fn columns(self) -> usize {
         1 << self.column_bits
     }
 
-    /// Its rows; the last one has only the last bucket.
+    /// Number of rows of the rectangle; the last one has only the last bucket.
     pub(super) fn rows(self) -> usize {
         (1 << (self.width - 1 - self.column_bits)) + 1
     }
@@ -63,7 +63,7 @@ pub(super) struct Digits {
     pub(super) shape: Shape,
     pub(super) windows: Range<usize>,
     pub(super) points: usize,
-    /// Window by window: the magnitude, and the sign as in references. Magnitude 0 is no point.
+    /// By window: the magnitude, and the sign as in references. Magnitude 0 stands for no point.
     places: Vec<u32>,
 }
 
@@ -95,12 +95,12 @@ impl Digits {
         Self { shape, windows, points, places }
     }
 
-    /// The lists of all buckets of some of these windows, counted from the first one, one behind the other: references to
-    /// points, and where each list ends.
+    /// Concatenated lists of all buckets of some windows, relative to the first one: references to
+    /// points, and the end of each list.
     pub(super) fn sort(&self, windows: Range<usize>, refs: &mut Vec<u32>, ends: &mut Vec<u32>) {
         let buckets = self.shape.buckets();
         ends.clear();
-        // One more, so that counts become ends by being shifted.
+        // One more entry, so that counts become ends by a shift.
         ends.resize(windows.len() * buckets + 1, 0);
         let places = &self.places[windows.start * self.points..windows.end * self.points];
         if self.points == 0 {
@@ -117,7 +117,8 @@ impl Digits {
                 }
             }
         }
-        // Now entry k + 1 has the count of list k. Entry k becomes its start, and its end as it is filled.
+        // Now entry k + 1 has the count of list k. Entry k becomes its start, and then its end
+        // while the list is filled.
         let mut total = 0;
         for end in &mut *ends {
             total += *end;
@@ -140,7 +141,8 @@ impl Digits {
     }
 }
 
-/// Calls with each window of a number below the order, the magnitude of its digit and whether it is negative.
+/// Calls back for each window of a number below the order, with the magnitude of its digit and true
+/// if it is negative.
 #[inline(always)]
 pub(super) fn for_each_digit(
     shape: Shape,
@@ -158,7 +160,7 @@ pub(super) fn for_each_digit(
     debug_assert_eq!(carry, 0);
 }
 
-/// Bits of a number from one on; zero above it.
+/// Bits of a number from a position on; zero above the number.
 #[inline(always)]
 fn bits_from(number: &[u64; 4], first: usize, width: usize) -> u32 {
     let (word, shift) = (first / 64, first % 64);

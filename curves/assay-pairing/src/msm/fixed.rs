@@ -1,5 +1,5 @@
-//! Sums of multiples of points that are known before: with their multiples by powers of 2^8 at hand, all windows of a
-//! scalar share one set of buckets.
+//! Multi-scalar multiplication with fixed points: with precomputed multiples by powers of 2^8, all
+//! windows of a scalar share one set of buckets.
 
 #[cfg(test)]
 mod tests;
@@ -16,19 +16,19 @@ use crate::limbs;
 /// Bits of a window.
 const WIDTH: usize = 8;
 
-/// Windows of a scalar.
+/// Number of windows of a scalar.
 const WINDOWS: usize = limbs::bits(&BlsG1::ORDER) / WIDTH + 1;
 
-/// Lists of points, each of the same length, and their multiples by powers of 2^8: 3 KB for each point.
+/// Lists of points, each of the same length, and their multiples by powers of 2^8: 3 KB per point.
 #[derive(Clone, Debug)]
 pub(crate) struct FixedLists {
     points_per_list: usize,
-    /// List by list: all points, then their next multiples.
+    /// By list: all points, then their next multiples.
     multiples: Vec<Vec<Affine<BlsG1>>>,
 }
 
 impl FixedLists {
-    /// Of points of the group; all lists have the same length.
+    /// From points of the group; all lists must have the same length.
     pub(crate) fn new(lists: &[Vec<Jacobian<BlsG1>>]) -> Self {
         let multiples = |list: &Vec<Jacobian<BlsG1>>| {
             let (mut points, mut all) = (list.clone(), Vec::with_capacity(WINDOWS * list.len()));
@@ -45,7 +45,7 @@ impl FixedLists {
         Self { points_per_list, multiples: lists.iter().map(multiples).collect() }
     }
 
-    /// For each list the sum of its points times as many scalars below the order.
+    /// For each list, the sum of its points times as many scalars below the order.
     pub(crate) fn sums(&self, backend: Backend, scalars: &[Vec<[u64; 4]>]) -> Vec<Jacobian<BlsG1>> {
         assert_eq!(scalars.len(), self.multiples.len(), "scalars for every list");
         match backend {
@@ -60,7 +60,7 @@ impl FixedLists {
 
     fn sums_by<V: Vector<Scalar = Fp>>(&self, scalars: &[Vec<[u64; 4]>]) -> Vec<Jacobian<BlsG1>> {
         let shape = Shape { width: WIDTH, windows: 1, column_bits: (WIDTH - 1) / 2 };
-        // As many lists at a time as stay in the second level cache; each is what a window is elsewhere.
+        // As many lists at a time as fit into the L2 cache; each corresponds to a window of other sums.
         let at_once = (V::REFS_AT_ONCE / (WINDOWS * self.points_per_list).max(1)).max(1);
         let mut lists = Lists::<V>::new(core::iter::empty());
         let mut sums = Vec::with_capacity(scalars.len());
@@ -92,7 +92,7 @@ impl FixedLists {
     }
 }
 
-/// Appends references to the multiples of a list, by the magnitude of their digit, and where each bucket ends.
+/// Appends references to the multiples of a list, by the magnitude of their digit, and the end of each bucket.
 fn sort<C: Curve>(
     shape: Shape,
     multiples: &[Affine<C>],
@@ -126,6 +126,6 @@ fn sort<C: Curve>(
         refs[starts[bucket] as usize] = reference;
         starts[bucket] += 1;
     }
-    // Where the next one of a bucket would go is its end.
+    // The position after the last reference of a bucket is its end.
     ends.extend(starts);
 }

@@ -1,33 +1,33 @@
-//! Many lists of points, added up in pairs.
+//! Sums of many lists of points, computed in pairs.
 
 use super::vector::Vector;
 use crate::lanes::Task;
 
-/// Marks a reference to a point as one to its negation.
+/// Flag of a reference to the negation of a point.
 pub(super) const NEGATIVE: u32 = 1 << 31;
 
 /// No point: the sum of an empty list, or infinity.
 pub(super) const EMPTY: u32 = u32::MAX;
 
-/// Chains of products that are built in step, since one alone waits for its own results.
+/// Number of interleaved chains of products, since one chain waits for its own results.
 const CHAINS: usize = 2;
 
-/// How many vectors ahead points are asked for: they lie anywhere in the first round.
+/// Prefetch distance in vectors: points are scattered in the first round.
 const AHEAD: usize = 4;
 
-/// Points, and the memory that adding them takes.
+/// Points, and the memory for adding them.
 pub(super) struct Lists<V: Vector> {
-    /// Given points, sums that are kept, and behind them sums within lists.
+    /// Given points, stored sums, and after them sums within lists.
     nodes: Vec<V::Point>,
-    /// How many of the nodes are kept.
+    /// Number of nodes to keep.
     kept: usize,
     pairs: Vec<[u32; 2]>,
-    /// For each vector of pairs: the difference of x (or what stands for it), and the product of those before it in
-    /// the same chain.
+    /// For each vector of pairs: the difference of x (or its replacement), and the product of the
+    /// previous ones in the same chain.
     steps: Vec<[V::Memory; 2]>,
-    /// Vectors with equal or opposite points, in order, and which lanes have them.
+    /// Vectors with equal or opposite points, in order, with the mask of their lanes.
     exceptions: Vec<Exception>,
-    /// Sums that are infinity.
+    /// References to sums that are infinity.
     infinite: Vec<u32>,
 }
 
@@ -88,14 +88,14 @@ impl<V: Vector> Lists<V> {
         }
     }
 
-    /// Forgets everything and takes other points.
+    /// Replaces all points and sums.
     pub(super) fn refill(&mut self, points: impl Iterator<Item = (V::Scalar, V::Scalar)>) {
         self.nodes.clear();
         V::run(PushPoints::<V, _>(points, &mut self.nodes));
         self.kept = self.nodes.len();
     }
 
-    /// Forgets all sums: what is left are the given points, of which there are so many.
+    /// Removes all sums: the first `points` nodes, which are the given points, remain.
     pub(super) fn forget(&mut self, points: usize) {
         self.kept = points.next_multiple_of(V::WIDTH);
         self.nodes.truncate(self.kept);
@@ -110,8 +110,8 @@ impl<V: Vector> Lists<V> {
         })
     }
 
-    /// Appends the sum of each list to `sums`. The lists follow one another and end at `ends`; so many references
-    /// are worked on at a time, but at least a list.
+    /// Appends the sum of each list to `sums`. The lists are consecutive and end at `ends`; a
+    /// limited number of references is processed at a time, but at least one list.
     pub(super) fn sum_in_parts(
         &mut self,
         refs: &[u32],
@@ -137,9 +137,9 @@ impl<V: Vector> Lists<V> {
         }
     }
 
-    /// Adds up lists until each has one reference or none.
+    /// Adds up lists until each has at most one reference.
     fn sum(&mut self, refs: &mut Vec<u32>, sizes: &mut [u32], sums: &mut Vec<u32>) {
-        // Results that are not points already go here, one for each list at most.
+        // Results that are not given points are stored here, at most one per list.
         let slots = self.kept;
         self.nodes.resize(slots + sizes.len(), V::ZERO_POINT);
         loop {
@@ -194,7 +194,7 @@ impl<V: Vector> Lists<V> {
         refs.truncate(written);
     }
 
-    /// Takes sums that are infinity out of the lists.
+    /// Removes sums that are infinity from the lists.
     #[cold]
     fn drop_infinite(&mut self, refs: &mut Vec<u32>, sizes: &mut [u32]) {
         self.infinite.sort_unstable();
@@ -215,14 +215,14 @@ impl<V: Vector> Lists<V> {
         self.infinite.clear();
     }
 
-    /// The pairs of a vector; the last one may repeat its first pair.
+    /// Pair of a lane; the last vector is padded with its first pair.
     #[inline(always)]
     fn pair(&self, vector: usize, lane: usize) -> [u32; 2] {
         let index = vector * V::WIDTH + lane;
         self.pairs[if index < self.pairs.len() { index } else { vector * V::WIDTH }]
     }
 
-    /// Asks for the points of a vector.
+    /// Prefetches the points of a vector.
     #[inline(always)]
     fn prefetch(&self, vector: usize) {
         for lane in 0..V::WIDTH {
@@ -232,7 +232,7 @@ impl<V: Vector> Lists<V> {
         }
     }
 
-    /// One side of the pairs of a vector.
+    /// Loads one side of the pairs of a vector.
     #[inline(always)]
     fn load(&self, vector: usize, side: usize) -> (V, V) {
         let (x, y) =
@@ -298,7 +298,7 @@ impl<V: Vector> Lists<V> {
         }
     }
 
-    /// What is to be inverted where x may be equal: twice y for equal points, one for opposite ones.
+    /// Value to invert if x may be equal: twice y for equal points, one for opposite ones.
     #[inline(always)]
     fn exception(&mut self, vector: usize, difference: &V) -> V {
         let is_there = ((1u32 << (self.pairs.len() - vector * V::WIDTH).min(8)) - 1) as u8;

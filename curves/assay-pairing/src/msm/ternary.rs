@@ -4,12 +4,12 @@ use super::lists::{EMPTY, Lists};
 use super::vector::Vector;
 use crate::curve::{Affine, Curve, Jacobian};
 
-/// How the digits of a point are cut into blocks.
+/// Splitting of a point's digits into blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Ternary {
-    /// Digits of a block, even.
+    /// Number of digits per block; even.
     pub places: u32,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: usize,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn sums<C: Curve, V: Vector<Scalar = C::Base>>(
     sums
 }
 
-/// References to points by their numbers, and where each list ends.
+/// References to points by their numbers, and the end of each list.
 fn sorted<C: Curve>(points: &[Affine<C>], numbers: &[u16], buckets: usize) -> (Vec<u32>, Vec<u32>) {
     let mut ends = vec![0u32; buckets + 1];
     let finite = || (0u32..).zip(points.iter().zip(numbers)).filter(|(_, (p, _))| !p.is_infinity);
@@ -53,7 +53,7 @@ fn sorted<C: Curve>(points: &[Affine<C>], numbers: &[u16], buckets: usize) -> (V
     (refs, ends)
 }
 
-/// Buckets as a square: the sums of its rows, then of its columns.
+/// Arranges buckets as a square: sums of its rows, then of its columns.
 fn sum_lines<V: Vector>(lists: &mut Lists<V>, half: u32, buckets: &[u32]) -> Vec<u32> {
     let side = 3usize.pow(half);
     let (mut refs, mut ends) = (Vec::new(), Vec::new());
@@ -71,7 +71,7 @@ fn sum_lines<V: Vector>(lists: &mut Lists<V>, half: u32, buckets: &[u32]) -> Vec
     lines
 }
 
-/// Lines whose number has a digit, by place: columns have the low places.
+/// Sums of the lines whose number has a digit, by place: columns have the low places.
 fn sum_places<C: Curve, V: Vector<Scalar = C::Base>>(
     lists: &mut Lists<V>,
     half: u32,

@@ -27,7 +27,7 @@ fn check<C: MultiScalar>(points: &[Affine<C>], scalars: &[[u64; 4]], what: &str)
         if !backend.is_available() || backend == Backend::Portable && points.len() > 300 {
             continue;
         }
-        // Whole, and in shares, which may be more than there are windows.
+        // As a whole, and in shares, of which there may be more than windows.
         for count in [1, 2, 3, 40] {
             let share = |share| share_of_products_with(backend, points, scalars, share);
             let sum = Share::all(count).map(share).fold(Jacobian::INFINITY, |sum, x| sum + x);
@@ -60,7 +60,7 @@ fn check_group<C: MultiScalar>(most: usize) {
         })
         .collect();
     check(points, &edges, "edges");
-    // Equal, opposite and infinite points, with equal scalars: every exception of additions.
+    // Equal, opposite and infinite points, with equal scalars: all exceptions of additions.
     let same = vec![all[0]; 100];
     check(&same, &vec![[5, 6, 7, 8]; 100], "equal points and scalars");
     check(&same, &edges, "equal points");
@@ -104,7 +104,7 @@ fn bn254_nogami() {
     check_group::<NogamiG2>(200);
 }
 
-/// As many points as need parts within a window: the sum of a chain by its closed form.
+/// Enough points for parts within a window: the sum of a chain by its closed form.
 #[test]
 fn many_points() {
     fn check<C: MultiScalar>() {

@@ -1,15 +1,15 @@
-//! What lists of points need of coordinates: one at a time, or eight in lanes.
+//! Coordinates of lists of points: one at a time, or eight in lanes.
 
 use crate::field::{Fe, Field, Modulus};
 use crate::lanes::field::LaneFe;
 use crate::lanes::layout::{Layout, OneLine, TwoLines};
 use crate::lanes::{LANES, Lanes, Task, Words};
 
-/// Coordinates of as many points as there are lanes. Bounds are those of [`LaneFe`].
+/// Coordinates of one point per lane. Bounds are those of [`LaneFe`].
 pub(crate) trait Vector: Copy {
-    /// Lanes, 1 or 8.
+    /// Number of lanes, 1 or 8.
     const WIDTH: usize;
-    /// References that are sorted and summed at a time, so that their sums stay in the second level cache.
+    /// Number of references that are sorted and summed at a time, such that their sums fit into the L2 cache.
     const REFS_AT_ONCE: usize;
     /// A coordinate.
     type Scalar: Field;
@@ -20,7 +20,7 @@ pub(crate) trait Vector: Copy {
     const ZERO_POINT: Self::Point;
     const ZERO_MEMORY: Self::Memory;
 
-    /// Appends points, filled up with zeros to whole vectors.
+    /// Appends points, padded with zeros to whole vectors.
     fn push_points(
         points: impl Iterator<Item = (Self::Scalar, Self::Scalar)>,
         nodes: &mut Vec<Self::Point>,
@@ -32,7 +32,7 @@ pub(crate) trait Vector: Copy {
     fn load_x<'p>(point: &impl Fn(usize) -> &'p Self::Point) -> Self
     where
         Self::Point: 'p;
-    /// Asks for a point that is read soon.
+    /// Prefetches a point.
     fn prefetch(point: &Self::Point);
     fn store_points(x: &Self, y: &Self, points: &mut [Self::Point]);
     fn from_memory(memory: &Self::Memory) -> Self;
@@ -48,13 +48,13 @@ pub(crate) trait Vector: Copy {
     fn may_have_zero(&self) -> bool;
     fn zeros(&self) -> u8;
     fn select(mask: u8, yes: &Self, no: &Self) -> Self;
-    /// Inverts all lanes of all vectors; zeros stay.
+    /// Inverts all lanes of all vectors; zeros are left unchanged.
     fn invert<const T: usize>(vectors: &mut [Self; T]);
-    /// Runs what handles vectors ([`Lanes::run`]).
+    /// Runs code on vectors ([`Lanes::run`]).
     fn run<T: Task>(task: T) -> T::Result;
 }
 
-/// One at a time.
+/// A single coordinate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Single<F>(F);
 
@@ -172,7 +172,7 @@ impl<F: Field> Vector for Single<F> {
     }
 }
 
-/// Base fields with lanes: how many limbs, and where points lie.
+/// Base fields with lanes: number of limbs, and layout of points.
 pub(crate) trait Coordinates: Field {
     type Vector<L: Lanes>: Vector<Scalar = Self>;
 }
@@ -184,12 +184,12 @@ impl<M: Modulus<6>> Coordinates for Fe<M, 6> {
     type Vector<L: Lanes> = Many<L, M, TwoLines, 6, 8>;
 }
 
-/// Primes up to 2^254, as [`LaneFe`] has it, so what is stored is below 2^256, as its layout asks.
+/// Primes up to 2^254, as [`LaneFe`] requires, so stored values are below 2^256, as the layout requires.
 impl<M: Modulus<4>> Coordinates for Fe<M, 4> {
     type Vector<L: Lanes> = Many<L, M, OneLine, 4, 5>;
 }
 
-/// Eight in lanes.
+/// Eight coordinates in lanes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Many<L, M, P, const N: usize, const K: usize>(
     LaneFe<L, M, N, K>,

@@ -1,4 +1,4 @@
-//! On every backend against multiplication bit by bit.
+//! Every backend against bit-by-bit multiplication.
 
 use super::{Multiplier, products};
 use crate::curve::{BlsG1, Curve as _, Jacobian};

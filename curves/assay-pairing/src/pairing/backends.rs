@@ -1,4 +1,4 @@
-//! Pairings on each backend: in words, or in lanes of so many limbs.
+//! Pairings on each backend: in words, or in lanes of `K` limbs.
 
 use super::{Multiple, Pair, Pairing, easy_part, in_lanes, miller_loop_in_words};
 use crate::backend::Portable;

@@ -26,7 +26,7 @@ impl<F: Parameters> Pairing for Bls12<F> {
     type Base = Fe<F::Base, 6>;
     type G1 = G1<F>;
     type G2 = G2<F>;
-    /// Of the absolute value of x, in binary: few of its bits are set.
+    /// Bits of the absolute value of x, few of which are set.
     const DIGITS: &'static [i8] = &{
         assert!(F::X >> 63 == 1);
         let (mut digits, mut i) = ([0; 63], 0);
@@ -46,7 +46,7 @@ impl<F: Parameters> Pairing for Bls12<F> {
     /// `|x| Q` by the endomorphism, which acts as x.
     fn end(q: &Affine<Self::G2>) -> Affine<Self::G2> {
         let end = G2::endomorphism(&Jacobian::from(*q));
-        // The endomorphism leaves Z = 1.
+        // The endomorphism preserves Z = 1.
         let end = Affine::new(end.x, end.y);
         if F::IS_NEGATIVE { -end } else { end }
     }

@@ -15,15 +15,15 @@ use crate::tower::cyclotomic::Cyclotomic;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bn<F>(PhantomData<F>);
 
-/// Digits of a number of 65 bits in non-adjacent form, after the highest one.
+/// Number of digits of a 65-bit number in non-adjacent form, after the highest one.
 const DIGITS: usize = 66;
 
 impl<F: Parameters> Bn<F> {
     /// The absolute value of `6 x + 2`.
     const LOOP: u128 = if F::IS_NEGATIVE { 6 * F::X as u128 - 2 } else { 6 * F::X as u128 + 2 };
 
-    /// Digits of the loop's number in non-adjacent form are differences of digits of three times it and of itself. From the top,
-    /// zeros before the highest one.
+    /// The digits of the loop parameter in non-adjacent form are differences of the bits of three
+    /// times it and of itself. From the top, with zeros before the highest one.
     const ALL_DIGITS: [i8; DIGITS] = {
         let (mut digits, mut i) = ([0; DIGITS], 0);
         while i < DIGITS {
@@ -46,24 +46,24 @@ impl<F: Parameters> Pairing for Bn<F> {
     type G1 = PrimeOrder<F>;
     type G2 = G2<F>;
     const DIGITS: &'static [i8] = {
-        // The highest digit, at the place of the highest bit of three times the number, is where the loop starts.
+        // The loop starts at the highest digit, at the place of the highest bit of three times the parameter.
         let count = (3 * Self::LOOP).ilog2() as usize - 1;
         const { &Self::ALL_DIGITS }.split_at(DIGITS - count).1
     };
     const IS_NEGATIVE: bool = F::IS_NEGATIVE;
     const LAST_POINTS: usize = 2;
 
-    /// `psi(Q)`, then `-psi^2(Q)`; with x negative their negations, since everything is conjugated afterwards, which takes points of
-    /// the second group to their negations.
+    /// `psi(Q)`, then `-psi^2(Q)`; for negative x their negations, since everything is conjugated
+    /// afterwards, which negates points of the second group.
     fn last_point(q: &Affine<Self::G2>, index: usize) -> Affine<Self::G2> {
         let first = G2::endomorphism(&Jacobian::from(*q));
         let point = if index == 0 { first } else { -G2::endomorphism(&first) };
-        // The endomorphism leaves Z = 1.
+        // The endomorphism preserves Z = 1.
         let point = Affine::new(point.x, point.y);
         if F::IS_NEGATIVE { -point } else { point }
     }
 
-    /// `-psi^3(Q)`, since `6 x + 2 + p - p^2 + p^3` is zero modulo the order; with x negative its negation.
+    /// `-psi^3(Q)`, since `6 x + 2 + p - p^2 + p^3` is zero modulo the order; its negation for negative x.
     fn end(q: &Affine<Self::G2>) -> Affine<Self::G2> {
         let psi = G2::endomorphism;
         let end = psi(&psi(&psi(&Jacobian::from(*q))));
@@ -77,7 +77,7 @@ impl<F: Parameters> Pairing for Bn<F> {
         let b = a.squared(1).times(&a);
         let c = Self::to_minus_x(&b);
         let d = Self::to_minus_x(&c.squared(1)).conjugate();
-        // To the powers 6 x + 6 x^2 + 12 x^3 and 4 x + 6 x^2 + 12 x^3, both negative so far in x.
+        // The powers 6 x + 6 x^2 + 12 x^3 and 4 x + 6 x^2 + 12 x^3, with the sign of -x so far.
         let e = d.times(&c).times(&b.conjugate());
         let g = e.times(&a);
         let h = e.times(&c).times(x);

@@ -1,5 +1,6 @@
-//! Pairings in lanes. Points of up to eight pairs are doubled and added in a lane each; the Miller function of all pairs and the
-//! final exponentiation are one element of Fp12, whose coefficients lie in lanes.
+//! Pairings in lanes. Points of up to eight pairs are doubled and added in one lane each; the
+//! Miller function of all pairs and the final exponentiation are one element of Fp12, with its
+//! coefficients in lanes.
 
 use super::line::{Accumulator, Line, places};
 use super::{Multiple, Pair, Pairing, finite};
@@ -24,7 +25,7 @@ struct Group<L, M, const N: usize, const K: usize> {
     line: [Factors<K>; 3],
 }
 
-/// Scalars in lanes, those above the last one zero.
+/// Scalars in lanes, padded with zeros.
 struct Load<'s, L, M, const N: usize, const K: usize>(
     &'s [Fe<M, N>; LANES],
     core::marker::PhantomData<L>,
@@ -62,7 +63,7 @@ where
     ]
 }
 
-/// The next line of a group: the tangent, or that through these points.
+/// The next line of a group: the tangent, or the line through these points.
 struct Step<'g, L, M, const N: usize, const K: usize>(
     &'g mut Group<L, M, N, K>,
     Option<(&'g Coordinates<L, M, N, K>, bool)>,
@@ -83,7 +84,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Step
     }
 }
 
-/// The lines of a group, multiplied to a function.
+/// Multiplies a function by the lines of a group.
 struct TimesLines<'g, L, M, const N: usize, const K: usize>(
     &'g mut LaneFp12<L, M, N, K>,
     &'g Group<L, M, N, K>,
@@ -102,7 +103,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
     }
 }
 
-/// A new value from the one before.
+/// Updates a value.
 struct Update<'x, L, M, const N: usize, const K: usize>(
     &'x mut LaneFp12<L, M, N, K>,
     Operation<'x, L, M, N, K>,
@@ -140,7 +141,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Upda
     }
 }
 
-/// From the tower.
+/// Conversion from the tower.
 struct FromTower<'x, L, M, const N: usize, const K: usize>(
     &'x Fp12<Fe<M, N>>,
     core::marker::PhantomData<L>,
@@ -157,7 +158,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
     }
 }
 
-/// Back to the tower.
+/// Conversion to the tower.
 struct ToTower<'x, L, M, const N: usize, const K: usize>(&'x LaneFp12<L, M, N, K>);
 
 impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
@@ -207,11 +208,11 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Cyclotomic
     }
 }
 
-/// Where the loop ended for a group.
+/// End of the loop for a group.
 struct End<'g, L, M, const N: usize, const K: usize>(&'g Group<L, M, N, K>);
 
 impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for End<'_, L, M, N, K> {
-    /// X, Y and Z of all.
+    /// X, Y and Z of all points.
     type Result = [[Fp2<Fe<M, N>>; LANES]; 3];
 
     #[inline(always)]
@@ -221,7 +222,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for End<
     }
 }
 
-/// The product of the Miller functions of all pairs, and where the loop ended for each.
+/// Product of the Miller functions of all pairs, and the end of the loop for each.
 pub(super) fn miller_loop<P, L, M, const N: usize, const K: usize>(
     pairs: &[Pair<P>],
 ) -> (Fp12<Fe<M, N>>, Vec<Multiple<P>>)
@@ -277,7 +278,7 @@ where
     (if P::IS_NEGATIVE { f.conjugate() } else { f }, ends)
 }
 
-/// The final exponentiation from an element of the cyclotomic subgroup on.
+/// Hard part of the final exponentiation, from an element of the cyclotomic subgroup.
 pub(super) fn hard_part<P, L, M, const N: usize, const K: usize>(
     x: &Fp12<Fe<M, N>>,
 ) -> Fp12<Fe<M, N>>

@@ -19,7 +19,7 @@ impl<F: TowerRing> Line<F> {
     }
 }
 
-/// The powers of w whose coefficients [`Line::at`] gives.
+/// The powers of w of the coefficients returned by [`Line::at`].
 pub(super) const fn places(twist: Twist) -> [usize; 3] {
     match twist {
         Twist::M => [0, 2, 3],
@@ -55,7 +55,7 @@ impl<F: TowerRing> Accumulator<F> {
         [self.x, self.y, self.z]
     }
 
-    /// Doubles, and gives the tangent.
+    /// Doubles, and returns the tangent.
     #[inline(always)]
     pub(super) fn double(&mut self) -> Line<F> {
         let a = (self.x * self.y).halved();
@@ -71,7 +71,7 @@ impl<F: TowerRing> Accumulator<F> {
         Line { constant: e - b, of_x: j.tripled(), of_y: -h }
     }
 
-    /// Adds the point (x, y), which is another than this one and its negation, and gives the line through both.
+    /// Adds the point (x, y), which must differ from this one and its negation, and returns the line through both.
     #[inline(always)]
     pub(super) fn add(&mut self, x: Fp2<F>, y: Fp2<F>) -> Line<F> {
         let theta = self.y - y * self.z;

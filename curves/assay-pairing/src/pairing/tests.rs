@@ -1,4 +1,4 @@
-//! Pairings by their properties; other libraries' values are compared in `curves/peer`.
+//! Pairings by their properties; `curves/peer` compares values with other libraries.
 
 use super::{Bls12377, Bls12381, Bn254, Bn254Nogami, Pairing};
 use crate::curve::{Affine, Curve, Jacobian};
@@ -42,8 +42,9 @@ fn check_backends<P: Pairing>() {
     }
 }
 
-/// Products that check second points, with points of the curve that are not of the group: any, some of an order that divides the
-/// cofactor, and some of the order that a product with `rest` leaves.
+/// Products that check second points, with points of the curve outside of the group: arbitrary
+/// ones, some of an order that divides the cofactor, and some of the order left after a product
+/// with `rest`.
 fn check_second_points<P: Pairing>(rest: &[u64])
 where
     <P::G2 as Curve>::Base: Random,
@@ -197,14 +198,14 @@ fn final_exponentiations_are_powers() {
             let power = (easy.frobenius(2) * easy).power(&exponent);
             let found = P::final_exponentiation(&x);
             assert_eq!(found, if is_negative { power.conjugate() } else { power });
-            // Factors of subfields leave no trace.
+            // Factors in subfields are removed.
             let y = Fp12 { c0: rng.fp6::<M, N>(), c1: Fp6::ZERO };
             assert_eq!(P::final_exponentiation(&(x * y)), found);
         }
     }
     check::<Bls12381, _, 6>(&[3], false);
     check::<Bls12377, _, 6>(&[3], false);
-    // 2 x (6 x^2 + 3 x + 1), whose sign is that of x.
+    // 2 x (6 x^2 + 3 x + 1), with the sign of x.
     let cofactor = |x: u64, is_negative: bool| {
         let square = 6 * u128::from(x).pow(2);
         let thrice = 3 * u128::from(x);
@@ -228,7 +229,7 @@ fn product(a: &[u64], b: &[u64]) -> Vec<u64> {
     product
 }
 
-/// The quotient by an order, bit by bit; nothing may be left.
+/// Quotient by an order, bit by bit; there must be no remainder.
 fn quotient(number: &[u64], order: &[u64; 4]) -> Vec<u64> {
     let (mut quotient, mut rest) = (vec![0; number.len()], [0; 4]);
     for index in (0..limbs::bits(number)).rev() {
@@ -243,7 +244,8 @@ fn quotient(number: &[u64], order: &[u64; 4]) -> Vec<u64> {
     quotient
 }
 
-/// Miller's function by its definition, with lines through points of the curve over Fp12, to the power of the final exponentiation.
+/// Miller's function by its definition, with lines through points of the curve over Fp12, to the
+/// power of the final exponentiation.
 mod by_definition {
     use super::super::{Bls12377, Bls12381, Bn254, Bn254Nogami, Pairing};
     use crate::curve::{Affine, Curve};
@@ -261,7 +263,7 @@ mod by_definition {
         }
     }
 
-    /// A point of the twist on the curve itself: times `w^2` and `w^3`, or divided by them.
+    /// The image on the curve of a point of the twist: times `w^2` and `w^3`, or divided by them.
     fn untwisted<C, M, const N: usize>(q: &Affine<C>) -> Point<Fe<M, N>>
     where
         C: Curve<Base = Fp2<Fe<M, N>>>,
@@ -293,8 +295,8 @@ mod by_definition {
         (line, (sum_x, slope * (a.0 - sum_x) - a.1))
     }
 
-    /// `f_n(P)` for the absolute value of the loop's number, inverted where it is negative, and for BN curves the lines through
-    /// the multiple, the p-th power of Q and minus its square.
+    /// `f_n(P)` for the absolute value of the loop parameter, inverted if it is negative, and for
+    /// BN curves the lines through the multiple, the p-th power of Q and minus its square.
     fn pairing<P, M, const N: usize>(number: u128, is_negative: bool) -> Fp12<Fe<M, N>>
     where
         P: Pairing<Base = Fe<M, N>>,

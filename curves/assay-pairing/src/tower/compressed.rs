@@ -1,10 +1,11 @@
-//! Squares in the cyclotomic subgroup by four of six coefficients (Karabina, "Squaring in cyclotomic subgroups", 2013; formulas of
-//! Aranha et al., 2011, section 5.2): two squares in Fp4 each where there are three, and an inversion to come back.
+//! Squares in the cyclotomic subgroup by four of six coefficients (Karabina, "Squaring in
+//! cyclotomic subgroups", 2013; formulas of Aranha et al., 2011, section 5.2): two squares in Fp4
+//! each instead of three, and one inversion for decompression.
 
 use super::{Fp2, Fp6, Fp12, TowerField};
 use crate::field::Field as _;
 
-/// So many squares take less time like this, inversion included.
+/// Number of squares from which this is faster, including the inversion.
 pub(super) const WORTH_FROM: usize = 14;
 
 /// Coefficients of `w`, `w^2`, `w^4` and `w^5` of an element of the subgroup.
@@ -20,7 +21,7 @@ impl<F: TowerField> Compressed<F> {
         Self { w1: x.c1.c0, w2: x.c0.c1, w4: x.c0.c2, w5: x.c1.c2 }
     }
 
-    /// As in [`Fp12::cyclotomic_square`], which computes these four from each other.
+    /// As in [`Fp12::cyclotomic_square`], which computes these four independently of the others.
     fn square(&self) -> Self {
         let [t2, t3] = F::square_4(&self.w1, &self.w4);
         let [t4, t5] = F::square_4(&self.w2, &self.w5);
@@ -35,7 +36,7 @@ impl<F: TowerField> Compressed<F> {
         }
     }
 
-    /// The element, if the coefficient of w is not zero.
+    /// Decompression; `None` if the coefficient of w is zero.
     fn to_tower(&self) -> Option<Fp12<F>> {
         let Self { w1, w2, w4, w5 } = *self;
         let inverse = w1.double().double().inverse()?;
@@ -45,7 +46,7 @@ impl<F: TowerField> Compressed<F> {
     }
 }
 
-/// The power 2^`count` of an element of the subgroup; none where its four coefficients are not enough.
+/// The power 2^`count` of an element of the subgroup; `None` if its four coefficients are not enough.
 pub(super) fn squared<F: TowerField>(x: &Fp12<F>, count: usize) -> Option<Fp12<F>> {
     (0..count).fold(Compressed::new(x), |power, _| power.square()).to_tower()
 }

@@ -1,9 +1,9 @@
-//! The cyclotomic subgroup of Fp12, where the results of pairings are: in the tower, or in lanes.
+//! The cyclotomic subgroup of Fp12, which contains the results of pairings: in the tower, or in lanes.
 
 use super::{Fp12, TowerField, compressed};
 use crate::limbs;
 
-/// What a final exponentiation does with elements of the subgroup.
+/// Operations of the final exponentiation on elements of the subgroup.
 pub trait Cyclotomic: Copy {
     /// One.
     fn one() -> Self;
@@ -20,7 +20,7 @@ pub trait Cyclotomic: Copy {
     #[must_use]
     fn squared(&self, count: usize) -> Self;
 
-    /// The power, by digits that are zero or odd (non-adjacent forms), of the width that takes the fewest products.
+    /// The power, by digits in non-adjacent form of the width with the fewest products.
     #[must_use]
     fn power_of(&self, exponent: u64) -> Self {
         let forms = (2..=5).map(|width| limbs::non_adjacent::<65>(&[exponent], width));
@@ -46,12 +46,12 @@ pub trait Cyclotomic: Copy {
     }
 }
 
-/// The largest digit's magnitude.
+/// Magnitude of the largest digit.
 fn largest(digits: &[i8]) -> usize {
     digits.iter().map(|digit| digit.unsigned_abs()).max().unwrap_or(0).into()
 }
 
-/// Products of a power by these digits: for digits, and for odd multiples up to the largest.
+/// Number of products of a power by these digits: for digits, and for odd multiples up to the largest.
 fn products(digits: &[i8]) -> usize {
     let multiples = if largest(digits) > 1 { largest(digits).div_ceil(2) } else { 0 };
     digits.iter().filter(|digit| **digit != 0).count() + multiples

@@ -1,4 +1,4 @@
-//! `Fp12 = Fp6[w] / (w^2 - v)`, where pairings have their values.
+//! `Fp12 = Fp6[w] / (w^2 - v)`, the target field of pairings.
 
 use super::cyclotomic::Cyclotomic as _;
 use super::{Fp2, Fp6, TowerField, operators};
@@ -47,7 +47,7 @@ impl<F: TowerField> Fp12<F> {
         Self { c0, c1: product + product }
     }
 
-    /// The inverse; zero has none.
+    /// The inverse; `None` for zero.
     pub fn inverse(&self) -> Option<Self> {
         let inverse = (self.c0.square() - self.c1.square().times_v()).inverse()?;
         Some(Self { c0: self.c0 * inverse, c1: -(self.c1 * inverse) })

@@ -14,7 +14,7 @@ pub struct Fp2<F> {
 }
 
 impl<F: TowerField> Fp2<F> {
-    /// `xi`, of which the tower takes a sixth root.
+    /// `xi`, whose sixth root is w.
     pub fn xi() -> Self {
         Self { c0: F::ONE, c1: F::ZERO }.times_xi()
     }
@@ -116,7 +116,7 @@ impl<F: TowerField> Field for Fp2<F> {
     /// By the norm ([`TowerField::sqrt_by_norm`]).
     fn sqrt(&self) -> Option<Self> {
         if self.c1.is_zero() {
-            // Either the real part is a square in Fp, or what the square of u makes it of.
+            // Either the real part is a square in Fp, or its quotient by the square of u is.
             if let Some(root) = self.c0.sqrt() {
                 return Some(Self { c0: root, c1: F::ZERO });
             }
@@ -132,7 +132,7 @@ impl<F: TowerField> Field for Fp2<F> {
     }
 }
 
-// Written out, with no closures: those would be functions of their own, without the target features of lanes.
+// Written out without closures: those would be functions without the target features of lanes.
 impl<F: TowerRing> core::ops::Add for Fp2<F> {
     type Output = Self;
     #[inline(always)]

@@ -62,7 +62,7 @@ impl<F: TowerField> Fp6<F> {
         Self { c0: s0 + s3.times_xi(), c1: s1 + s4.times_xi(), c2: s1 + s2 + s3 - s0 - s4 }
     }
 
-    /// The inverse; zero has none.
+    /// The inverse; `None` for zero.
     pub fn inverse(&self) -> Option<Self> {
         let Self { c0, c1, c2 } = *self;
         let adjoint = Self {

@@ -1,11 +1,12 @@
-//! Products in Fp6 and Fp12 with a reduction for each coefficient of the result, not for each product (Aranha et al., 2011,
-//! section 3). `tower/tests.rs` has the oracle.
+//! Products in Fp6 and Fp12 with one reduction per coefficient of the result instead of one per
+//! product (Aranha et al., 2011, section 3). `tower/tests.rs` has the oracle.
 //!
-//! Bounds are in units of p^2, with n for the non-residue of the tower, 1 or 5, whose negation is the square of u. A sum of k
-//! products of elements of Fp2 has a real part from -n k to k and an imaginary part from 0 to 2 k; Karatsuba's differences are such
-//! sums again, exactly, as long as sums of factors are not reduced. Factors of sums of two elements of Fp6 need 8 p < R for that:
-//! the curves of six limbs have it, those of four have not, where these sums are reduced.
-//! All that depends on n and xi is decided at compile time: nothing of it is left for n = 1.
+//! Bounds are in units of p^2, with n for the non-residue of the tower, 1 or 5, the negated square
+//! of u. A sum of k products of elements of Fp2 has a real part from -n k to k and an imaginary
+//! part from 0 to 2 k; Karatsuba's differences are such sums again, exactly, as long as sums of
+//! factors are not reduced. Factors that are sums of two elements of Fp6 need 8 p < R for that,
+//! which holds for six limbs; with four limbs these sums are reduced. Everything that depends on n
+//! and xi is decided at compile time, without a cost for n = 1.
 
 use core::marker::PhantomData;
 
@@ -13,7 +14,7 @@ use super::{Fp2, Fp6, Fp12, TowerModulus, TowerRing as _};
 use crate::field::Fe;
 use crate::field::wide::{Range, Sum, Wide, Within, leaves_room};
 
-/// Real and imaginary part of a factor: below p, or sums that the caller knows the bounds of.
+/// Real and imaginary part of a factor: below p, or sums with bounds known to the caller.
 type Factor<'a, const N: usize> = [&'a [u64; N]; 2];
 
 /// A sum of products in Fp2.
@@ -28,7 +29,7 @@ fn factor<M, const N: usize>(x: &Fp2<Fe<M, N>>) -> Factor<'_, N> {
     [&x.c0.0, &x.c1.0]
 }
 
-/// The sum of factors; twice that, which Karatsuba's method makes of it, must be below R.
+/// Sum of factors; its double, which Karatsuba's method needs, must be below R.
 #[inline(always)]
 fn sum<const N: usize>(a: Factor<'_, N>, b: Factor<'_, N>) -> [Sum<N>; 2] {
     [Sum::of(a[0], b[0]), Sum::of(a[1], b[1])]
@@ -42,7 +43,7 @@ fn of<const N: usize>(sum: &[Sum<N>; 2]) -> Factor<'_, N> {
 impl<M: TowerModulus<N>, const N: usize> Products<M, N> {
     const ZERO: Self = Self { c0: Wide::ZERO, c1: Wide::ZERO };
 
-    /// Makes it a product. Three products of words. A function of its own: towers call it for every product.
+    /// Sets the sum to a product, by three products of words. Not inlined, since towers call it for every product.
     #[inline(never)]
     fn set_product(&mut self, a: Factor<'_, N>, b: Factor<'_, N>) {
         let mut other = Wide::<M, N>::ZERO;
@@ -54,7 +55,8 @@ impl<M: TowerModulus<N>, const N: usize> Products<M, N> {
         sub_times_non_residue(&mut self.c0, &other);
     }
 
-    /// Makes it the square of a reduced element: the real part is from 0 to n + 1, the imaginary one from 0 to 2.
+    /// Sets the sum to the square of a reduced element: the real part is from 0 to n + 1, the
+    /// imaginary one from 0 to 2.
     ///
     /// `(a0 + a1) (a0 - n a1) = a0^2 - n a1^2 - (n - 1) a0 a1`, and the imaginary part is `2 a0 a1`.
     #[inline(never)]
@@ -118,13 +120,13 @@ fn minus_multiple<M: TowerModulus<N>, const N: usize>(a: &Fp2<Fe<M, N>>) -> Fe<M
     if M::NON_RESIDUE == 1 { a.c0 - a.c1 } else { a.c0 + a.c1.times_u_square() }
 }
 
-/// Whether sums that xi multiplies are added before they are reduced: for xi = u or 1 + u.
+/// True if sums to be multiplied by xi are added before their reduction: for xi = u or 1 + u.
 #[inline(always)]
 const fn adds_xi<M: TowerModulus<N>, const N: usize>() -> bool {
     M::XI <= 1
 }
 
-/// The first bound where sums with xi are added, else the second.
+/// The first bound if sums with xi are added before their reduction, else the second.
 const fn with_xi<M: TowerModulus<N>, const N: usize>(added: usize, other: usize) -> usize {
     if adds_xi::<M, N>() { added } else { other }
 }
@@ -161,22 +163,23 @@ ranges! {
     Imaginary(n, xi): with_xi::<M, N>(5 * n, 0), with_xi::<M, N>(12 + 5 * xi, 10);
     /// The real part of [`Coefficient::of_reduced_sums`].
     RealOfReduced(n, xi): 3 * n + 6, 3 + 6 * n;
-    /// The real part of a square less two others.
+    /// The real part of a square minus two others.
     LessSquaresReal(n, xi): 2 * (n + 1), n + 1;
-    /// The real part of a square and xi times another one, where that is added.
+    /// The real part of a square plus xi times another one, if that is added.
     SquaresReal(n, xi): with_xi::<M, N>(2 * n, 0), with_xi::<M, N>((n + 1) * (1 + xi), 2);
-    /// And the imaginary part.
+    /// The imaginary part of a square plus xi times another one.
     SquaresImaginary(n, xi): 0, with_xi::<M, N>(n + 3 + 2 * xi, 2);
 }
 
-/// A coefficient of Fp12: plain products and those that xi multiplies.
+/// A coefficient of Fp12: plain products and those multiplied by xi.
 struct Coefficient;
 
 impl Coefficient {
-    /// Six products in all, of which k, five at most, have the factor xi. With xi = 1 + u (n = 1) the real part is above
-    /// -(6 - k) - 3 k and the imaginary one below 2 (6 - k) + 3 k. With xi = u, which makes `-n c1 + c0 u` of `c0 + c1 u`, the real
-    /// part is from -n (6 - k) - 2 n k to 6 - k, the imaginary one from -n k to 2 (6 - k) + k. With another xi both sums are reduced by
-    /// themselves; at most five products each.
+    /// Six products in total, of which k, at most five, have the factor xi. With xi = 1 + u (n = 1)
+    /// the real part is above -(6 - k) - 3 k and the imaginary one below 2 (6 - k) + 3 k. With xi =
+    /// u, which maps `c0 + c1 u` to `-n c1 + c0 u`, the real part is from -n (6 - k) - 2 n k to 6 -
+    /// k, the imaginary one from -n k to 2 (6 - k) + k. With another xi both sums are reduced
+    /// separately, at most five products each.
     #[inline(never)]
     fn exact<M: TowerModulus<N>, const N: usize>(
         plain: &Products<M, N>,
@@ -202,7 +205,7 @@ impl Coefficient {
         }
     }
 
-    /// Up to three products of reduced sums, less twice as many others.
+    /// Up to three products of reduced sums, minus twice as many others.
     #[inline(never)]
     fn of_reduced_sums<M: TowerModulus<N>, const N: usize>(
         plain: &Products<M, N>,
@@ -219,7 +222,7 @@ impl Coefficient {
     }
 }
 
-/// A sum of products in Fp6: what v^3 = xi has wrapped around is kept apart.
+/// A sum of products in Fp6: the part wrapped around by v^3 = xi is separate.
 #[derive(Clone, Copy)]
 struct Sextic<M, const N: usize> {
     plain: [Products<M, N>; 3],
@@ -237,7 +240,7 @@ fn factors<M, const N: usize>(x: &Fp6<Fe<M, N>>) -> Factors<'_, N> {
 impl<M: TowerModulus<N>, const N: usize> Sextic<M, N> {
     const ZERO: Self = Self { plain: [Products::ZERO; 3], by_xi: [Products::ZERO; 2] };
 
-    /// Makes it a product. Karatsuba's way, six products in Fp2.
+    /// Sets the sum to a product by Karatsuba's method, six products in Fp2.
     #[inline(always)]
     fn set_product(&mut self, a: Factors<'_, N>, b: Factors<'_, N>) {
         let mut p1 = Products::<M, N>::ZERO;
@@ -257,7 +260,7 @@ impl<M: TowerModulus<N>, const N: usize> Sextic<M, N> {
         c2.add(&p1);
     }
 
-    /// Makes it the product with `b0 + b1 v`: five products in Fp2.
+    /// Sets the sum to the product with `b0 + b1 v`: five products in Fp2.
     #[inline(always)]
     fn set_product_01(&mut self, a: Factors<'_, N>, b: [Factor<'_, N>; 2]) {
         let mut p1 = Products::<M, N>::ZERO;
@@ -282,7 +285,7 @@ impl<M: TowerModulus<N>, const N: usize> Sextic<M, N> {
         }
     }
 
-    /// Adds v times another.
+    /// Adds v times another sum, and reduces the result.
     #[inline(always)]
     fn reduced_with_v_times(&mut self, other: &Self) -> Fp6<Fe<M, N>> {
         let [o0, o1, o2] = &other.plain;
@@ -298,7 +301,7 @@ impl<M: TowerModulus<N>, const N: usize> Sextic<M, N> {
         }
     }
 
-    /// A sum of six products of elements of Fp6 at most.
+    /// Reduces a sum of at most six products of elements of Fp6.
     #[inline(always)]
     fn reduced(&self) -> Fp6<Fe<M, N>> {
         Fp6 {
@@ -308,7 +311,7 @@ impl<M: TowerModulus<N>, const N: usize> Sextic<M, N> {
         }
     }
 
-    /// The difference of the product of sums of halves, and the products of both.
+    /// Reduces the product of sums of halves minus the products of both halves.
     #[inline(always)]
     fn reduced_difference(&mut self, p0: &Self, p1: &Self) -> Fp6<Fe<M, N>> {
         self.sub(p0);
@@ -324,13 +327,13 @@ impl<M: TowerModulus<N>, const N: usize> Sextic<M, N> {
     }
 }
 
-/// Whether sums of halves of Fp12 can be factors in Fp6 unreduced.
+/// True if unreduced sums of halves of Fp12 can be factors in Fp6.
 #[inline(always)]
 const fn has_room<M: TowerModulus<N>, const N: usize>() -> bool {
     adds_xi::<M, N>() && leaves_room::<M, N>(8)
 }
 
-/// The sum of elements of Fp6 as a factor: reduced where there is no room.
+/// The sum of elements of Fp6 as a factor: reduced without [`has_room`].
 #[inline(always)]
 fn half_sum<M: TowerModulus<N>, const N: usize>(
     a: &Fp6<Fe<M, N>>,
@@ -340,7 +343,7 @@ fn half_sum<M: TowerModulus<N>, const N: usize>(
     Fp6 { c0, c1, c2 }
 }
 
-/// The same in Fp2. Not an element where there is room: its limbs are read as a factor alone.
+/// The same in Fp2. With [`has_room`] the result is no valid element: its limbs are only read as a factor.
 #[inline(always)]
 fn pair_sum<M: TowerModulus<N>, const N: usize>(
     a: &Fp2<Fe<M, N>>,
@@ -429,7 +432,7 @@ pub(super) fn product_2<M: TowerModulus<N>, const N: usize>(
     Fp2 { c0: product.c0.reduced::<ProductReal<M, N>>(), c1: product.c1.reduced::<Within<0, 2>>() }
 }
 
-/// The square in Fp2: two products, with a reduction each as there would be anyway.
+/// The square in Fp2: two products, each with the reduction that it needs in any case.
 #[inline(always)]
 pub(super) fn square_2<M: TowerModulus<N>, const N: usize>(a: &Fp2<Fe<M, N>>) -> Fp2<Fe<M, N>> {
     let (sum, twice) = (Sum::of(&a.c0.0, &a.c1.0), Sum::of(&a.c0.0, &a.c0.0));

@@ -1,8 +1,8 @@
-//! Products in Fp2 and with lines, and squares in Fp4: each coefficient of the result is a sum of products in the field that is
-//! reduced once (Longa, 2022). `tower/tests.rs` has the oracle.
+//! Products in Fp2 and with lines, and squares in Fp4: each coefficient of the result is a sum of
+//! products in the field that is reduced once (Longa, 2022). `tower/tests.rs` has the oracle.
 //!
-//! Next to `lazy.rs` it takes more multiplications of words, and neither additions of 2 N limbs nor factors that have to be added
-//! up first.
+//! Compared with `lazy.rs` it takes more multiplications of words, but no additions of 2 N limbs
+//! and no sums of factors.
 
 use super::{Fp2, Fp6, Fp12, TowerModulus, TowerRing as _};
 use crate::field::Fe;

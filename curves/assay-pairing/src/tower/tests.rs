@@ -6,7 +6,7 @@ use crate::field::{Fe, Field as _};
 use crate::testing::Rng;
 use crate::{bls12_377, bls12_381, bn254, bn254_nogami};
 
-/// Products and squares of every pair of elements whose parts are at edges: whatever multiplies them.
+/// Products and squares of every pair of elements with edge-case parts, by any method.
 fn check_edges<M: TowerModulus<N>, const N: usize>() {
     let small = Fe::<M, N>::from_u64;
     let all_ones = Fe::from_be_bytes_reduced(&[0xff; 64]);
@@ -70,7 +70,7 @@ fn check<M: TowerModulus<N>, const N: usize>() {
         };
         assert_eq!(lazy::product_014(&a, &x, &y, &z), a * line([x, y], [zero, z]));
         assert_eq!(sums::product_034(&a, &x, &y, &z), a * line([x, zero], [y, z]));
-        // Both ways, whichever of them the curve takes.
+        // Both methods, whichever one the curve uses.
         let (u, v) = (a.c0.c0, a.c1.c1);
         let product =
             Fp2 { c0: u.c0 * v.c0 + (u.c1 * v.c1).times_u_square(), c1: u.c0 * v.c1 + u.c1 * v.c0 };
@@ -94,12 +94,12 @@ fn check<M: TowerModulus<N>, const N: usize>() {
         if case % 1024 == 0 {
             assert_eq!(a.frobenius(1), a.power(&M::MODULUS));
             assert_eq!(x.conjugate(), x.power(&M::MODULUS));
-            // Into the cyclotomic subgroup.
+            // Maps into the cyclotomic subgroup.
             let cyclotomic = a.conjugate() * a.inverse().expect("not zero");
             let cyclotomic = cyclotomic.frobenius(2) * cyclotomic;
             assert_eq!(cyclotomic.cyclotomic_square(), cyclotomic.square());
             assert_eq!(cyclotomic.inverse(), Some(cyclotomic.conjugate()));
-            // By four coefficients, also where those are not enough.
+            // By four coefficients, also if those are not enough.
             for element in [cyclotomic, Fp12::ONE] {
                 let mut power = element;
                 for count in 1..40 {
@@ -125,7 +125,7 @@ fn products_are_those_of_polynomials() {
     check::<bn254_nogami::FpModulus, 4>();
 }
 
-/// Elements of Fp, of which half have their root outside of it.
+/// Elements of Fp, half of which have their root outside of Fp.
 #[test]
 fn roots_of_real_elements() {
     fn check<M: TowerModulus<N>, const N: usize>() {

@@ -1,4 +1,4 @@
-//! Against products by the weight as a number.
+//! Against products with the weight as a number.
 
 use super::{Weight, Weighted, products};
 use crate::bls12_381::{Fr, X};

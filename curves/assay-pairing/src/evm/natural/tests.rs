@@ -1,4 +1,4 @@
-//! Against binary exponentiation with remainders bit by bit.
+//! Against binary exponentiation with bit-by-bit remainders.
 
 use super::{Natural, power};
 use crate::testing::Rng;
@@ -66,7 +66,7 @@ fn odd_even_and_edges() {
             let mut modulus = number(limbs);
             match round % 4 {
                 0 | 1 => modulus.0[0] |= 1,
-                // An even one, with low limbs of zero, and a power of two.
+                // An even modulus with low limbs of zero, and a power of two.
                 2 => modulus.0[..limbs / 2].fill(0),
                 _ => {
                     let bit = modulus.0[0] as usize % (64 * limbs);

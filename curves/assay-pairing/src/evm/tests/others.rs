@@ -1,4 +1,4 @@
-//! Precompiles that take no pairing.
+//! Precompiles without pairings.
 
 use crate::evm::{
     MODEXP_BYTES_MAX, ModexpRules, PrecompileError, blake2f, blake2f_gas, identity, identity_gas,
@@ -27,7 +27,7 @@ fn hashes() {
     assert_eq!((ripemd160_gas(1), identity_gas(64)), (720, 21));
 }
 
-/// Lengths of base, exponent and modulus, then what is given of them.
+/// Lengths of base, exponent and modulus, then the numbers.
 fn call(lengths: [u64; 3], numbers: &[u8]) -> Vec<u8> {
     let word = |length: u64| [&[0; 24][..], &length.to_be_bytes()].concat();
     [lengths.map(word).concat(), numbers.to_vec()].concat()
@@ -48,7 +48,7 @@ fn powers() {
     assert_eq!(modexp_gas(&input, ModexpRules::Osaka), 4_080);
     let input = call([0, 32, 32], &hex(&[below, prime].concat()));
     assert_eq!(modexp(&input), Ok(vec![0; 32]));
-    // What is missing are zeros; the modulus here is 0x80 and 31 zeros.
+    // Missing bytes are zeros; the modulus here is 0x80 and 31 zeros.
     let input = call([1, 2, 32], &[3, 0xff, 0xff, 0x80]);
     let right = "3b01b01ac41f2d6e917c6d6a221ce793802469026d9ab7578fa2e79e4da6aaab";
     assert_eq!(modexp(&input), Ok(hex(right)));
@@ -58,7 +58,7 @@ fn powers() {
     assert_eq!(modexp(&call([1, 1, 1], &[3, 0, 1])), Ok(vec![0]));
     assert_eq!(modexp(&call([1, 1, 2], &[0, 0, 0, 7])), Ok(vec![0, 1]));
     assert_eq!(modexp(&call([1, 0, 1], &[0, 7])), Ok(vec![1]));
-    // Lengths that no memory holds.
+    // Lengths beyond any memory.
     let long = MODEXP_BYTES_MAX as u64 + 1;
     for lengths in [[long, 1, 1], [1, long, 1], [1, 1, long]] {
         assert_eq!(modexp(&call(lengths, &[])), Err(PrecompileError::NumberLength(long)));

@@ -1,5 +1,5 @@
-//! Sums and differences modulo a prime, with a chain of carries each. In plain Rust, compilers turn borrows of constants into
-//! comparisons and what depends on them into branches.
+//! Sums and differences modulo a prime, with one carry chain each. In plain Rust, compilers turn
+//! borrows of constants into comparisons, and dependent code into branches.
 
 #![expect(unsafe_code, reason = "inline assembly")]
 
@@ -7,7 +7,7 @@ use core::arch::asm;
 
 use super::Prime;
 
-/// `a + b`, less the prime where that is not negative.
+/// `a + b`, minus the prime unless that is negative.
 #[inline(always)]
 pub(super) fn plus_6(a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) -> [u64; 6] {
     let [mut t0, mut t1, mut t2, mut t3, mut t4, mut t5] = *a;
@@ -57,7 +57,7 @@ pub(super) fn plus_6(a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) -> [u64;
     [t0, t1, t2, t3, t4, t5]
 }
 
-/// `a + b`, less the prime where that is not negative.
+/// `a + b`, minus the prime unless that is negative.
 #[inline(always)]
 pub(super) fn plus_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u64; 4] {
     let [mut t0, mut t1, mut t2, mut t3] = *a;
@@ -95,7 +95,7 @@ pub(super) fn plus_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u64;
     [t0, t1, t2, t3]
 }
 
-/// `a - b`, plus the prime where that is negative.
+/// `a - b`, plus the prime if that is negative.
 #[inline(always)]
 pub(super) fn minus_6(a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) -> [u64; 6] {
     let [mut t0, mut t1, mut t2, mut t3, mut t4, mut t5] = *a;
@@ -108,7 +108,7 @@ pub(super) fn minus_6(a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) -> [u64
             "sbb {t3}, [{b} + 24]",
             "sbb {t4}, [{b} + 32]",
             "sbb {t5}, [{b} + 40]",
-            // All ones where there is a borrow.
+            // All ones after a borrow.
             "sbb {b}, {b}",
             "mov {s0}, [{p}]",
             "mov {s1}, [{p} + 8]",
@@ -146,7 +146,7 @@ pub(super) fn minus_6(a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) -> [u64
     [t0, t1, t2, t3, t4, t5]
 }
 
-/// `a - b`, plus the prime where that is negative.
+/// `a - b`, plus the prime if that is negative.
 #[inline(always)]
 pub(super) fn minus_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u64; 4] {
     let [mut t0, mut t1, mut t2, mut t3] = *a;
@@ -157,7 +157,7 @@ pub(super) fn minus_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u64
             "sbb {t1}, [{b} + 8]",
             "sbb {t2}, [{b} + 16]",
             "sbb {t3}, [{b} + 24]",
-            // All ones where there is a borrow.
+            // All ones after a borrow.
             "sbb {b}, {b}",
             "mov {s0}, [{p}]",
             "mov {s1}, [{p} + 8]",
@@ -231,7 +231,7 @@ pub(super) fn add_4(a: &mut [u64; 4], b: &[u64; 4]) {
     }
 }
 
-/// Half of a number below the prime, modulo the prime; where it is odd, half of its sum with the prime.
+/// Half of a number below the prime, modulo the prime: for an odd number, half of its sum with the prime.
 #[inline(always)]
 pub(super) fn half_6(a: &[u64; 6], prime: &'static Prime) -> [u64; 6] {
     let [mut t0, mut t1, mut t2, mut t3, mut t4, mut t5] = *a;
@@ -283,7 +283,7 @@ pub(super) fn half_6(a: &[u64; 6], prime: &'static Prime) -> [u64; 6] {
     [t0, t1, t2, t3, t4, t5]
 }
 
-/// Half of a number below the prime, modulo the prime; where it is odd, half of its sum with the prime.
+/// Half of a number below the prime, modulo the prime: for an odd number, half of its sum with the prime.
 #[inline(always)]
 pub(super) fn half_4(a: &[u64; 4], prime: &'static Prime) -> [u64; 4] {
     let [mut t0, mut t1, mut t2, mut t3] = *a;

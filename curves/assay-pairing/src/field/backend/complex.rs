@@ -31,7 +31,7 @@ macro_rules! pair_6 {
     };
 }
 
-/// Words of p less a number, on the stack.
+/// p minus a number, stored on the stack.
 macro_rules! negated {
     ($first:literal; $($at:literal),+) => {
         concat!(
@@ -80,7 +80,7 @@ kernel!(
     "pop rbx",
 );
 
-/// A sum of words, each at a place of its own, on the stack.
+/// A sum of words, each with its own offset, stored on the stack.
 macro_rules! added {
     ($a:literal, $b:literal, $to:literal; $($at:literal),+) => {
         concat!(
@@ -172,7 +172,7 @@ macro_rules! add_4 {
     };
 }
 
-/// The same to a sum of five words.
+/// The same for a sum of five words.
 macro_rules! add_5 {
     ($a:literal) => {
         concat!(
@@ -282,7 +282,7 @@ macro_rules! pair_4 {
     };
 }
 
-/// A product, not corrected.
+/// A product without correction.
 macro_rules! product_4 {
     ($b:literal, $a:literal) => {
         concat!(
@@ -355,7 +355,7 @@ macro_rules! complex_4 {
 complex_4!(product_bn254, square_bn254, BN254);
 complex_4!(product_nogami, square_nogami, NOGAMI);
 
-/// A number `c0 + c1 u` as limbs, to be read.
+/// A number `c0 + c1 u` as limbs, for reading.
 pub(super) type Complex<const N: usize> = *const [[u64; N]; 2];
 
 /// Calls a kernel that reads two numbers and writes one.
@@ -381,10 +381,10 @@ macro_rules! call_complex {
     };
 }
 
-/// Writes the product of two numbers for `u^2 = -1`; `false`, and nothing is written, for an unknown prime.
+/// Writes the product of two numbers for `u^2 = -1`; `false`, without writing anything, for an unknown prime.
 ///
 /// # Safety
-/// `out` is another place than the factors, which are below the prime, and the CPU has the instructions.
+/// `out` does not overlap the factors, which are below the prime, and the CPU has the instructions.
 #[inline(always)]
 pub(super) unsafe fn product<const N: usize>(
     out: *mut [[u64; N]; 2],
@@ -392,7 +392,8 @@ pub(super) unsafe fn product<const N: usize>(
     b: Complex<N>,
     prime: &'static Prime,
 ) -> bool {
-    // SAFETY: as the caller says; both numbers have twice as many limbs as the prime has, and one prime of N limbs is in the test.
+    // SAFETY: guaranteed by the caller; both numbers have twice as many limbs as the prime has, and
+    // the test selects a prime of N limbs.
     unsafe {
         match N {
             6 if prime[0] == BLS12_381[0] => call_complex!(product_381, out, a, b),
@@ -407,7 +408,7 @@ pub(super) unsafe fn product<const N: usize>(
 /// Writes the square, as [`product`].
 ///
 /// # Safety
-/// As there.
+/// As for [`product`].
 #[inline(always)]
 pub(super) unsafe fn square<const N: usize>(
     out: *mut [[u64; N]; 2],
@@ -415,7 +416,7 @@ pub(super) unsafe fn square<const N: usize>(
     prime: &'static Prime,
 ) -> bool {
     let b = a;
-    // SAFETY: as the caller says, and as above.
+    // SAFETY: as above.
     unsafe {
         match N {
             6 if prime[0] == BLS12_381[0] => call_complex!(square_381, out, a, b),

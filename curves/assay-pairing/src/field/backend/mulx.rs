@@ -1,8 +1,8 @@
-//! Products modulo a prime with MULX and ADX: two chains of carries at once, one for the low halves of products and one for the
-//! high ones.
+//! Products modulo a prime with MULX and ADX: two carry chains at once, one for the low halves of
+//! products and one for the high ones.
 //!
-//! Montgomery's multiplication, a limb of one factor at a time, as in `Fe::sum_of_products`, which has the bounds and is
-//! the oracle.
+//! Montgomery multiplication by one limb of a factor at a time, as in `Fe::sum_of_products`, which
+//! has the bounds and is the oracle.
 
 #![expect(unsafe_code, reason = "inline assembly")]
 
@@ -11,13 +11,13 @@ use core::arch::asm;
 use super::Prime;
 use assay_hash::cpu::{CpuFeature, has};
 
-/// Whether this CPU has the instructions.
+/// True if this CPU has the instructions.
 #[inline(always)]
 pub(super) fn is_available() -> bool {
     has(CpuFeature::Adx)
 }
 
-/// Adds a number in `rdx` times a factor to the sum in registers; both carries are left for the word above the last.
+/// Adds the product of `rdx` and a factor to the sum in registers; both carries are left for the word above the last.
 macro_rules! add_multiple {
     ($a:literal; $($limb:literal $above:literal $at:literal),+) => {
         concat!(
@@ -43,7 +43,7 @@ macro_rules! add_row {
     };
 }
 
-/// The first of all rows, which there is nothing to add to: one chain of carries is enough.
+/// The first row, without a sum to add to: one carry chain is enough.
 macro_rules! start_row {
     ($lowest:literal, $first:literal; $($limb:literal $above:literal $at:literal),+; $top:literal) => {
         concat!(
@@ -60,7 +60,7 @@ macro_rules! start_row {
     };
 }
 
-/// Makes the lowest word of the sum zero by a multiple of the prime; both carries are left.
+/// Clears the lowest word of the sum by a multiple of the prime; both carries are left.
 macro_rules! clear_lowest {
     ($lowest:literal, $inverse:literal; $($limbs:tt)+) => {
         concat!(
@@ -71,7 +71,7 @@ macro_rules! clear_lowest {
     };
 }
 
-/// Clears the lowest of six words; then it is zero and takes the place of the top one.
+/// Clears the lowest of six words, which is then reused as the top one.
 macro_rules! clear_6 {
     ($t0:literal $t1:literal $t2:literal $t3:literal $t4:literal $t5:literal $t6:literal) => {
         concat!(
@@ -101,9 +101,10 @@ macro_rules! row_4 {
     };
 }
 
-/// A product by numbers in memory, in a function that LLVM does not know: `rsi` and `rdi` are the factors, `rcx` the prime, and the
-/// result comes back in registers. A result in memory would be copied two words at a time, and a load of two words that were
-/// stored one by one waits until both are in the cache, longer than a fifth of the product.
+/// A product by operands in memory, as a function outside of LLVM's view: `rsi` and `rdi` are the
+/// factors, `rcx` the prime, and the result is returned in registers. A result in memory would be
+/// copied two words at a time, and a load of two words that were stored one by one stalls until
+/// both are in the cache, longer than a fifth of the product.
 macro_rules! kernel {
     ($name:ident: $($line:expr),+ $(,)?) => {
         #[unsafe(naked)]
@@ -142,7 +143,7 @@ macro_rules! product {
 
 kernel!(kernel_4: product!());
 
-/// The first row of a square whose limbs are in registers, as those that the sum of the row has above its lowest word.
+/// The first row of a square whose limbs are in registers, the same that hold the sum above its lowest word.
 macro_rules! start_square {
     ($lowest:literal, $first:literal; $($limb:literal $above:literal),+; $top:literal) => {
         concat!(
@@ -159,9 +160,10 @@ macro_rules! start_square {
     };
 }
 
-// Squares, one of the other, of the number at `rsi`, as many as `rdx` says, then the product of the last one and the factor at
-// `rdi`. No square is corrected: below 2 p they stay, where 4 p < R. They lie on the stack, and in registers for the first row of the
-// next, which would wait for what was just stored.
+// Repeated squares of the number at `rsi`, with the count in `rdx`, then the product of the last
+// one and the factor at `rdi`. Squares are not corrected: they stay below 2 p, since 4 p < R. They
+// are stored on the stack, and kept in registers for the first row of the next one, which would
+// wait for the store otherwise.
 kernel!(
     squares_times_4:
     "sub rsp, 48",
@@ -201,12 +203,13 @@ kernel!(
 
 /// The Montgomery product of numbers whose product is below `p R`.
 ///
-/// The caller has seen [`is_available`] return true.
+/// The caller has checked [`is_available`].
 #[inline(always)]
 pub(super) fn product_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u64; 4] {
     let (t0, t1, t2, t3);
-    // SAFETY: reads the limbs of both arrays and of the prime, and writes the registers that are named; the words call it
-    // where the CPU has the instructions. What the call pushes is below the stack pointer, which the compiler knows.
+    // SAFETY: reads the limbs of both arrays and of the prime, and writes the listed registers;
+    // callers have checked that the CPU has the instructions. The call pushes below the stack
+    // pointer, which the compiler allows for.
     unsafe {
         asm!(
             "call {kernel}",
@@ -228,10 +231,10 @@ pub(super) fn product_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u
     [t0, t1, t2, t3]
 }
 
-/// So many squares, one of the other, of a number below p, and the product of the last one and a factor below p, for 4 p < R. The
-/// count is not zero.
+/// Repeated squares of a number below p, and the product of the last one and a factor below p, for
+/// 4 p < R. The count is not zero.
 ///
-/// The caller has seen [`is_available`] return true.
+/// The caller has checked [`is_available`].
 #[inline(always)]
 pub(super) fn squares_4(
     a: &[u64; 4],
@@ -240,7 +243,7 @@ pub(super) fn squares_4(
     prime: &'static Prime,
 ) -> [u64; 4] {
     let (t0, t1, t2, t3);
-    // SAFETY: as in `product_4`. Squares lie on the stack, below what the compiler has there.
+    // SAFETY: as in `product_4`. Squares are stored on the stack, below the data of the compiler.
     unsafe {
         asm!(
             "call {kernel}",

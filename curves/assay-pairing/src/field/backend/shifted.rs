@@ -1,8 +1,10 @@
-//! Products modulo one prime with MULX and ADX, in which a sum stays in its registers: what clears its lowest word writes the high
-//! halves of its products one place lower. `Fe::sum_of_products` has the bounds and is the oracle.
+//! Products modulo one prime with MULX and ADX, in which a sum stays in its registers: the step
+//! that clears its lowest word writes the high halves of its products one place lower.
+//! `Fe::sum_of_products` has the bounds and is the oracle.
 //!
-//! Each prime has code of its own, which knows where it is: with six limbs that is faster by a tenth than with the address in a
-//! register, as in `mulx.rs` (docs/kernels/pairing-ifma.md). A sum is in r8 and the registers above it.
+//! Each prime has its own code with a fixed address: with six limbs that is faster by a tenth than
+//! an address in a register, as in `mulx.rs` (docs/kernels/pairing-ifma.md). A sum is in r8 and the
+//! registers above it.
 
 #![expect(unsafe_code, reason = "inline assembly")]
 
@@ -14,7 +16,7 @@ use crate::field::primes;
 pub(super) static BLS12_381: Prime = with_inverse(&primes::BLS12_381);
 static BLS12_377: Prime = with_inverse(&primes::BLS12_377);
 
-/// A function that LLVM does not know, with the prime it works with; arguments and results are in registers.
+/// A function outside of LLVM's view, with its prime; arguments and results are in registers.
 macro_rules! kernel {
     ($name:ident, $prime:ident: $($line:expr),+ $(,)?) => {
         #[unsafe(naked)]
@@ -24,7 +26,7 @@ macro_rules! kernel {
     };
 }
 
-/// Starts a sum: the number in rdx times another.
+/// Starts a sum with the product of rdx and a number.
 macro_rules! start_6 {
     ($a:literal) => {
         concat!(
@@ -56,7 +58,7 @@ macro_rules! start_6 {
     };
 }
 
-/// Adds the number in rdx times another to a sum of six words, with a new one above them.
+/// Adds the product of rdx and a number to a sum of six words, with a new one above them.
 macro_rules! add_6 {
     ($a:literal) => {
         concat!(
@@ -98,7 +100,7 @@ macro_rules! add_6 {
     };
 }
 
-/// The same to a sum of seven words.
+/// The same for a sum of seven words.
 macro_rules! add_7 {
     ($a:literal) => {
         concat!(
@@ -139,8 +141,8 @@ macro_rules! add_7 {
     };
 }
 
-/// Adds the multiple of the prime that makes the lowest of seven words zero, and leaves the six above it. `-1 / p` is in a
-/// register: from memory it makes a product slower by a tenth.
+/// Adds the multiple of the prime that clears the lowest of seven words, and leaves the six above
+/// it. `-1 / p` is in a register: reading it from memory makes a product slower by a tenth.
 macro_rules! clear_6 {
     ($inverse:literal) => {
         concat!(
@@ -174,7 +176,7 @@ macro_rules! clear_6 {
     };
 }
 
-/// Subtracts the prime from six words, if they are not below it. The first two registers are free here.
+/// Subtracts the prime from six words unless they are below it. The first two registers are free here.
 macro_rules! correct_6 {
     ($free0:literal, $free1:literal) => {
         concat!(
@@ -237,7 +239,7 @@ macro_rules! store_6 {
     };
 }
 
-/// All limbs but the first.
+/// Rows of all limbs but the first.
 macro_rules! rows_6 {
     ($b:literal, $a:literal, $inverse:literal) => {
         concat!(
@@ -270,7 +272,7 @@ macro_rules! rows_6 {
     };
 }
 
-/// A product, not corrected.
+/// A product without correction.
 macro_rules! product_6 {
     ($b:literal, $a:literal, $inverse:literal) => {
         concat!(
@@ -305,10 +307,11 @@ macro_rules! start_square_6 {
     };
 }
 
-/// Kernels over six limbs: the product of the numbers at `rsi` and `rdi`; and squares, one of the other, of the number at
-/// `rsi`, as many as `rcx` says, then the product of the last one and the factor at `rdi`. No square is corrected: below 2 p they
-/// stay, where 4 p < R. They lie on the stack, and in registers for the first row of the next, which would wait for what was
-/// just stored.
+/// Kernels over six limbs: the product of the numbers at `rsi` and `rdi`; and repeated squares of
+/// the number at `rsi`, with the count in `rcx`, then the product of the last one and the factor at
+/// `rdi`. Squares are not corrected: they stay below 2 p, since 4 p < R. They are stored on the
+/// stack, and kept in registers for the first row of the next one, which would wait for the store
+/// otherwise.
 macro_rules! kernels_6 {
     ($product:ident, $squares:ident, $prime:ident) => {
         kernel!(
@@ -355,8 +358,9 @@ pub(super) use {add_6, add_7, clear_6, correct_6, kernel, product_6, rows_6, sta
 macro_rules! call_6 {
     ($kernel:ident, $a:ident, $b:ident, $count:expr) => {{
         let (t0, t1, t2, t3, t4, t5);
-        // SAFETY: reads the limbs of both arrays and of the prime, and writes the registers that are named; the words call it
-        // where the CPU has the instructions. What is pushed is below the stack pointer, which the compiler knows.
+        // SAFETY: reads the limbs of both arrays and of the prime, and writes the listed registers;
+        // callers have checked that the CPU has the instructions. The call pushes below the stack
+        // pointer, which the compiler allows for.
         unsafe {
             asm!(
                 "call {kernel}",
@@ -381,12 +385,12 @@ macro_rules! call_6 {
     }};
 }
 
-/// The Montgomery product of numbers whose product is below `p R`; none for an unknown prime.
+/// The Montgomery product of numbers whose product is below `p R`; `None` for an unknown prime.
 ///
-/// The caller has seen `mulx::is_available` return true.
+/// The caller has checked `mulx::is_available`.
 #[inline(always)]
 pub(super) fn product(a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) -> Option<[u64; 6]> {
-    // Known at compile time.
+    // Decided at compile time.
     if prime[0] == BLS12_381[0] {
         Some(call_6!(product_381, a, b, 0u64))
     } else if prime[0] == BLS12_377[0] {
@@ -396,10 +400,10 @@ pub(super) fn product(a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) -> Opti
     }
 }
 
-/// So many squares, one of the other, of a number below p, and the product of the last one and a factor below p, for 4 p < R. The
-/// count is not zero. None for an unknown prime.
+/// Repeated squares of a number below p, and the product of the last one and a factor below p, for
+/// 4 p < R. The count is not zero. `None` for an unknown prime.
 ///
-/// The caller has seen `mulx::is_available` return true.
+/// The caller has checked `mulx::is_available`.
 #[inline(always)]
 pub(super) fn squares(
     a: &[u64; 6],

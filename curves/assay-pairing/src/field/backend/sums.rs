@@ -1,8 +1,9 @@
-//! Sums of products modulo a prime, reduced once: Montgomery's multiplication, a limb of all second factors at a time, as in
-//! `Fe::sum_of_products`, which has the bounds and is the oracle (Longa, "Efficient algorithms for large prime characteristic
-//! fields and their application to bilinear pairings", 2022, section 3).
+//! Sums of products modulo a prime, reduced once: Montgomery multiplication by one limb of all
+//! second factors at a time, as in `Fe::sum_of_products`, which has the bounds and is the oracle
+//! (Longa, "Efficient algorithms for large prime characteristic fields and their application to
+//! bilinear pairings", 2022, section 3).
 //!
-//! A sum of T products has T rows for each that reduces, and nothing of 2 N limbs is ever in memory.
+//! A sum of T products has T rows per reduction row, and never stores 2 N limbs.
 
 #![expect(unsafe_code, reason = "inline assembly")]
 
@@ -11,7 +12,7 @@ use core::arch::asm;
 use super::Prime;
 use super::mulx::{add_multiple, clear_4, clear_6, clear_lowest, kernel};
 
-/// A limb of a second factor times its first factor; lists of pointers to both are at `rdi` and `rsi`.
+/// Adds a limb of a second factor times its first factor; lists of pointers to both are at `rdi` and `rsi`.
 macro_rules! add_product {
     ($k:literal $at:literal; $($limbs:tt)+) => {
         concat!(
@@ -23,7 +24,7 @@ macro_rules! add_product {
     };
 }
 
-/// A limb of all second factors, over four limbs and with a sum of five words; then its lowest word is cleared.
+/// Adds a limb of all second factors, over four limbs and with a sum of five words; then clears the lowest word.
 macro_rules! row_4 {
     ($at:literal; $($k:literal)+; $w:tt) => {
         concat!($(add_4!($k $at; $w),)+ clear_all_4!($w))
@@ -43,8 +44,8 @@ macro_rules! clear_all_4 {
     (($($t:literal)+)) => { clear_4!($($t)+) };
 }
 
-/// The same with a sixth word: the sum may be above 2^(64 N) from one row to the next, and the last addition of a row and what clears
-/// may carry into that word.
+/// The same with a sixth word: the sum may exceed 2^(64 N) between rows, and the last addition of a
+/// row and the clearing may carry into that word.
 macro_rules! row_4_above {
     ($at:literal; $($k:literal)+, $last:literal; ($t0:literal $t1:literal $t2:literal $t3:literal $t4:literal $t5:literal)) => {
         concat!(
@@ -57,11 +58,11 @@ macro_rules! row_4_above {
     };
 }
 
-/// Both carries, into the two words above.
+/// Adds both carries to the two words above.
 macro_rules! carry_above {
     ($top:literal $above:literal) => {
         concat!(
-            // No flag changes here, and the additions leave each other's.
+            // No flag changes here, and the additions preserve each other's.
             "mov eax, 0\n",
             "adcx ",
             $top,
@@ -96,7 +97,7 @@ macro_rules! clear_all_6 {
     (($($t:literal)+)) => { clear_6!($($t)+) };
 }
 
-/// Subtracts the prime from four words, if they are not below it.
+/// Subtracts the prime from four words unless they are below it.
 macro_rules! subtract_4 {
     ($t0:literal $t1:literal $t2:literal $t3:literal) => {
         concat!(
@@ -187,18 +188,18 @@ kernel!(
     subtract_4!("r12" "r13" "r8" "r9"),
 );
 
-/// Defines the call of a kernel: its name, limbs and products, and the registers that the sum and other words are in.
+/// Defines the call of a kernel: name, limbs and products, and the registers of the sum and of other words.
 macro_rules! call {
     ($(#[$doc:meta])* $name:ident: $kernel:ident, $n:literal, $t:literal; $($word:ident $register:tt),+; $($other:tt)*) => {
         $(#[$doc])*
         ///
-        /// The caller has seen `mulx::is_available` return true.
+        /// The caller has checked `mulx::is_available`.
         #[inline(always)]
         pub(super) fn $name(a: &[&[u64; $n]; $t], b: &[&[u64; $n]; $t], prime: &'static Prime) -> [u64; $n] {
             $(let $word;)+
-            // SAFETY: reads the pointers of both lists, the limbs at each and the prime, and writes the registers that are named; the
-            // words call it where the CPU has the instructions. What is pushed is below the stack pointer, which the compiler
-            // knows.
+            // SAFETY: reads the pointers of both lists, the limbs at each and the prime, and writes
+            // the listed registers; callers have checked that the CPU has the instructions. The
+            // call pushes below the stack pointer, which the compiler allows for.
             unsafe {
                 asm!(
                     "call {kernel}",

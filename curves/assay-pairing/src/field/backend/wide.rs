@@ -1,5 +1,5 @@
-//! Products before their reduction, and the reduction, with MULX and ADX: numbers of 2 N limbs, and sums of N limbs that
-//! are not reduced. `field/wide.rs` has the bounds and the oracle.
+//! Products before their reduction, and the reduction, with MULX and ADX: numbers of 2 N limbs, and
+//! unreduced sums of N limbs. `field/wide.rs` has the bounds and the oracle.
 
 #![expect(unsafe_code, reason = "inline assembly")]
 
@@ -7,8 +7,8 @@ use core::arch::asm;
 
 use super::Prime;
 
-/// Adds a limb of the second factor times the first factor to the sum in registers, with the register above them set, and
-/// stores the lowest word of the sum, to which nothing is added later.
+/// Adds a limb of the second factor times the first factor to the sum in registers, sets the
+/// register above them, and stores the lowest word of the sum, which is final.
 macro_rules! row {
     ($at:literal, $lowest:literal, $top:literal; $($limb:literal $above:literal $a:literal),+) => {
         concat!(
@@ -38,11 +38,11 @@ macro_rules! row_4 {
     };
 }
 
-/// The product of any numbers. The caller has seen `mulx::is_available` return true.
+/// The product of any numbers. The caller has checked `mulx::is_available`.
 #[inline(always)]
 pub(super) fn product_6(out: &mut [[u64; 6]; 2], a: &[u64; 6], b: &[u64; 6]) {
-    // SAFETY: reads the limbs of both factors and writes those of the result; the words call it where the CPU has the
-    // instructions.
+    // SAFETY: reads the limbs of both factors and writes those of the result; callers have checked
+    // that the CPU has the instructions.
     unsafe {
         asm!(
             "mov rdx, [{b}]",
@@ -91,8 +91,8 @@ pub(super) fn product_6(out: &mut [[u64; 6]; 2], a: &[u64; 6], b: &[u64; 6]) {
 /// The same over four limbs.
 #[inline(always)]
 pub(super) fn product_4(out: &mut [[u64; 4]; 2], a: &[u64; 4], b: &[u64; 4]) {
-    // SAFETY: reads the limbs of both factors and writes those of the result; the words call it where the CPU has the
-    // instructions.
+    // SAFETY: reads the limbs of both factors and writes those of the result; callers have checked
+    // that the CPU has the instructions.
     unsafe {
         asm!(
             "mov rdx, [{b}]",
@@ -128,7 +128,7 @@ pub(super) fn product_4(out: &mut [[u64; 4]; 2], a: &[u64; 4], b: &[u64; 4]) {
     }
 }
 
-/// Adds a multiple of the prime, by the word in rdx, to the sum in registers; the register above the others is zero.
+/// Adds the product of the prime and rdx to the sum in registers; the register above the others is zero.
 macro_rules! add_prime {
     ($top:literal; $($limb:literal $above:literal $at:literal),+) => {
         concat!(
@@ -143,8 +143,9 @@ macro_rules! add_prime {
     };
 }
 
-/// Adds the multiple of the prime that makes the lowest two words of the sum zero. Both words of the quotient are known at
-/// once, by `-1 / p` modulo 2^128: what limits a reduction is the wait from one quotient to the next.
+/// Adds the multiple of the prime that clears the lowest two words of the sum. Both words of the
+/// quotient are computed at once, by `-1 / p` modulo 2^128, since the latency from one quotient to
+/// the next limits a reduction.
 macro_rules! clear_two {
     ($t0:literal $t1:literal, $inverse:literal $high:literal; $first:expr, $second:expr) => {
         concat!(
@@ -206,7 +207,7 @@ macro_rules! clear_4 {
     };
 }
 
-/// Subtracts a number of six limbs where that leaves no negative one.
+/// Subtracts a number of six limbs unless the result would be negative.
 macro_rules! correct_6 {
     ($at:literal) => {
         concat!(
@@ -271,7 +272,7 @@ macro_rules! correct_4 {
     };
 }
 
-/// The offset of a reduction, added; empty where it is zero.
+/// Adds the offset of a reduction; empty if the offset is zero.
 macro_rules! offset_6 {
     () => {
         concat!(
@@ -296,17 +297,19 @@ macro_rules! offset_4 {
     };
 }
 
-/// A Montgomery reduction over six limbs: the number by R, plus the offset, less those multiples that it is not below.
+/// A Montgomery reduction over six limbs: divides the number by R, adds the offset, and subtracts
+/// the multiples that fit.
 macro_rules! reduce_6 {
     ($name:ident, $rows:literal; $offset:expr; $($at:literal),+) => {
-        /// A Montgomery reduction. The table is the prime, the offset that is added, and multiples of the prime that are
-        /// subtracted where that leaves no negative number. The caller has seen `mulx::is_available` return true.
+        /// A Montgomery reduction. The table is the prime, the offset to add, and multiples of the
+        /// prime to subtract unless the result would be negative. The caller has checked
+        /// `mulx::is_available`.
         #[inline(always)]
         pub(super) fn $name(out: &mut [u64; 6], wide: &[[u64; 6]; 2], table: &'static [Prime; $rows]) {
             let [mut t0, mut t1, mut t2, mut t3, mut t4, t5] = wide[0];
             let t6;
-            // SAFETY: reads the limbs of the number and the table, and writes registers alone; the words call it where the
-            // CPU has the instructions.
+            // SAFETY: reads the limbs of the number and the table, and writes registers only;
+            // callers have checked that the CPU has the instructions.
             unsafe {
                 asm!(
                     "xor {t6:e}, {t6:e}",
@@ -345,14 +348,15 @@ macro_rules! reduce_6 {
 /// The same over four limbs.
 macro_rules! reduce_4 {
     ($name:ident, $rows:literal; $offset:expr; $($at:literal),+) => {
-        /// A Montgomery reduction. The table is the prime, the offset that is added, and multiples of the prime that are
-        /// subtracted where that leaves no negative number. The caller has seen `mulx::is_available` return true.
+        /// A Montgomery reduction. The table is the prime, the offset to add, and multiples of the
+        /// prime to subtract unless the result would be negative. The caller has checked
+        /// `mulx::is_available`.
         #[inline(always)]
         pub(super) fn $name(out: &mut [u64; 4], wide: &[[u64; 4]; 2], table: &'static [Prime; $rows]) {
             let [mut t0, mut t1, mut t2, t3] = wide[0];
             let t4;
-            // SAFETY: reads the limbs of the number and the table, and writes registers alone; the words call it where the
-            // CPU has the instructions.
+            // SAFETY: reads the limbs of the number and the table, and writes registers only;
+            // callers have checked that the CPU has the instructions.
             unsafe {
                 asm!(
                     "xor {t4:e}, {t4:e}",
@@ -392,7 +396,7 @@ reduce_4!(reduce_4_by_1, 3; offset_4!(); 128);
 reduce_4!(reduce_4_by_2, 4; offset_4!(); 128, 192);
 reduce_4!(reduce_4_by_3, 5; offset_4!(); 128, 192, 256);
 
-/// A chain of carries over words in memory: the first numbers plus or minus the second.
+/// A carry chain over words in memory: the first numbers plus or minus the second.
 macro_rules! chain {
     ($(#[$documentation:meta])* $name:ident, $number:ty; $first:literal $next:literal; $($at:literal),+) => {
         $(#[$documentation])*

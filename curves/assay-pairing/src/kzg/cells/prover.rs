@@ -1,9 +1,10 @@
 //! Proofs of all cells at once (Feist and Khovratovich, "Fast amortized KZG proofs", 2023).
 //!
-//! Let f be the polynomial. The proof of the cell whose roots are the 64 with `x^64 = y` is `sum(h_j y^j)` for 64 points
-//! `h_j`, which are products of a Toeplitz matrix of f's coefficients and points of the setup. It takes 64 circulant
-//! matrices of size 128, one for each offset of coefficients, and so sums of 64 products where transforms have made them
-//! diagonal; the points of those sums are known before.
+//! Let f be the polynomial. The proof of the cell whose roots are the 64 with `x^64 = y` is
+//! `sum(h_j y^j)` for 64 points `h_j`, which are products of a Toeplitz matrix of f's coefficients
+//! and points of the setup. This takes 64 circulant matrices of size 128, one per offset of
+//! coefficients, and so sums of 64 products after transforms have made them diagonal; the points of
+//! those sums are precomputed.
 
 use super::super::domain::{Domain, Transformed, powers, reverse_order, root_of_order};
 use super::super::{BLOB_ELEMENTS, KzgError, Prover, numbers};
@@ -14,7 +15,7 @@ use crate::field::Field as _;
 use crate::msm::{Backend, FixedLists};
 use crate::multiples::{self, Multiplier};
 
-/// Cells of a blob that is not extended.
+/// Number of cells of the blob without its extension.
 const HALF: usize = CELLS / 2;
 
 impl Transformed for Jacobian<BlsG1> {
@@ -38,10 +39,10 @@ impl Transformed for Jacobian<BlsG1> {
     }
 }
 
-/// Makes cells and their proofs. Takes 27 MB, and about a second to be made.
+/// Computes cells and their proofs. Uses 27 MB, and takes about a second to create.
 #[derive(Clone, Debug)]
 pub struct CellProver {
-    /// For each of 128 places the transformed points of all offsets.
+    /// Transformed points of all offsets, for each of 128 places.
     columns: FixedLists,
     pub(super) numbers: Domain,
     points: Domain<Jacobian<BlsG1>>,
@@ -51,7 +52,7 @@ pub struct CellProver {
 }
 
 impl CellProver {
-    /// With the setup of a prover of blobs.
+    /// Uses the setup of a prover of blobs.
     pub fn new(prover: &Prover) -> Self {
         let powers_of_secret = powers_of_secret(prover);
         let points = Domain::new(CELLS);
@@ -74,25 +75,25 @@ impl CellProver {
         }
     }
 
-    /// The same on a certain backend; `None` where this CPU does not run it.
+    /// The same on a given backend; `None` if this CPU does not support it.
     #[must_use]
     pub fn on(self, backend: Backend) -> Option<Self> {
         backend.is_available().then_some(Self { backend, ..self })
     }
 
-    /// The cells of a blob (`compute_cells`).
+    /// Computes the cells of a blob (`compute_cells`).
     ///
     /// # Errors
-    /// Where this is no blob.
+    /// If this is not a blob.
     pub fn cells(&self, blob: &[u8]) -> Result<Vec<[u8; super::CELL_BYTES]>, KzgError> {
         let values = numbers(blob)?;
         Ok(self.extended(&values, &self.coefficients(&values)))
     }
 
-    /// The cells of a blob and their proofs (`compute_cells_and_kzg_proofs`).
+    /// Computes the cells of a blob and their proofs (`compute_cells_and_kzg_proofs`).
     ///
     /// # Errors
-    /// Where this is no blob.
+    /// If this is not a blob.
     pub fn prove(&self, blob: &[u8]) -> Result<Cells, KzgError> {
         let values = numbers(blob)?;
         let coefficients = self.coefficients(&values);
@@ -118,9 +119,9 @@ impl CellProver {
         all
     }
 
-    /// The proofs of all cells of the polynomial with these 4,096 coefficients.
+    /// Proofs of all cells of the polynomial with these 4,096 coefficients.
     pub(super) fn proofs(&self, coefficients: &[Fr]) -> Vec<[u8; 48]> {
-        // The reverse transform of points leaves them times 128.
+        // The reverse transform of points yields multiples by 128.
         let scale = Fr::from_u64(CELLS as u64).inverse().expect("not zero");
         let mut scalars = vec![vec![[0; 4]; CELL_ELEMENTS]; CELLS];
         for offset in 0..CELL_ELEMENTS {

@@ -1,7 +1,8 @@
 //! An extended blob from half of its cells.
 //!
-//! Let Z vanish at the roots of the cells that are missing. Z times the polynomial is known at all roots of order 8,192,
-//! being zero at those, and its degree is below their number; what is left is a division, at points where Z is not zero.
+//! Let Z vanish at the roots of the missing cells. Z times the polynomial is known at all roots of
+//! order 8,192, since it is zero at those, and its degree is below their number. The polynomial is
+//! the quotient by Z, computed at points where Z is not zero.
 
 use super::super::domain::{Domain, powers, reversed_in, root_of_order};
 use super::super::{BLOB_ELEMENTS, KzgError};
@@ -9,16 +10,16 @@ use super::{CELL_ELEMENTS, CELLS, CellProver, Cells, EXTENDED, cells, numbers};
 use crate::bls12_381::Fr;
 use crate::field::Field as _;
 
-/// Cells that are needed.
+/// Minimum number of cells.
 const NEEDED: usize = CELLS / 2;
 
 impl CellProver {
-    /// All cells and proofs of a blob from 64 or more of its cells (`recover_cells_and_kzg_proofs`), each with its index,
-    /// which ascend.
+    /// Recovers all cells and proofs of a blob from 64 or more of its cells
+    /// (`recover_cells_and_kzg_proofs`), each with its index, in ascending order.
     ///
     /// # Errors
-    /// Where there are fewer cells, or too many, indices do not ascend or are above 127, a cell has another length or a
-    /// number in it is not canonical; and where more than 64 cells are not all of one blob.
+    /// If there are fewer cells, or too many, indices are not ascending or above 127, a cell has
+    /// the wrong length or a non-canonical number, or more than 64 cells are not all of one blob.
     pub fn recover(&self, found: &[(u64, &[u8])]) -> Result<Cells, KzgError> {
         if found.len() < NEEDED || found.len() > CELLS {
             return Err(KzgError::CellCount(found.len()));
@@ -51,7 +52,7 @@ impl CellProver {
         Ok(Cells { cells: cells(&coefficients), proofs })
     }
 
-    /// The coefficients of the polynomial whose values are given where they are not missing.
+    /// Coefficients of the polynomial with these values at the cells that are not missing.
     fn divided(&self, mut values: Vec<Fr>, is_missing: &[bool; CELLS]) -> Vec<Fr> {
         let vanishing = Vanishing::new(is_missing);
         let at_roots = vanishing.values(&self.numbers, Fr::ONE);
@@ -59,7 +60,7 @@ impl CellProver {
             *value *= at_roots[place % CELLS];
         }
         self.numbers.coefficients(&mut values);
-        // 7 is no root of one of a power of two.
+        // 7 is not a root of one of an order that is a power of two.
         let shift = Fr::from_u64(7);
         let scale = |values: &mut [Fr], by: Fr| {
             let powers = powers(by, values.len());
@@ -78,7 +79,7 @@ impl CellProver {
     }
 }
 
-/// A polynomial in `y = x^64` that is zero at the roots of missing cells; of degree 64 at most.
+/// A polynomial in `y = x^64` of degree at most 64 that vanishes at the roots of missing cells.
 struct Vanishing([Fr; CELLS]);
 
 impl Vanishing {
@@ -96,7 +97,7 @@ impl Vanishing {
         Self(product)
     }
 
-    /// Its values at all `y`, a factor times the roots of order 128.
+    /// Its values at all `y`, which are a factor times the roots of order 128.
     fn values(&self, domain: &Domain, factor: Fr) -> Vec<Fr> {
         let powers = powers(factor, CELLS);
         let mut values: Vec<Fr> =

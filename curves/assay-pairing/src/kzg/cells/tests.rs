@@ -1,4 +1,4 @@
-//! Under a setup whose secret is known, so that proofs follow from their definition.
+//! Under a setup with a known secret, so that proofs follow from their definition.
 
 use super::super::tests::{SECRET, g1, prover};
 use super::{CELL_BYTES, CELL_ELEMENTS, CELLS, CellOf, CellProver, CellVerifier, Cells, numbers};
@@ -10,20 +10,20 @@ use crate::kzg::{BLOB_ELEMENTS, KzgError, evaluate};
 use crate::msm::Backend;
 use crate::testing::Rng;
 
-struct Made {
+struct CellFixture {
     commitment: [u8; 48],
     blob: Vec<u8>,
     values: Vec<Fr>,
     cells: Cells,
 }
 
-fn made(prover: &super::super::Prover, cell_prover: &CellProver, seed: u64) -> Made {
+fn fixture(prover: &super::super::Prover, cell_prover: &CellProver, seed: u64) -> CellFixture {
     let mut rng = Rng::new(seed);
     let values: Vec<Fr> = (0..BLOB_ELEMENTS).map(|_| rng.fe()).collect();
     let blob: Vec<u8> = values.iter().flat_map(Fr::to_be_bytes).collect();
     let commitment = prover.commit(&blob).expect("a blob");
     let cells = cell_prover.prove(&blob).expect("a blob");
-    Made { commitment, blob, values, cells }
+    CellFixture { commitment, blob, values, cells }
 }
 
 fn verifier() -> CellVerifier {
@@ -35,7 +35,7 @@ fn verifier() -> CellVerifier {
     CellVerifier::new(&powers, &power).expect("points")
 }
 
-fn all<'m>(made: &'m Made) -> Vec<CellOf<'m>> {
+fn all<'m>(made: &'m CellFixture) -> Vec<CellOf<'m>> {
     let of = |(index, (cell, proof)): (u64, (&'m [u8; CELL_BYTES], &'m [u8; 48]))| CellOf {
         commitment: &made.commitment,
         index,
@@ -49,7 +49,7 @@ fn all<'m>(made: &'m Made) -> Vec<CellOf<'m>> {
 fn cells_proofs_and_recovery() {
     let prover = prover();
     let cell_prover = CellProver::new(&prover);
-    let made = [made(&prover, &cell_prover, 41), made(&prover, &cell_prover, 42)];
+    let made = [fixture(&prover, &cell_prover, 41), fixture(&prover, &cell_prover, 42)];
     by_definition(&made[0]);
     on_every_backend(&cell_prover, &made[0]);
     batches(&made);
@@ -57,7 +57,7 @@ fn cells_proofs_and_recovery() {
 }
 
 /// Numbers are values of the polynomial, and proofs commit to the quotient.
-fn by_definition(made: &Made) {
+fn by_definition(made: &CellFixture) {
     assert_eq!((made.cells.cells.len(), made.cells.proofs.len()), (CELLS, CELLS));
     assert_eq!(made.cells.cells[..CELLS / 2].concat(), made.blob);
     let secret = Fr::from_u64(SECRET);
@@ -65,7 +65,7 @@ fn by_definition(made: &Made) {
     let root = super::root_of_order(super::EXTENDED);
     for index in [0, 1, 63, 64, 100, 127] {
         let numbers = numbers(&made.cells.cells[index]).expect("a cell");
-        // Lagrange's formula for the polynomial that the cell is, at the secret.
+        // Lagrange's formula for the polynomial of the cell, at the secret.
         let places: Vec<Fr> = (0..CELL_ELEMENTS)
             .map(|k| {
                 let place = super::reversed_in(super::EXTENDED, index * CELL_ELEMENTS + k);
@@ -88,7 +88,7 @@ fn by_definition(made: &Made) {
     }
 }
 
-fn on_every_backend(prover: &CellProver, made: &Made) {
+fn on_every_backend(prover: &CellProver, made: &CellFixture) {
     for backend in [Backend::Scalar, Backend::Ifma] {
         let Some(prover) = prover.clone().on(backend) else { continue };
         assert_eq!(prover.prove(&made.blob).as_ref(), Ok(&made.cells), "{backend:?}");
@@ -97,7 +97,7 @@ fn on_every_backend(prover: &CellProver, made: &Made) {
     assert_eq!(prover.prove(&made.blob[1..]), Err(KzgError::BlobLength(made.blob.len() - 1)));
 }
 
-fn batches(made: &[Made; 2]) {
+fn batches(made: &[CellFixture; 2]) {
     let verifier = verifier();
     let cells: Vec<_> = [all(&made[0]), all(&made[1])].concat();
     assert_eq!(verifier.verify(&[]), Ok(true));
@@ -150,7 +150,7 @@ fn batches(made: &[Made; 2]) {
     assert_eq!(of_outside(|cell, point| cell.commitment = point), not_in_group);
 }
 
-fn recovered(prover: &CellProver, made: &Made) {
+fn recovered(prover: &CellProver, made: &CellFixture) {
     let cells: Vec<(u64, &[u8])> =
         (0..).zip(made.cells.cells.iter().map(|cell| &cell[..])).collect();
     let every_second: Vec<_> = cells.iter().copied().step_by(2).collect();
@@ -169,7 +169,7 @@ fn recovered(prover: &CellProver, made: &Made) {
     changed = cells.clone();
     changed[9].1 = &other;
     assert_eq!(prover.recover(&changed), Err(KzgError::Inconsistent));
-    // Any 64 cells are of some blob.
+    // Any 64 cells determine some blob.
     assert!(prover.recover(&changed[..64]).is_ok());
     changed[9].1 = &other[1..];
     assert_eq!(prover.recover(&changed), Err(KzgError::CellLength(CELL_BYTES - 1)));

@@ -17,20 +17,20 @@ use assay_hash::Sha256;
 /// times that of the second: of `g1_monomial` and `g2_monomial` of its `trusted_setup.json`.
 const ETHEREUM: &str = include_str!("ethereum.txt");
 
-/// A cell as it comes, with what it is claimed to belong to.
+/// A cell with the values to verify it against.
 #[derive(Clone, Copy, Debug)]
 pub struct CellOf<'c> {
-    /// Of the blob.
+    /// Commitment of the blob.
     pub commitment: &'c [u8; 48],
-    /// Of the cell in the extended blob, from 0 to 127.
+    /// Index of the cell in the extended blob, from 0 to 127.
     pub index: u64,
     /// [`super::CELL_BYTES`] bytes.
     pub cell: &'c [u8],
-    /// Of the cell.
+    /// Proof of the cell.
     pub proof: &'c [u8; 48],
 }
 
-/// What verification of cells needs of a trusted setup.
+/// Part of a trusted setup needed for the verification of cells.
 #[derive(Clone, Debug)]
 pub struct CellVerifier {
     /// Powers of the secret from 0 on, times the generator of the first group.
@@ -42,7 +42,7 @@ pub struct CellVerifier {
 }
 
 impl CellVerifier {
-    /// Of Ethereum's main network.
+    /// Setup of Ethereum's main network.
     pub fn ethereum() -> Self {
         let mut lines = ETHEREUM.lines();
         let powers: Vec<[u8; 48]> = lines.by_ref().take(CELL_ELEMENTS).map(hexadecimal).collect();
@@ -50,11 +50,11 @@ impl CellVerifier {
         Self::new(&powers, &power).expect("the published setup")
     }
 
-    /// Of another setup: the first 64 of its powers in the first group (`g1_monomial`) and number 64 in the second
-    /// (`g2_monomial[64]`), compressed.
+    /// Another setup: the first 64 of its powers in the first group (`g1_monomial`) and number 64
+    /// in the second (`g2_monomial[64]`), compressed.
     ///
     /// # Errors
-    /// Where there are not 64 powers, or one is no point of its group.
+    /// If there are not 64 powers, or one is not a point of its group.
     pub fn new(powers: &[[u8; 48]], power: &[u8; 96]) -> Result<Self, KzgError> {
         if powers.len() != CELL_ELEMENTS {
             return Err(KzgError::PowersLength(powers.len()));
@@ -68,14 +68,14 @@ impl CellVerifier {
         })
     }
 
-    /// Whether all cells are those of their commitments (`verify_cell_kzg_proof_batch`); no cells are.
+    /// True if all cells match their commitments (`verify_cell_kzg_proof_batch`); also for no cells.
     ///
-    /// With `I_k` for the polynomial of degree below 64 that a cell is, and `s_k` for its shift, one equation says that
-    /// `sum(r^k (C_k - I_k(x) G + s_k^64 proof_k))` pairs with the generator as `sum(r^k proof_k)` does with `x^64`; r is a
-    /// hash of everything.
+    /// With `I_k` for the polynomial of degree below 64 of a cell, and `s_k` for its shift, the
+    /// equation is that `sum(r^k (C_k - I_k(x) G + s_k^64 proof_k))` pairs with the generator as
+    /// `sum(r^k proof_k)` does with `x^64`; r is a hash of all inputs.
     ///
     /// # Errors
-    /// Where an input is not the canonical encoding of anything, or an index is above 127.
+    /// If an input is not canonically encoded, or an index is above 127.
     pub fn verify(&self, cells: &[CellOf<'_>]) -> Result<bool, KzgError> {
         if cells.is_empty() {
             return Ok(true);
@@ -100,7 +100,7 @@ impl CellVerifier {
         Ok(Bls12381::product(&pairs) == Fp12::ONE)
     }
 
-    /// The coefficients of `-sum(r^k I_k)`. Cells of one place are added up before they are interpolated.
+    /// Coefficients of `-sum(r^k I_k)`. Cells with the same index are added up before their interpolation.
     fn interpolated(
         &self,
         cells: &[CellOf<'_>],
@@ -129,7 +129,7 @@ impl CellVerifier {
     }
 }
 
-/// What is decoded.
+/// Decoded input.
 struct Batch {
     /// Without repetitions.
     commitments: Vec<Affine<BlsG1>>,
@@ -162,7 +162,7 @@ impl Batch {
         for cell in cells {
             points.push(decode(cell.proof)?);
         }
-        // The digest is of all that follows from nothing else, so nobody knew it before.
+        // The digest covers all independent inputs, so it was unknown when they were chosen.
         if !all_in_group(&points, &digest) {
             return Err(DecodeError::NotInGroup.into());
         }

@@ -1,4 +1,4 @@
-//! On every backend against sums of products one by one.
+//! Every backend against sums of single products.
 
 use super::FixedLists;
 use crate::curve::{BlsG1, Curve as _, Jacobian};
@@ -37,7 +37,7 @@ fn as_one_by_one() {
 
 /// Sums that are infinity, and buckets with the same point and its negation.
 #[test]
-fn that_cancel() {
+fn sums_that_cancel() {
     let point = Jacobian::from(BlsG1::GENERATOR);
     let fixed = FixedLists::new(&[vec![point, -point, point, point]]);
     let scalars = vec![vec![[77, 5, 0, 0], [77, 5, 0, 0], [9, 0, 0, 0], [0; 4]]];
