@@ -6,19 +6,16 @@ use faster_hex::hex_string;
 
 use crate::{
     coins::Coins,
-    error::ForgeError,
     forge_state::{ForgeState, Tail},
     history::{self, HistoryShape, Made, Start},
     ledger::{ChainLine, Ledger, Line},
     lock::ScriptCache,
-    options::{ForgeOptions, OptionsError},
+    options::{ForgeOptions, OptionsError, Params},
     output::Output,
-    params::Params,
-    progress::{Estimate, Progress},
     recipe::{Recipe, RecipeKind},
     scaling::Scaling,
     shape::Shape,
-    summary::Summary,
+    summary::{Estimate, ForgeError, Progress, Summary},
     widths::{WidthForge, WidthShape},
 };
 

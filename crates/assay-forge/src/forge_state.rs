@@ -7,20 +7,18 @@ use rayon::ThreadPool;
 use crate::{
     block::{self, Coinbase, CoinbaseParts},
     coins::{BlockCoins, Coins},
-    error::ForgeError,
     keys::KeyId,
     ledger::{BlockLine, Line, Phase, TipLine},
     lock::ScriptCache,
     network::Network,
+    options::Params,
     output::Output,
-    params::Params,
     plan::Plan,
-    progress::Progress,
     sign::{Signed, SigningContext},
+    summary::{ForgeError, Progress},
     utxo::{self, UtxoSet},
 };
 
-/// State of a forge.
 pub(crate) struct ForgeState<'p> {
     pub(crate) params: Params,
     pub(crate) threads: ThreadPool,
@@ -39,7 +37,6 @@ pub(crate) struct Tail {
     pub(crate) schnorr: u64,
 }
 
-/// A block with signed transactions.
 pub(crate) struct SignedBlock<'a> {
     pub(crate) network: Network,
     pub(crate) height: u32,

@@ -22,23 +22,19 @@
 
 mod block;
 mod coins;
-mod error;
 mod forge;
 mod forge_state;
 mod history;
 mod keys;
 mod kind;
 pub mod ledger;
-mod limits;
 mod lock;
 mod network;
 mod options;
 mod output;
 mod outputs;
-mod params;
 mod phases;
 mod plan;
-mod progress;
 mod random;
 mod raw;
 mod recipe;
@@ -53,7 +49,6 @@ mod utxo;
 mod widths;
 mod writer;
 
-pub use error::ForgeError;
 pub use forge::{estimate, forge};
 pub use keys::KeyId;
 pub use kind::Kind;
@@ -64,6 +59,5 @@ pub use ledger::{
 pub use network::Network;
 pub use options::{ForgeOptions, OptionsError, Variant};
 pub use output::OutputError;
-pub use progress::{Estimate, Progress};
 pub use recipe::{Recipe, RecipeError};
-pub use summary::{PhaseTime, Summary};
+pub use summary::{Estimate, ForgeError, PhaseTime, Progress, Summary};

@@ -1,4 +1,4 @@
-//! Options of the caller.
+//! Options of the caller, and the parameters that all chains take from them.
 
 use std::num::NonZero;
 
@@ -27,7 +27,27 @@ impl Variant {
     }
 }
 
-/// Options of one forge.
+/// Parameters common to all chains.
+#[derive(Clone, Debug)]
+pub(crate) struct Params {
+    pub(crate) network: Network,
+    pub(crate) seed: u64,
+    pub(crate) scale: f64,
+    pub(crate) distinct: bool,
+    pub(crate) threads: usize,
+    /// Height of the last block of the whole recipe.
+    pub(crate) last_height: u32,
+    pub(crate) end_time: u32,
+    pub(crate) block_interval_s: u32,
+}
+
+impl Params {
+    /// Header time of a block.
+    pub(crate) fn time(&self, height: u32) -> u32 {
+        self.end_time - (self.last_height - height) * self.block_interval_s
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForgeOptions {
     pub seed: u64,
@@ -61,7 +81,6 @@ impl Default for ForgeOptions {
     }
 }
 
-/// Invalid options.
 #[derive(Debug, Error)]
 pub enum OptionsError {
     /// The scale is too small for a block to hold its transactions, or too large for the available coins.
@@ -70,9 +89,7 @@ pub enum OptionsError {
         /// Requested value.
         scale: f64,
         chain: &'static str,
-        /// Minimum.
         min: f64,
-        /// Maximum.
         max: f64,
     },
     /// The scale needs coinbases that are worth too little after halvings.
@@ -95,7 +112,6 @@ pub enum OptionsError {
         /// Requested value.
         byte_scale: f64,
         recipe: String,
-        /// Maximum.
         max: f64,
     },
     /// A byte scale for a recipe without this parameter.
@@ -117,7 +133,6 @@ pub enum OptionsError {
     EndTime {
         /// Requested value.
         end_time: u32,
-        /// Minimum.
         min: u64,
     },
     /// Too many threads.
@@ -125,7 +140,6 @@ pub enum OptionsError {
     Threads {
         /// Requested value.
         threads: usize,
-        /// Maximum.
         max: usize,
     },
 }

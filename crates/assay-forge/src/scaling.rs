@@ -3,24 +3,22 @@
 use std::time::Instant;
 
 use crate::{
-    error::ForgeError,
     forge_state::{ForgeState, request_locks, signing_context},
     kind::{Bound, Kind},
     ledger::Phase,
-    limits::BLOCK_OVERHEAD_WEIGHT,
+    network::BLOCK_OVERHEAD_WEIGHT,
     phases::{
         Source, View,
-        fan_in::FanIn,
         fan_out::{self, BASELINE_OUTPUTS, FanOutPlan},
         placement::Pools,
-        steady_1::Steady1,
+        steady_1::{FanIn, Steady1},
         steady_2::Steady2,
         steady_3::{Pool, Steady3},
     },
     plan::Plan,
     shape::{PHASES, Shape},
     sign::{Signed, TxChain, sign_range, sign_tx_chains},
-    summary::PhaseTime,
+    summary::{ForgeError, PhaseTime},
     writer::Spend,
 };
 

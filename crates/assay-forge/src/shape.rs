@@ -5,13 +5,11 @@ use assay_consensus::params::MAX_BLOCK_SIGOPS_COST;
 use crate::{
     kind::Bound,
     ledger::Phase,
-    limits::{BLOCK_OVERHEAD_WEIGHT, SPLIT_FEE},
-    network::Network,
-    options::{ForgeOptions, OptionsError, Variant, check_end, check_stop, threads},
-    params::Params,
-    progress::Estimate,
+    network::{BLOCK_OVERHEAD_WEIGHT, Network, SPLIT_FEE},
+    options::{ForgeOptions, OptionsError, Params, Variant, check_end, check_stop, threads},
     random::Stream,
     recipe::ScalingFile,
+    summary::Estimate,
 };
 
 /// Recipe and options as concrete numbers.

@@ -10,7 +10,7 @@ use crate::{
     network::Network,
     outputs::Outputs,
     plan::Plan,
-    progress::Progress,
+    summary::Progress,
     writer::{Pay, Spend, TxWriter, Written},
 };
 

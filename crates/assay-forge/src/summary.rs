@@ -1,13 +1,43 @@
-//! Result of a forge.
+//! Progress, result and errors of a forge, which may run for minutes.
+
+use thiserror::Error;
 
 use crate::{
-    ledger::{Ledger, Phase},
+    ledger::{BlockLine, Ledger, Phase},
+    options::OptionsError,
+    output::OutputError,
     reference_rate::Rates,
 };
 
+/// Approximate size of a chain: for progress bars and free-space checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// Number of blocks, exact.
+    pub blocks: u32,
+    /// Number of signatures, within a few per cent (more if blocks hold only a few transactions).
+    pub signatures: u64,
+    /// Size of the block files, likewise.
+    pub bytes: u64,
+}
+
+/// Receives events from [`forge`](crate::forge). Every method is empty by default.
+pub trait Progress {
+    fn start(&mut self, _estimate: &Estimate) {}
+    /// A phase with this many blocks starts.
+    fn phase(&mut self, _phase: Phase, _blocks: u32) {}
+    /// More signatures were made.
+    fn signed(&mut self, _signatures: u64) {}
+    /// A block was written.
+    fn block(&mut self, _line: &BlockLine) {}
+    /// Progress of hashing the final UTXO set, in coins.
+    fn utxo(&mut self, _done: u64, _total: u64) {}
+}
+
+/// Ignores all events.
+impl Progress for () {}
+
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The written ledger.
     pub ledger: Ledger,
     pub threads: usize,
     pub signatures: u64,
@@ -18,7 +48,6 @@ pub struct Summary {
     /// Part of it spent on signing, including signature hashes.
     pub signing_seconds: f64,
     pub utxo_seconds: f64,
-    /// Total wall time.
     pub wall_seconds: f64,
     pub phases: Vec<PhaseTime>,
 }
@@ -46,4 +75,16 @@ pub struct PhaseTime {
     pub signatures: u64,
     /// Wall time.
     pub seconds: f64,
+}
+
+/// Forging a chain failed.
+#[derive(Debug, Error)]
+pub enum ForgeError {
+    /// The options do not fit the recipe.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error("cannot start {threads} threads")]
+    Threads { threads: usize, source: rayon::ThreadPoolBuildError },
 }

@@ -8,7 +8,7 @@ use rayon::{ThreadPool, prelude::*};
 use crate::{
     coins::{BlockCoins, Coins},
     lock::ScriptCache,
-    progress::Progress,
+    summary::Progress,
 };
 
 pub(crate) struct UtxoSet {

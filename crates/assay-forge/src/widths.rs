@@ -7,18 +7,15 @@ use std::time::Instant;
 
 use crate::{
     coins::CoinRef,
-    error::ForgeError,
     forge_state::{ForgeState, request_locks, signing_context},
     kind::{Bound, Kind},
     ledger::{Phase, Series},
-    options::{ForgeOptions, OptionsError, check_end, check_stop, threads},
-    params::Params,
+    options::{ForgeOptions, OptionsError, Params, check_end, check_stop, threads},
     plan::Plan,
-    progress::Estimate,
     random::{BLOCK_STREAM, Stream},
     recipe::{WidthsFile, bound},
     sign::{Signed, sign_range},
-    summary::PhaseTime,
+    summary::{Estimate, ForgeError, PhaseTime},
 };
 
 /// Recipe and options as concrete numbers.

@@ -7,10 +7,9 @@ use assay_consensus::params::{COINBASE_MATURITY, MAX_BLOCK_WEIGHT};
 use crate::{
     kind::{Bound, Kind},
     ledger::Phase,
-    options::{ForgeOptions, OptionsError, check_end, check_stop, threads},
-    params::Params,
-    progress::Estimate,
+    options::{ForgeOptions, OptionsError, Params, check_end, check_stop, threads},
     recipe::{EraFile, HistoryFile, Shapes, outputs_of_tx},
+    summary::Estimate,
 };
 
 /// Recipe and options as concrete numbers.

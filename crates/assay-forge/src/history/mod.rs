@@ -27,20 +27,17 @@ use self::{
 };
 use crate::{
     block::{self, Coinbase, CoinbaseParts},
-    error::ForgeError,
     forge_state::{SignedBlock, Tail},
     keys::KeyId,
     ledger::{ChainLine, Line, Phase, RangeLine},
     lock::ScriptCache,
     output::{Output, OutputError},
-    progress::Progress,
     sign::{Signed, SpendJob},
-    summary::PhaseTime,
+    summary::{ForgeError, PhaseTime, Progress},
     utxo::{Partial, UtxoSet},
     writer::Spend,
 };
 
-/// A history in progress.
 struct HistoryForge<'a, 'p> {
     shape: &'a HistoryShape,
     threads: &'a rayon::ThreadPool,

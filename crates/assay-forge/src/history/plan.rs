@@ -15,7 +15,7 @@ use super::{
 use crate::{
     keys::KeyId,
     kind::{Bound, Kind},
-    limits::{BLOCK_OVERHEAD_WEIGHT, DUST},
+    network::{BLOCK_OVERHEAD_WEIGHT, DUST},
     outputs::Outputs,
     random::{BLOCK_STREAM, Stream},
 };
@@ -44,7 +44,6 @@ impl Planned {
     }
 }
 
-/// State of the planner.
 pub(crate) struct Planner<'a> {
     shape: &'a HistoryShape,
     pub(crate) wallet: Wallet,

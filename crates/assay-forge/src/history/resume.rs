@@ -16,7 +16,7 @@ use super::txids::Txids;
 use crate::{
     ledger::{BlockLine, ChainLine, LEDGER_PART, Line},
     output::{OutputError, order_path},
-    progress::Progress,
+    summary::Progress,
 };
 
 /// The existing blocks from height 1 on, with their hashes.

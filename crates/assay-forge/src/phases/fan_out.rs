@@ -11,8 +11,7 @@ use crate::{
     keys::KeyId,
     kind::{Bound, Kind},
     ledger::Phase,
-    limits::{BLOCK_OVERHEAD_WEIGHT, CHAIN_REST, DUST, SPLIT_FEE},
-    network::Network,
+    network::{BLOCK_OVERHEAD_WEIGHT, CHAIN_REST, DUST, Network, SPLIT_FEE},
     plan::Plan,
     random::{BLOCK_STREAM, Stream},
     shape::Shape,
@@ -75,7 +74,6 @@ pub(crate) fn plan_long_chains(shape: &Shape, block: u32) -> FanOutPlan {
     )
 }
 
-/// Plans a block of the baseline.
 pub(crate) fn plan_baseline(shape: &Shape, block: u32) -> FanOutPlan {
     plan_chains(
         shape,

@@ -1,6 +1,5 @@
 //! The phases: each plans the transactions of its blocks; signing and writing are common.
 
-pub(crate) mod fan_in;
 pub(crate) mod fan_out;
 pub(crate) mod placement;
 pub(crate) mod steady_1;
@@ -10,7 +9,7 @@ pub(crate) mod steady_3;
 use crate::{
     coins::{CoinRef, Coins},
     kind::Bound,
-    limits::DUST,
+    network::DUST,
     plan::Plan,
     random::Stream,
     shape::Shape,

@@ -11,7 +11,7 @@ use crate::{
     coins::CoinRef,
     kind::Bound,
     ledger::{Age, Phase, SpendOrder},
-    limits::BLOCK_OVERHEAD_WEIGHT,
+    network::BLOCK_OVERHEAD_WEIGHT,
     plan::Plan,
     random::{BLOCK_STREAM, Stream},
 };

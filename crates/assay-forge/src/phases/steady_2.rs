@@ -8,7 +8,7 @@ use super::{Source, View, Walk, pay_evenly};
 use crate::{
     coins::{BlockCoins, CoinRef},
     ledger::Phase,
-    limits::DUST,
+    network::DUST,
     options::Variant,
     plan::Plan,
     random::{BLOCK_STREAM, Stream},

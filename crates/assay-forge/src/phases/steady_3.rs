@@ -10,7 +10,7 @@ use crate::{
     coins::{BlockCoins, CoinRef},
     kind::Bound,
     ledger::Phase,
-    limits::DUST,
+    network::DUST,
     plan::Plan,
     random::{BLOCK_STREAM, Stream},
 };

@@ -4,10 +4,7 @@ use assay_consensus::params::{COINBASE_MATURITY, MAX_BLOCK_WEIGHT};
 use serde::Deserialize;
 
 use super::{Blocks, RecipeError, check_head, range};
-use crate::{
-    limits::{CHAIN_REST, DUST, SPLIT_FEE},
-    network::Network,
-};
+use crate::network::{CHAIN_REST, DUST, Network, SPLIT_FEE};
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -7,8 +7,7 @@ use super::{Blocks, RecipeError, check_head, range};
 use crate::{
     kind::{Bound, Kind},
     ledger::Series,
-    limits::{BLOCK_OVERHEAD_WEIGHT, DUST},
-    network::Network,
+    network::{BLOCK_OVERHEAD_WEIGHT, DUST, Network},
 };
 
 #[derive(Clone, Debug, Deserialize)]

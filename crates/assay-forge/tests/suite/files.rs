@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use crate::common::{bch, bitcoin, forged, sighash};
+use crate::{bch, bitcoin, forged, sighash};
 use assay_forge::{
     ForgeError, ForgeOptions, Ledger, LedgerError, OutputError, Recipe, forge, ledger,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::common::{Chain, SecpChecker, bch, bitcoin, forged, sighash};
+use crate::{Chain, SecpChecker, bch, bitcoin, forged, sighash};
 use assay_consensus::params::ChainParams;
 use assay_forge::{Age, ForgeOptions, Ledger, Network, Phase, Series, SpendOrder, Variant};
 use assay_hash::MuHash3072;
@@ -12,10 +12,10 @@ fn check(chain: &Chain) -> u64 {
     let network = Network::BchRegtest.name() == chain.ledger.chain.chain;
     let params = ChainParams::by_name(&chain.ledger.chain.chain).expect("the chain is known");
     assert_eq!(faster_hex::hex_string(&[0xfa, 0xbf, 0xb5, 0xda]), chain.ledger.chain.magic);
-    let mut coins = crate::common::Coins::default();
+    let mut coins = crate::Coins::default();
     let mut checker = SecpChecker::default();
     let mut verified = 0;
-    let mut previous = crate::common::genesis(&params);
+    let mut previous = crate::genesis(&params);
     for line in &chain.ledger.blocks {
         let block = chain.block(line);
         let txids: Vec<_> = block.txs().map(|tx| tx.txid()).collect();
@@ -38,11 +38,7 @@ fn check(chain: &Chain) -> u64 {
             assert!(line.weight <= 4_000_000);
         }
         let flags = params.block_script_flags(line.height, &previous)
-            | if network {
-                assay_consensus::script::Flags::BCH_STANDARD
-            } else {
-                crate::common::STANDARD
-            };
+            | if network { assay_consensus::script::Flags::BCH_STANDARD } else { crate::STANDARD };
         let signatures = coins.connect(&block, line.height, flags, &mut checker);
         assert_eq!(signatures, line.signatures, "block {}", line.height);
         verified += signatures;
@@ -57,7 +53,7 @@ fn check_order(chain: &Chain, height: u32, block: &assay_wire::Block, txids: &[a
     let in_block: HashSet<_> = txids[1..].iter().copied().collect();
     let mut seen = HashSet::new();
     for (txid, raw) in chain.order(height, block) {
-        let tx = crate::common::parse_tx(raw, chain.encoding());
+        let tx = crate::parse_tx(raw, chain.encoding());
         assert_eq!(tx.view().txid(), txid, "block {height}");
         for input in tx.view().inputs() {
             let parent = input.prevout.txid;
@@ -68,7 +64,7 @@ fn check_order(chain: &Chain, height: u32, block: &assay_wire::Block, txids: &[a
     assert_eq!(seen.len(), in_block.len(), "block {height}");
 }
 
-fn check_tip(ledger: &Ledger, coins: &crate::common::Coins) {
+fn check_tip(ledger: &Ledger, coins: &crate::Coins) {
     let tip = &ledger.tip;
     assert_eq!(tip.hash, ledger.blocks.last().expect("there are blocks").hash);
     assert_eq!(tip.utxo_count, coins.unspent.len() as u64);

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use crate::common::{Chain, SecpChecker, forged};
+use crate::{Chain, SecpChecker, forged};
 use assay_consensus::params::ChainParams;
 use assay_forge::{ForgeOptions, Ledger, Phase, Recipe, forge, ledger};
 use assay_hash::MuHash3072;
@@ -70,9 +70,9 @@ fn history_is_valid_and_matches_its_ledger() {
     let params = params(&chain);
     let segwit = chain.ledger.chain.activation["segwit"];
     assert_eq!(chain.ledger.chain.activation.len(), 5, "every fork that test chains may move");
-    let mut coins = crate::common::Coins { consensus_only: true, ..Default::default() };
+    let mut coins = crate::Coins { consensus_only: true, ..Default::default() };
     let mut checker = SecpChecker::default();
-    let mut previous = crate::common::genesis(&params);
+    let mut previous = crate::genesis(&params);
     let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
     let mut made: HashMap<_, u32> = HashMap::new();
     let mut ranges = chain.ledger.ranges.iter();
@@ -132,7 +132,7 @@ fn history_is_valid_and_matches_its_ledger() {
     check_tip(&chain.ledger, &coins);
 }
 
-fn check_tip(ledger: &Ledger, coins: &crate::common::Coins) {
+fn check_tip(ledger: &Ledger, coins: &crate::Coins) {
     let tip = &ledger.tip;
     assert_eq!(tip.utxo_count, coins.unspent.len() as u64);
     let amount: i64 = coins.unspent.values().map(|coin| coin.value).sum();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::common::{Chain, bch, bitcoin, forged};
+use crate::{Chain, bch, bitcoin, forged};
 use assay_forge::scripts::{ScriptChoice, ScriptLedger, ScriptLedgerError, ScriptRecord};
 use assay_forge::{ForgeOptions, Recipe};
 use assay_wire::{OutPoint, Txid};
