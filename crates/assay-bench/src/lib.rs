@@ -35,7 +35,6 @@ pub mod p2p;
 pub mod peer;
 pub mod plan;
 pub mod published;
-pub mod random;
 pub mod registry;
 pub mod report;
 pub mod results;
@@ -77,7 +76,6 @@ pub enum BenchError {
         /// Verdict of the engine.
         detail: String,
     },
-    /// The engine fails.
     #[error("the engine cannot be opened in {}", dir.display())]
     Engine { dir: PathBuf, source: Box<assay_engine::OpenError> },
     /// Assay's store fails.
@@ -121,7 +119,6 @@ pub enum BenchError {
         /// The names, joined by `+`.
         names: String,
     },
-    /// A parameter is invalid.
     #[error("{what}: give {wanted}")]
     Parameter {
         /// Name of the parameter.

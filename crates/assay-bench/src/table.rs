@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use assay_report::Table;
-use assay_report::csv::field;
+use assay_report::csv_field;
 use assay_report::stats::ratio::Ratio;
 
 use crate::harness::{Figures, Row};
@@ -137,12 +137,12 @@ fn csv_line(measured: &Measured, figures: &Figures) -> String {
     let comparison = measured.comparison(&figures.name);
     let ratio = |pick: fn(&Ratio) -> f64| value(comparison.map(|found| pick(&found.ratio)));
     let cells = [
-        field(&measured.section),
-        field(&measured.name),
-        field(&measured.series),
+        csv_field(&measured.section),
+        csv_field(&measured.name),
+        csv_field(&measured.series),
         measured.size.map_or_else(String::new, |size| size.to_string()),
-        field(&measured.unit),
-        field(&figures.name),
+        csv_field(&measured.unit),
+        csv_field(&figures.name),
         figures.ns_per_op.to_string(),
         figures.op_per_s.to_string(),
         figures.err_percent.to_string(),
@@ -155,7 +155,7 @@ fn csv_line(measured: &Measured, figures: &Figures) -> String {
         figures.cpu_ns_per_op.to_string(),
         figures.epoch_ops.to_string(),
         figures.total_s.to_string(),
-        comparison.map_or_else(String::new, |found| field(&found.baseline)),
+        comparison.map_or_else(String::new, |found| csv_field(&found.baseline)),
         ratio(|ratio| ratio.median),
         ratio(|ratio| ratio.low),
         ratio(|ratio| ratio.high),

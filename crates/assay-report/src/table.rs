@@ -1,8 +1,6 @@
-//! A table with three forms: HTML, Markdown, plain text.
+//! A table with three forms: HTML, Markdown, plain text; escaping of text for HTML and CSV.
 
 use std::fmt::Write;
-
-use crate::escape::escape;
 
 /// Length in bytes from which a word may wrap on a page.
 const LONG_CELL: usize = 28;
@@ -106,6 +104,30 @@ impl Table {
     }
 }
 
+/// Escapes text for HTML elements and quoted attributes.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A field of comma-separated values, quoted if RFC 4180 requires it.
+pub fn csv_field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,5 +163,11 @@ mod tests {
           Fan-out <1>      5
           a|b          1,234
         "#);
+    }
+
+    #[test]
+    fn quoting() {
+        assert_eq!(csv_field("plain"), "plain");
+        assert_eq!(csv_field("a,\"b\""), "\"a,\"\"b\"\"\"");
     }
 }

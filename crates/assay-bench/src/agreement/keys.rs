@@ -4,7 +4,7 @@ use assay_hash::Sha256;
 use assay_secp::verify_schnorr_bch;
 use secp256k1::{Message, PublicKey, Scalar, SecretKey, ecdsa};
 
-use crate::random::Random;
+use assay_report::stats::random::SplitMix64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
@@ -13,7 +13,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    pub(super) fn random(random: &mut Random) -> Self {
+    pub(super) fn random(random: &mut SplitMix64) -> Self {
         let secret = secret(random);
         Self { secret, is_compressed: random.below(4) > 0 }
     }
@@ -34,7 +34,7 @@ impl Key {
 
     /// `s = k + e*x` by the specification of May 2019, which requires the y of `k*G` to be a square: that holds for either a
     /// nonce or its negation.
-    pub(super) fn schnorr(&self, random: &mut Random, message: &[u8; 32]) -> Vec<u8> {
+    pub(super) fn schnorr(&self, random: &mut SplitMix64, message: &[u8; 32]) -> Vec<u8> {
         let nonce = secret(random);
         let public = PublicKey::from_secret_key(&self.secret).serialize();
         let point = PublicKey::from_secret_key(&nonce).serialize();
@@ -60,7 +60,7 @@ impl Key {
     }
 }
 
-fn secret(random: &mut Random) -> SecretKey {
+fn secret(random: &mut SplitMix64) -> SecretKey {
     loop {
         if let Ok(secret) = SecretKey::from_secret_bytes(random.bytes()) {
             return secret;

@@ -23,8 +23,8 @@ use assay_wire::{Block, Encoding, OutPoint, Txid};
 use self::chain::{BASE, Candidate, Chain};
 pub use self::report::{Disagreement, Report};
 use self::spend::Case;
-use crate::random::Random;
 use crate::{BenchError, Progress};
+use assay_report::stats::random::SplitMix64;
 
 /// Cases per round: their coins are created in one block, and requests form one batch.
 const ROUND: u64 = 250;
@@ -67,7 +67,7 @@ struct Court {
     engine: Engine,
     reference: Reference,
     chain: Chain,
-    random: Random,
+    random: SplitMix64,
     report: Report,
 }
 
@@ -91,7 +91,7 @@ pub fn run(
     let reference =
         Reference::start_bchn(&options.target, params.block_bytes_max(), &folder, &log)?;
     let report = Report::new(options, reference.version(), reference.command());
-    let (chain, random) = (Chain::new(&params), Random::new(options.seed));
+    let (chain, random) = (Chain::new(&params), SplitMix64::new(options.seed));
     let mut court = Court { engine, reference, chain, random, report };
     progress.begin("base chain", 1);
     court.base()?;

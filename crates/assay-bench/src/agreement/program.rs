@@ -5,7 +5,7 @@ use assay_consensus::script::opcode::op;
 use assay_hash::{hash160, sha256};
 
 use super::keys::Key;
-use crate::random::Random;
+use assay_report::stats::random::SplitMix64;
 
 /// Form of a transaction without its prevouts and input scripts.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ const EDGES: [i64; 16] = [
 const PREFIX_TOKEN: u8 = 0xef;
 
 impl Form {
-    pub(super) fn random(random: &mut Random) -> Self {
+    pub(super) fn random(random: &mut SplitMix64) -> Self {
         let inputs = 1 + random.below(3) as usize;
         let outputs = 1 + random.below(3) as usize;
         let spent: Vec<i64> = (0..inputs).map(|_| 10_000 + random.below(5000) as i64).collect();
@@ -84,7 +84,7 @@ impl Form {
         // Mostly final now: otherwise no script is executed.
         let lock_times = [0, 0, 0, 1, 1000, 1_296_000_000, 1_300_000_000, 2_000_000_000];
         let lock_time = lock_times[random.below(8) as usize];
-        let sequence = |random: &mut Random| {
+        let sequence = |random: &mut SplitMix64| {
             let sequences = [0, 1, u32::MAX - 1, 0x4000_0000, 0x40_0001, 0x8000_0000];
             let at = random.below(12) as usize;
             sequences.get(at).copied().unwrap_or(u32::MAX)
@@ -95,7 +95,7 @@ impl Form {
 }
 
 impl Program {
-    pub(super) fn random(random: &mut Random, form: &Form, input: usize) -> Self {
+    pub(super) fn random(random: &mut SplitMix64, form: &Form, input: usize) -> Self {
         if random.below(8) == 0 {
             return Self::pay_to_key_hash(random);
         }
@@ -125,7 +125,7 @@ impl Program {
         program
     }
 
-    fn pay_to_key_hash(random: &mut Random) -> Self {
+    fn pay_to_key_hash(random: &mut SplitMix64) -> Self {
         let key = Key::random(random);
         let mut script = vec![op::DUP, op::HASH160];
         push(&mut script, &hash160(&key.public()));
@@ -136,7 +136,7 @@ impl Program {
     }
 
     /// A signature check whose signature comes from the input script.
-    fn signature(&mut self, random: &mut Random) {
+    fn signature(&mut self, random: &mut SplitMix64) {
         let (key, other) = (Key::random(random), Key::random(random));
         match random.below(4) {
             0 => {
@@ -167,7 +167,7 @@ impl Program {
     }
 
     /// Two numbers, an operation, and its result.
-    fn arithmetic(&mut self, random: &mut Random) {
+    fn arithmetic(&mut self, random: &mut SplitMix64) {
         let (a, b) = (number(random), number(random));
         push_number(&mut self.script, a);
         push_number(&mut self.script, b);
@@ -188,7 +188,7 @@ impl Program {
     }
 
     /// A field of the transaction, and its value.
-    fn introspection(&mut self, random: &mut Random, form: &Form, input: usize) {
+    fn introspection(&mut self, random: &mut SplitMix64, form: &Form, input: usize) {
         let opcode = op::INPUTINDEX + random.below(14) as u8;
         let count = match opcode {
             op::OUTPUTVALUE | op::OUTPUTBYTECODE => form.outputs.len(),
@@ -232,7 +232,7 @@ impl Program {
     }
 
     /// Operations on byte strings.
-    fn bytes(&mut self, random: &mut Random) {
+    fn bytes(&mut self, random: &mut SplitMix64) {
         let length = [0, 1, 4, 8, 9, 20, 255, 256, 260, 520][random.below(10) as usize];
         let mut data = vec![0; length];
         random.fill(&mut data);
@@ -254,7 +254,7 @@ impl Program {
         }
     }
 
-    fn lock_time(&mut self, random: &mut Random) {
+    fn lock_time(&mut self, random: &mut SplitMix64) {
         push_number(&mut self.script, number(random));
         let opcode =
             if random.below(2) == 0 { op::CHECKLOCKTIMEVERIFY } else { op::CHECKSEQUENCEVERIFY };
@@ -262,7 +262,7 @@ impl Program {
     }
 
     /// Random opcodes.
-    fn noise(&mut self, random: &mut Random) {
+    fn noise(&mut self, random: &mut SplitMix64) {
         for _ in 0..=random.below(6) {
             if random.below(2) == 0 {
                 push_number(&mut self.script, number(random));
@@ -273,7 +273,7 @@ impl Program {
     }
 }
 
-fn number(random: &mut Random) -> i64 {
+fn number(random: &mut SplitMix64) -> i64 {
     match random.below(3) {
         0 => EDGES[random.below(EDGES.len() as u64) as usize],
         1 => random.below(40) as i64 - 20,
@@ -285,12 +285,12 @@ fn number(random: &mut Random) -> i64 {
 }
 
 /// Mostly one with the fork's bit.
-fn hash_type(random: &mut Random) -> u8 {
+fn hash_type(random: &mut SplitMix64) -> u8 {
     [0x41, 0x41, 0x41, 0x42, 0x43, 0xc1, 0xc2, 0xc3, 0x61, 0x01, 0x44, 0x40]
         [random.below(12) as usize]
 }
 
-fn signature(random: &mut Random, key: Key) -> Item {
+fn signature(random: &mut SplitMix64, key: Key) -> Item {
     Item::Signature { key, is_schnorr: random.below(2) == 0, hash_type: hash_type(random) }
 }
 
@@ -305,7 +305,7 @@ pub(super) fn push_minimal(script: &mut Vec<u8>, data: &[u8]) {
 }
 
 /// Changes a few bytes.
-pub(super) fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
+pub(super) fn mutate(random: &mut SplitMix64, bytes: &mut Vec<u8>) {
     for _ in 0..=random.below(3) {
         let at = random.below(bytes.len() as u64 + 1) as usize;
         match random.below(4) {

@@ -5,7 +5,7 @@ use assay_hash::hash160;
 use assay_wire::{Encoding, OutPoint, Transaction, TxOut, encode};
 
 use super::program::{Form, Item, Program, mutate, push_minimal};
-use crate::random::Random;
+use assay_report::stats::random::SplitMix64;
 
 /// One case: a transaction and its spent outputs.
 pub(super) struct Case {
@@ -14,7 +14,7 @@ pub(super) struct Case {
 }
 
 impl Case {
-    pub(super) fn random(random: &mut Random) -> Self {
+    pub(super) fn random(random: &mut SplitMix64) -> Self {
         let form = Form::random(random);
         let programs =
             (0..form.spent.len()).map(|input| Program::random(random, &form, input)).collect();
@@ -27,7 +27,7 @@ impl Case {
     }
 
     /// The transaction, which spends `prevouts`; one in three is mutated after signing.
-    pub(super) fn spend(&self, random: &mut Random, prevouts: &[OutPoint]) -> Vec<u8> {
+    pub(super) fn spend(&self, random: &mut SplitMix64, prevouts: &[OutPoint]) -> Vec<u8> {
         let locks: Vec<(i64, Vec<u8>)> = self.locks().collect();
         let messages = self.messages(prevouts, &locks);
         let mut scripts: Vec<Vec<u8>> = self
@@ -116,7 +116,7 @@ impl Program {
 }
 
 impl Item {
-    fn bytes(&self, random: &mut Random, message: &[u8; 32]) -> Vec<u8> {
+    fn bytes(&self, random: &mut SplitMix64, message: &[u8; 32]) -> Vec<u8> {
         match self {
             Self::Bytes(bytes) => bytes.clone(),
             Self::Signature { key, is_schnorr, hash_type } => {

@@ -1,6 +1,6 @@
 //! Worst cases of a mempool: clusters as large and as tangled as policy allows, and replacements that pay but fail.
 
-use crate::random::Random;
+use assay_report::stats::random::SplitMix64;
 use assay_wire::{OutPoint, Transaction, Txid};
 
 use super::chain::{CoinOf, tx};
@@ -30,7 +30,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// Spends [`COINS_PER_CLUSTER`] coins at about `rate` thousandths of a satoshi per virtual byte.
-    pub(super) fn new(random: &mut Random, coins: &[CoinOf], rate: i64) -> Self {
+    pub(super) fn new(random: &mut SplitMix64, coins: &[CoinOf], rate: i64) -> Self {
         let children = CLUSTER_TXS - PARENTS - 1;
         // Parents that each child spends; the first one keeps the cluster connected.
         let wanted: Vec<Vec<usize>> = (0..children)
@@ -73,7 +73,7 @@ impl Cluster {
 }
 
 /// A transaction with one output, and its fee.
-fn join(random: &mut Random, spent: &[CoinOf], rate: i64) -> (Transaction, i64) {
+fn join(random: &mut SplitMix64, spent: &[CoinOf], rate: i64) -> (Transaction, i64) {
     let value: i64 = spent.iter().map(|(_, value)| value).sum();
     let fee = fee_sat(random, spent.len(), 1, rate);
     let inputs: Vec<OutPoint> = spent.iter().map(|(outpoint, _)| *outpoint).collect();
@@ -81,7 +81,7 @@ fn join(random: &mut Random, spent: &[CoinOf], rate: i64) -> (Transaction, i64) 
 }
 
 /// Fee of a transaction of this shape at `rate` and up to an eighth more.
-fn fee_sat(random: &mut Random, inputs: usize, outputs: usize, rate: i64) -> i64 {
+fn fee_sat(random: &mut SplitMix64, inputs: usize, outputs: usize, rate: i64) -> i64 {
     let vsize = (12 + 43 * inputs + 32 * outputs) as i64;
     vsize * (rate + (random.next() % 125) as i64 * rate / 1000) / 1000 + 1
 }

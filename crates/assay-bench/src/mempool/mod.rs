@@ -22,8 +22,8 @@ use self::chain::{CoinOf, Mint, MintedBlock};
 use self::hostile::{COINS_PER_CLUSTER, Cluster, VICTIMS, replacement, variant};
 pub use self::report::Report;
 use crate::conditions::Conditions;
-use crate::random::Random;
 use crate::{BenchError, Progress};
+use assay_report::stats::random::SplitMix64;
 
 /// Warm-up blocks of each kind, which are ignored.
 const WARM_UP: usize = 2;
@@ -134,7 +134,7 @@ fn open(dir: &Path, options: &Options) -> Result<Engine, BenchError> {
 
 /// The clusters that stay, and those that hostile threads submit.
 fn hostile_clusters(options: &Options, coins: &[CoinOf]) -> (Vec<Cluster>, Vec<Cluster>) {
-    let mut random = Random::new(options.seed);
+    let mut random = SplitMix64::new(options.seed);
     let mut coins = coins.chunks_exact(COINS_PER_CLUSTER);
     let mut next =
         |rate| Cluster::new(&mut random, coins.next().expect("coins for each cluster"), rate);

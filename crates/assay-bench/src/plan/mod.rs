@@ -2,11 +2,9 @@
 
 mod bench_bitcoin;
 pub mod compilers;
-mod ibd;
 mod pairing;
 mod stack;
 mod steps;
-mod worst;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,13 +16,10 @@ use crate::suite::Published;
 
 pub use self::bench_bitcoin::{CoreBuild, CoreSettings};
 pub use self::compilers::CompilersSettings;
-pub use self::ibd::IbdSettings;
 pub use self::pairing::{PairingSettings, SubjectSettings};
 pub use self::stack::{LimitSettings, StackSettings, Wrap};
 pub use self::steps::{BaseRevision, Related, Step, StepBenchmark, StepsPlan};
-pub use self::worst::WorstSettings;
 
-/// Supported format.
 const FORMAT: u32 = 1;
 
 /// Maximum number of rounds of a plan.
@@ -67,13 +62,11 @@ pub struct BenchPlan {
     /// Settings of the stack element size suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackSettings>,
-    /// Worst blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<WorstSettings>,
     /// Optimisations of the initial block download.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ibd: Option<IbdSettings>,
-    /// Pairing curves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairing: Option<PairingSettings>,
     /// Compilers of big-number arithmetic.
@@ -213,6 +206,70 @@ fn is_name(name: &str) -> bool {
 fn kind_of(text: &str) -> Option<String> {
     let table = text.parse::<toml::Table>().ok()?;
     table.get("kind").and_then(toml::Value::as_str).map(str::to_owned)
+}
+
+/// The section `[worst]` of a plan: worst blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorstSettings {
+    /// Names of rule sets (docs/consensus.md, "Rule sets").
+    pub rules: Vec<String>,
+    /// Names of classes; all if empty.
+    pub classes: Vec<String>,
+    /// Maximum expected seconds of a block; above 0 and at most 3600.
+    pub seconds_max: f64,
+    /// The wrapper of Bitcoin Core's kernel; by default its place in Cargo's target folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<PathBuf>,
+    /// The same built with a limit of 8,000 bytes (peers/kernel/README.md); by default its place in Cargo's target folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_8000: Option<PathBuf>,
+    /// Nodes that receive the blocks over RPC, as in `assay run --target`, which overrides them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
+}
+
+impl Default for WorstSettings {
+    fn default() -> Self {
+        let rules = ["today", "bip54", "report-8000", "pqsig", "cat", "ctv", "bip448", "p2mr"];
+        Self {
+            rules: rules.map(str::to_owned).to_vec(),
+            classes: Vec::new(),
+            seconds_max: 15.0,
+            kernel: None,
+            kernel_8000: None,
+            nodes: Vec::new(),
+        }
+    }
+}
+
+/// The section `[ibd]` of a plan: operations of the initial block download.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct IbdSettings {
+    /// Folder with `mainnet-413567.blk`, or with a folder `blocks` that contains it; `ASSAY_TEST_DATA` if not given. Without it
+    /// only the synthetic block is measured.
+    pub data: Option<PathBuf>,
+    /// Seed of the forged block and other generated data.
+    pub seed: u64,
+    /// Sizes to obfuscate, bytes; at least 64.
+    pub xor_bytes: Vec<u64>,
+    /// Inputs of the transaction that is checked for duplicates.
+    pub duplicate_inputs: Vec<u64>,
+    /// Coin cache sizes written to disk, coins; at least 16.
+    pub flush_coins: Vec<u64>,
+}
+
+impl Default for IbdSettings {
+    fn default() -> Self {
+        Self {
+            data: None,
+            seed: 784_588,
+            xor_bytes: vec![4 << 10, 32 << 10, 256 << 10, 1 << 20, 64 << 20],
+            duplicate_inputs: vec![1, 2, 3, 10, 100, 2_000, 10_000, 24_290],
+            flush_coins: vec![10_000, 100_000, 400_000],
+        }
+    }
 }
 
 #[cfg(test)]

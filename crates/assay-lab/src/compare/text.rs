@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use assay_report::Table;
-use assay_report::csv::field;
+use assay_report::csv_field;
 use assay_report::number::in_percent;
 use assay_report::stats::verdict::Verdict;
 
@@ -60,10 +60,10 @@ impl Comparison {
                 let _ = writeln!(
                     out,
                     "{},{},{},{},{},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.4},{p},{:.6},{}",
-                    field(&compared.first),
-                    field(&compared.second),
+                    csv_field(&compared.first),
+                    csv_field(&compared.second),
                     row.seen,
-                    field(&row.what),
+                    csv_field(&row.what),
                     ratio.pairs,
                     a.mean_s,
                     a.sigma_s,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use assay_report::Table;
-use assay_report::csv::field;
+use assay_report::csv_field;
 use assay_report::number::in_percent;
 use assay_report::stats::median;
 use serde::Serialize;
@@ -297,16 +297,16 @@ impl History {
                 let share =
                     change.map(|change| format!("{:.6}", change.after / change.before - 1.0));
                 let fields = [
-                    field(&one.name),
+                    csv_field(&one.name),
                     point.time.clone(),
-                    field(&point.version),
+                    csv_field(&point.version),
                     point.runs.to_string(),
                     format!("{:.6}", point.seconds),
                     format!("{:.6}", point.min_s),
                     format!("{:.6}", point.max_s),
                     format!("{:.6}", one.level(index)),
                     share.unwrap_or_default(),
-                    field(&point.path),
+                    csv_field(&point.path),
                 ];
                 out.push_str(&fields.join(","));
                 out.push('\n');

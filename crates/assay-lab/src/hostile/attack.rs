@@ -169,7 +169,7 @@ pub(crate) fn act(
         Attack::Deaf if tick % DRIP_EVERY == 1 => put("getdata", &request(hash)),
         Attack::Withhold if is_big => {
             let mut headers = vec![1];
-            headers.extend_from_slice(&wire::header(hash, &wire::random_hash(random), time, true));
+            headers.extend_from_slice(&wire::header(hash, &random.bytes::<32>(), time, true));
             headers.push(0);
             put("headers", &headers);
         }
@@ -196,7 +196,7 @@ fn request(hash: &Hash) -> Vec<u8> {
 fn headers_without_work(hash: &Hash, time: u32, random: &mut SplitMix64) -> Vec<u8> {
     let mut prev = *hash;
     let mut next = || {
-        let header = wire::header(&prev, &wire::random_hash(random), time, false);
+        let header = wire::header(&prev, &random.bytes::<32>(), time, false);
         prev = wire::double_sha256(&header);
         header
     };

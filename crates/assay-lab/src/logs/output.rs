@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use assay_report::csv::field;
+use assay_report::csv_field;
 use serde_json::{Map, Value, json};
 
 use super::{Row, STEPS, Steps, Txs};
@@ -20,12 +20,12 @@ const MIB: f64 = 1_048_576.0;
 /// Appends a row as a CSV line.
 pub fn csv_row(file: &str, row: &Row, out: &mut String) {
     let progress = &row.progress;
-    out.push_str(&field(file));
+    out.push_str(&csv_field(file));
     // Writing to a string cannot fail.
     let _ = write!(out, ",{},{},", row.line, row.session);
-    out.push_str(&field(progress.format.name()));
+    out.push_str(&csv_field(progress.format.name()));
     let _ = write!(out, ",");
-    out.push_str(&field(&progress.format.meaning().to_string()));
+    out.push_str(&csv_field(&progress.format.meaning().to_string()));
     let _ = write!(out, ",{}", progress.height);
     for seconds in [row.elapsed_s, row.running_s, clock_s(row)] {
         cell(seconds.map(|seconds| format!("{seconds:.6}")), out);

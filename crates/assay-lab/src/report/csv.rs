@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use assay_report::csv::field;
+use assay_report::csv_field;
 
 use crate::results::Results;
 
@@ -18,15 +18,18 @@ pub(super) fn blocks(results: &Results) -> String {
         for run in &target.runs {
             let status = run.status.as_str();
             let (seen, repeat) = (run.seen_requested, run.repeat);
-            let head =
-                format!("{},{},{status},{seen},{repeat}", field(&target.name), field(&run.id));
+            let head = format!(
+                "{},{},{status},{seen},{repeat}",
+                csv_field(&target.name),
+                csv_field(&run.id)
+            );
             for block in &run.blocks {
                 // Writing to a string cannot fail.
                 let _ = writeln!(
                     out,
                     "{head},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                     block.height,
-                    field(&block.phase),
+                    csv_field(&block.phase),
                     block.txs,
                     block.inputs,
                     block.outputs,

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use assay_report::csv::field;
+use assay_report::csv_field;
 use assay_report::number::{count, percent, ratio, seconds};
 use assay_report::stats::median;
 use assay_report::{Band, Chart, Line, LineChart, Look, Table, number};
@@ -581,7 +581,7 @@ pub(super) fn wide_csv(results: &Results) -> String {
     let all = comparable(results);
     let mut out = "height".to_owned();
     for series in &all {
-        let _ = write!(out, ",{}", field(&series.label));
+        let _ = write!(out, ",{}", csv_field(&series.label));
     }
     out.push('\n');
     let runs: Vec<&Run> = all.iter().filter_map(Series::middle_run).collect();
@@ -621,8 +621,8 @@ pub(super) fn long_csv(results: &Results) -> String {
                 let _ = writeln!(
                     out,
                     "{},{},{status},{},{},{:.3},{txs},{inputs},{bytes}",
-                    field(&target.name),
-                    field(&run.id),
+                    csv_field(&target.name),
+                    csv_field(&run.id),
                     run.repeat,
                     block.height,
                     block.tip_at_s,

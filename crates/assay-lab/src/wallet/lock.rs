@@ -9,7 +9,6 @@ use sha2::{Digest as _, Sha256};
 use super::{LOCK_TIME, SEQUENCE, Unsigned, VERSION, outpoint};
 use crate::wire;
 
-/// A kind of script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -184,7 +183,7 @@ fn to_script(script: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
 
 fn secret_key(random: &mut SplitMix64) -> SecretKey {
     loop {
-        if let Ok(secret) = SecretKey::from_secret_bytes(wire::random_hash(random)) {
+        if let Ok(secret) = SecretKey::from_secret_bytes(random.bytes::<32>()) {
             return secret;
         }
     }

@@ -196,21 +196,13 @@ pub(crate) fn read_headers(mut payload: &[u8]) -> Option<Vec<Hash>> {
     is_whole.then(|| payload.chunks_exact(entry_bytes).map(hash).collect())
 }
 
-pub(crate) fn random_hash(random: &mut SplitMix64) -> Hash {
-    let mut hash = [0; 32];
-    for word in hash.chunks_exact_mut(8) {
-        word.copy_from_slice(&random.next().to_le_bytes());
-    }
-    hash
-}
-
 /// `count` unknown hashes for `inv` and `getdata`.
 pub(crate) fn unknown_inventory(kind: u32, count: usize, random: &mut SplitMix64) -> Vec<u8> {
     let mut list = Vec::with_capacity(count * 36 + 5);
     put_count(&mut list, count);
     for _ in 0..count {
         list.extend_from_slice(&kind.to_le_bytes());
-        list.extend_from_slice(&random_hash(random));
+        list.extend_from_slice(&random.bytes::<32>());
     }
     list
 }
@@ -249,7 +241,7 @@ pub(crate) fn orphan(random: &mut SplitMix64) -> Vec<u8> {
     let mut tx = Vec::with_capacity(100);
     tx.extend_from_slice(&2_u32.to_le_bytes());
     tx.push(1);
-    tx.extend_from_slice(&random_hash(random));
+    tx.extend_from_slice(&random.bytes::<32>());
     tx.extend_from_slice(&[0; 4]);
     tx.push(0);
     tx.extend_from_slice(&u32::MAX.to_le_bytes());
@@ -257,7 +249,7 @@ pub(crate) fn orphan(random: &mut SplitMix64) -> Vec<u8> {
     tx.extend_from_slice(&100_000_u64.to_le_bytes());
     // A witness program of version 0.
     tx.extend_from_slice(&[22, 0, 20]);
-    tx.extend_from_slice(&random_hash(random)[..20]);
+    tx.extend_from_slice(&random.bytes::<32>()[..20]);
     tx.extend_from_slice(&[0; 4]);
     tx
 }
@@ -330,7 +322,7 @@ pub(crate) fn colliding_compact_block(
     count: usize,
     random: &mut SplitMix64,
 ) -> Vec<u8> {
-    let mut block = header(prev, &random_hash(random), time, true).to_vec();
+    let mut block = header(prev, &random.bytes::<32>(), time, true).to_vec();
     block.extend_from_slice(&random.next().to_le_bytes());
     put_count(&mut block, count);
     for _ in 0..count {

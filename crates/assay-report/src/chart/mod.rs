@@ -15,13 +15,15 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::escape::escape;
+use crate::table::escape;
 pub use lane_chart::{LaneChart, LaneGroup};
 pub use ratio_chart::{RatioBar, RatioChart};
 
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn Error>>;
 
+/// Rules for light and dark pages and standalone charts; colour variables come first.
+pub(crate) const STYLE: &str = include_str!("../page.css");
 /// Marker of `currentColor`.
 const INK: RGBColor = RGBColor(1, 2, 3);
 /// Number of series colours that the page defines as `--series-0` and so on.
@@ -109,7 +111,6 @@ pub struct LineChart {
     pub logarithmic: bool,
     /// True if the y axis begins near the smallest value and not at zero: for ratios around 1.
     pub tight_y: bool,
-    /// Drawn series.
     pub series: Vec<Line>,
     /// Thin background lines outside the legend: single runs behind the median one.
     pub background: Vec<Line>,
@@ -139,7 +140,6 @@ pub struct Band {
     pub to: f64,
 }
 
-/// Grouped bars.
 #[derive(Debug, Clone, Default)]
 pub struct BarChart {
     pub title: String,

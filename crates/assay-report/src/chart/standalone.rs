@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Chart, Key};
-use crate::escape::escape;
-use crate::style::STYLE;
+use super::{Chart, Key, STYLE};
+use crate::table::escape;
 
 /// Height of a row of the legend.
 const ROW: usize = 20;

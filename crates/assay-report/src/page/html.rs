@@ -3,11 +3,9 @@
 use std::fmt::{self, Write};
 
 use super::{Figure, Front, Page, Section};
-use crate::chart::{Chart, Look};
-use crate::escape::escape;
-use crate::style::STYLE;
+use crate::chart::{Chart, Look, STYLE};
+use crate::table::escape;
 
-/// The whole page.
 pub(super) fn page(page: &Page) -> String {
     let title = escape(&page.title);
     let mut out = String::with_capacity(256 * 1024);

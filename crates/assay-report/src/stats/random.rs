@@ -24,6 +24,19 @@ impl SplitMix64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
+    /// `N` random bytes.
+    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes);
+        bytes
+    }
+
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
+        }
+    }
+
     /// A number below `bound`, by multiplication; the bias at 2^18 choices is below 2^-45.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64

@@ -11,8 +11,8 @@ use assay_engine::{Config, Engine, SubmitOutcome, TestAccept, TxRejectCode};
 use tempfile::TempDir;
 
 use super::calls::{Scale, expect, file_error, wrong};
-use super::names::{AGAIN, ASSAY, FIRST};
 use super::subjects::{LazySubject, Subject};
+use super::{AGAIN, ASSAY, FIRST};
 
 /// Transactions with missing inputs: everything but coins and scripts (the report's `ProcessTransactionBench`).
 pub(super) fn missing<'a>(subject: &LazySubject, scale: Scale) -> Benchmark<'a> {

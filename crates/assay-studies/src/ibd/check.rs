@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use assay_bench::BenchError;
 use assay_bench::harness::Alternative;
-use assay_bench::random::Random;
 use assay_bench::suite::{Benchmark, Extent};
 use assay_consensus::amount::money_range;
 use assay_consensus::block::{check_block, check_legacy_sigops, check_merkle_root, check_shape};
 use assay_consensus::params::{ChainParams, MAX_TX_BYTES};
 use assay_consensus::sigops::legacy_sigops;
 use assay_consensus::tx::check_transaction;
+use assay_report::stats::random::SplitMix64;
 use assay_wire::{Encoding, OutPoint, Transaction, Tx, Txid, encode};
 
 use super::calls::{Scale, expect, wrong};
-use super::names::{ASSAY, LAST_STEP};
 use super::subjects::{LazySubject, Subject};
+use super::{ASSAY, LAST_STEP};
 
 /// `CheckTransaction` with the last step's check of inputs, in Core's order.
 fn check_by_sorting(tx: Tx<'_>) -> bool {
@@ -85,7 +85,7 @@ pub(super) fn duplicates<'a>(counts: &[u64], extent: Extent, scale: Scale) -> Ve
 const COLLIDING: u64 = 2_000;
 
 fn prevouts(count: u64, is_colliding: bool) -> Vec<OutPoint> {
-    let mut random = Random::new(count);
+    let mut random = SplitMix64::new(count);
     (0..count)
         .map(|_| {
             let mut txid: [u8; 32] = random.bytes();

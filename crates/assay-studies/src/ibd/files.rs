@@ -16,9 +16,9 @@ use assay_wire::{Block, BlockHash, Encoding};
 use tempfile::TempDir;
 
 use super::calls::{Scale, expect, file_error, store_error};
-use super::names::{ASSAY, ASSAY_STORE, LAST_STEP};
 use super::subjects::{LazySubject, Subject};
 use super::xor::xor_wordwise;
+use super::{ASSAY, ASSAY_STORE, LAST_STEP};
 
 /// The five operations of the report's serialisation benchmarks on a block.
 pub(super) fn benchmarks<'a>(subject: &LazySubject, scale: Scale) -> Vec<Benchmark<'a>> {

@@ -8,15 +8,15 @@
 
 use assay_bench::BenchError;
 use assay_bench::harness::Alternative;
-use assay_bench::random::Random;
 use assay_bench::suite::{Benchmark, Extent};
 use assay_hash::sha256;
+use assay_report::stats::random::SplitMix64;
 use assay_store::{CoinTier, FjallTier};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use tempfile::TempDir;
 
 use super::calls::{Scale, expect, file_error, store_error};
-use super::names::{ASSAY, LAST_STEP};
+use super::{ASSAY, LAST_STEP};
 
 /// Size of the tier's block cache.
 const TIER_CACHE_BYTES: usize = 16 << 20;
@@ -127,7 +127,7 @@ fn folder() -> Result<TempDir, BenchError> {
 
 /// Key-value pairs in the order of a hash table.
 fn pairs(count: usize) -> Vec<Pair> {
-    let mut random = Random::new(count as u64);
+    let mut random = SplitMix64::new(count as u64);
     let any = |n: usize| {
         let mut key = [0; 36];
         key[..32].copy_from_slice(&sha256(&n.to_le_bytes()));

@@ -11,9 +11,7 @@ mod check;
 mod files;
 mod flush;
 mod modern;
-mod names;
 mod primitives;
-mod published;
 mod subjects;
 mod xor;
 
@@ -21,15 +19,43 @@ use std::path::PathBuf;
 
 use assay_bench::harness::Row;
 use assay_bench::plan::IbdSettings;
+use assay_bench::published::PublishedFile;
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
 use assay_bench::{BenchError, Progress};
 use assay_report::stats::verdict::{COVERAGE, FLOOR_MIN, Verdict};
 
 use self::calls::Scale;
-use self::names::{ASSAY, LAST_STEP};
 use self::subjects::REAL;
 
-/// The suite of section `[ibd]`.
+// Names of alternatives.
+
+/// Ours, on files in Core's form where files take part.
+const ASSAY: &str = "assay";
+/// Ours, on our own files: not obfuscated, but with a checksum.
+const ASSAY_STORE: &str = "assay, own files with checksum";
+/// The algorithm of the report's last step, in Rust.
+const LAST_STEP: &str = "report's last step";
+
+const COPY: &str = "copy";
+const GENERAL: &str = "any message";
+
+const FIRST: &str = "scripts verified";
+const AGAIN: &str = "scripts known from before";
+
+const PORTABLE: &str = "portable";
+const MANY: &str = "assay, many at once";
+
+/// Figures of the report for the same operations after its last step.
+const FIGURES: &str = include_str!("../../../../plans/published/ibd-tracking.toml");
+
+/// All figures; those of the real block only where it is measured.
+fn published(has_real: bool) -> Vec<Published> {
+    let mut all = PublishedFile::built_in(FIGURES).figures();
+    all.retain(|published| has_real || !published.benchmark.ends_with(&format!("/{REAL}")));
+    all
+}
+
+/// Settings of the section.
 #[derive(Clone, Debug)]
 pub(crate) struct IbdSuite {
     settings: IbdSettings,
@@ -102,7 +128,7 @@ impl Suite for IbdSuite {
     }
 
     fn published(&self) -> Vec<Published> {
-        published::all(self.has_real())
+        published(self.has_real())
     }
 }
 
@@ -165,5 +191,13 @@ mod tests {
         }
         let odd = IbdSettings { xor_bytes: vec![1], ..IbdSettings::default() };
         assert!(IbdSuite::new(odd).benchmarks(Extent::Full).is_err());
+    }
+
+    #[test]
+    fn figures_are_those_of_the_report() {
+        let all = published(true);
+        assert_eq!(all.len(), 9 + 7);
+        let check = all.iter().find(|one| one.benchmark == "check-block/413567").expect("clang");
+        assert_eq!(check.ns_per_op, Some(179_971.0));
     }
 }

@@ -7,9 +7,9 @@
 //! them. The block passes all context-free checks.
 
 use assay_bench::block_builder::Coinbase;
-use assay_bench::random::Random;
 use assay_consensus::commitment::txid_merkle_root;
 use assay_consensus::params::ChainParams;
+use assay_report::stats::random::SplitMix64;
 use assay_wire::{
     BlockHash, Coin, Encoding, Header, OutPoint, Script, Transaction, Txid, Wtxid, encode,
 };
@@ -30,8 +30,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// A random output script of this kind.
-    pub(super) fn script(self, random: &mut Random) -> Vec<u8> {
+    /// A locking script of this kind.
+    pub(super) fn script(self, random: &mut SplitMix64) -> Vec<u8> {
         let hash: [u8; 32] = random.bytes();
         match self {
             Self::P2pkh => [&[0x76, 0xa9, 20][..], &hash[..20], &[0x88, 0xac]].concat(),
@@ -42,14 +42,14 @@ impl Kind {
         }
     }
 
-    /// Signature script and witness that spend an output of this kind.
-    fn unlock(self, random: &mut Random) -> (Vec<u8>, Vec<Vec<u8>>) {
-        let some = |random: &mut Random, length: usize| {
+    /// The signature script and the witness that would spend it.
+    fn unlock(self, random: &mut SplitMix64) -> (Vec<u8>, Vec<Vec<u8>>) {
+        let some = |random: &mut SplitMix64, length: usize| {
             let mut bytes = vec![0; length];
             random.fill(&mut bytes);
             bytes
         };
-        let sig = |random: &mut Random| some(random, 71 + random.clone().below(2) as usize);
+        let sig = |random: &mut SplitMix64| some(random, 71 + random.clone().below(2) as usize);
         match self {
             Self::P2pkh => {
                 let (sig, key) = (sig(random), some(random, 33));
@@ -78,8 +78,8 @@ impl Kind {
         }
     }
 
-    /// A random kind, with the approximate frequencies of such blocks.
-    pub(super) fn any(random: &mut Random) -> Self {
+    /// As frequent as they are in such blocks, about.
+    pub(super) fn any(random: &mut SplitMix64) -> Self {
         match random.below(100) {
             0..14 => Self::P2pkh,
             14..30 => Self::P2sh,
@@ -93,7 +93,7 @@ impl Kind {
 
 /// A raw block of `txs` transactions and a coinbase, and the coins that it spends.
 pub(super) fn block(seed: u64, txs: usize) -> (Vec<u8>, Vec<Coin>) {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let mut coins = Vec::new();
     let mut txids = vec![Txid::default()];
     let mut wtxids = vec![Wtxid::default()];
@@ -105,7 +105,7 @@ pub(super) fn block(seed: u64, txs: usize) -> (Vec<u8>, Vec<Coin>) {
         wtxids.push(tx.view().wtxid());
         body.extend_from_slice(tx.bytes());
     }
-    let script = Kind::P2wpkh.script(&mut Random::new(1));
+    let script = Kind::P2wpkh.script(&mut SplitMix64::new(1));
     let pays = (650_000_000, &script[..]);
     let coinbase = Coinbase::new(HEIGHT, b"/assay bench/", pays, Some(&wtxids)).full;
     let tx = Transaction::parse(coinbase, Encoding::Segwit).expect("it is well formed");
@@ -128,8 +128,8 @@ pub(super) fn block(seed: u64, txs: usize) -> (Vec<u8>, Vec<Coin>) {
     (raw, coins)
 }
 
-/// Numbers of inputs and outputs of a transaction: most have one and two, some consolidate, and some pay to many.
-fn shape(random: &mut Random) -> (u64, u64) {
+/// How many inputs and outputs a transaction has: most have one and two, some sweep and some pay many.
+fn shape(random: &mut SplitMix64) -> (u64, u64) {
     match random.below(100) {
         0..72 => (1, 1 + random.below(2)),
         72..84 => (2, 1 + random.below(2)),
@@ -139,7 +139,7 @@ fn shape(random: &mut Random) -> (u64, u64) {
     }
 }
 
-fn transaction(random: &mut Random, coins: &mut Vec<Coin>) -> Vec<u8> {
+fn transaction(random: &mut SplitMix64, coins: &mut Vec<Coin>) -> Vec<u8> {
     let (inputs, outputs) = shape(random);
     // The inputs of a consolidation are mostly of one kind.
     let kind = Kind::any(random);
@@ -177,8 +177,8 @@ fn transaction(random: &mut Random, coins: &mut Vec<Coin>) -> Vec<u8> {
     raw
 }
 
-/// A coin of this kind with realistic age and amount: most are young.
-pub(super) fn coin(kind: Kind, random: &mut Random) -> Coin {
+/// A coin of this kind such as a block of today spends: most are young.
+pub(super) fn coin(kind: Kind, random: &mut SplitMix64) -> Coin {
     let span = 1 << random.below(19);
     let age = 1 + random.below(span) as u32;
     // One amount in three is round.

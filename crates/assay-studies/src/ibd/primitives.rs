@@ -4,17 +4,17 @@ use std::hint::black_box;
 
 use assay_bench::BenchError;
 use assay_bench::harness::Alternative;
-use assay_bench::random::Random;
 use assay_bench::suite::{Benchmark, Extent};
 use assay_hash::{
     Backend, MuHash3072, Sha256, SipHash, merkle_root, merkle_root_with, sha256, sha256d,
     sha256d_64_many, sha256d_64_many_with,
 };
+use assay_report::stats::random::SplitMix64;
 use assay_store::{Cached, CoinRef, CoinStore, MemTier};
 use assay_wire::{OutPoint, Txid};
 
 use super::calls::{Scale, expect, store_error};
-use super::names::{ASSAY, GENERAL, MANY, PORTABLE};
+use super::{ASSAY, GENERAL, MANY, PORTABLE};
 
 /// Length of the long message.
 const LONG: u64 = 1 << 20;
@@ -62,7 +62,7 @@ fn sha256_long(
     let empty = sha256(b"");
     expect(empty[..4] == [0xe3, 0xb0, 0xc4, 0x42], name, ASSAY, "not FIPS 180-4")?;
     let mut message = vec![0; LONG as usize];
-    Random::new(LONG).fill(&mut message);
+    SplitMix64::new(LONG).fill(&mut message);
     expect(sha256(&message) == portable(&message), name, ASSAY, "another hash")?;
     let again = message.clone();
     Ok(vec![
@@ -77,7 +77,7 @@ fn sha256d64(
     scale: Scale,
 ) -> Result<Vec<Alternative<'static>>, BenchError> {
     let mut messages = vec![0; MESSAGES * 64];
-    Random::new(64).fill(&mut messages);
+    SplitMix64::new(64).fill(&mut messages);
     let mut digests = vec![0; MESSAGES * 32];
     sha256d_64_many(&messages, &mut digests);
     let mut singles = messages.chunks(64).zip(digests.chunks(32));
@@ -99,7 +99,7 @@ fn merkle(
     _extent: Extent,
     scale: Scale,
 ) -> Result<Vec<Alternative<'static>>, BenchError> {
-    let mut random = Random::new(9);
+    let mut random = SplitMix64::new(9);
     let leaves: Vec<[u8; 32]> = (0..LEAVES).map(|_| random.bytes()).collect();
     let expected = merkle_root_with(Backend::PORTABLE, leaves.clone());
     expect(merkle_root(leaves.clone()) == expected, name, ASSAY, "another root")?;
@@ -118,7 +118,7 @@ fn muhash(
     scale: Scale,
 ) -> Result<Vec<Alternative<'static>>, BenchError> {
     let count = if extent == Extent::Smoke { 32 } else { 256 };
-    let mut random = Random::new(3);
+    let mut random = SplitMix64::new(3);
     let elements: Vec<[u8; 90]> = (0..count).map(|_| random.bytes()).collect();
     let one_by_one = |mut hash: MuHash3072, elements: &[[u8; 90]]| {
         for element in elements {
@@ -145,7 +145,7 @@ fn muhash(
 }
 
 fn outpoints(seed: u64, count: usize) -> Vec<OutPoint> {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let any = |_| OutPoint { txid: Txid(random.bytes()), vout: random.below(1 << 32) as u32 };
     (0..count).map(any).collect()
 }
@@ -180,7 +180,6 @@ fn siphash(
     ])
 }
 
-/// A cache with these coins.
 fn cache_of(outpoints: &[OutPoint]) -> Result<CoinStore, BenchError> {
     let mut store = CoinStore::open(Box::new(MemTier::new()), 1 << 30).map_err(store_error)?;
     for outpoint in outpoints {

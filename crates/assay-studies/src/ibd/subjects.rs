@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use assay_bench::BenchError;
-use assay_bench::random::Random;
 use assay_bench::suite::Extent;
 use assay_consensus::block::check_block;
 use assay_consensus::params::ChainParams;
+use assay_report::stats::random::SplitMix64;
 use assay_store::UndoWriter;
 use assay_wire::{Block, Coin, Encoding, Txid};
 
@@ -85,7 +85,7 @@ impl Subject {
 
 /// Coins like those spent by a block of 2016; the real ones are not available.
 fn coins_of_2016(count: usize) -> Vec<Coin> {
-    let mut random = Random::new(413_567);
+    let mut random = SplitMix64::new(413_567);
     (0..count)
         .map(|_| {
             let kind = if random.below(6) == 0 { Kind::P2sh } else { Kind::P2pkh };

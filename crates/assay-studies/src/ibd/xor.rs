@@ -5,12 +5,12 @@ use std::hint::black_box;
 
 use assay_bench::BenchError;
 use assay_bench::harness::Alternative;
-use assay_bench::random::Random;
 use assay_bench::suite::{Benchmark, Extent};
+use assay_report::stats::random::SplitMix64;
 use assay_store::XorKey;
 
 use super::calls::{Scale, expect};
-use super::names::{ASSAY, COPY, LAST_STEP};
+use super::{ASSAY, COPY, LAST_STEP};
 
 const KEY: [u8; 8] = [0x5a, 0x01, 0xc2, 0x33, 0x74, 0xff, 0x16, 0x97];
 
@@ -70,7 +70,7 @@ fn make<'a>(
     scale: Scale,
 ) -> Result<Vec<Alternative<'a>>, BenchError> {
     let mut plain = vec![0; size];
-    Random::new(size as u64).fill(&mut plain);
+    SplitMix64::new(size as u64).fill(&mut plain);
     let length = size - place.missing;
     let key = XorKey::new(KEY);
     let Place { start, offset, .. } = place;

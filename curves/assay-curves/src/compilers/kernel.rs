@@ -1,6 +1,6 @@
 //! The kernels: names, sources and expected results.
 
-use assay_bench::random::Random;
+use assay_report::stats::random::SplitMix64;
 
 /// Prime of BN254, lowest word first.
 const P4: [u64; 4] =
@@ -133,7 +133,7 @@ impl Kernel {
         let edges = self.edges();
         let mut inputs: Vec<(Vec<u64>, Vec<u64>)> =
             edges.iter().flat_map(|a| edges.iter().map(|b| (a.clone(), b.clone()))).collect();
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         for _ in 0..checks {
             let [a, b] =
                 [(); 2].map(|()| self.admissible((0..self.words).map(|_| random.next()).collect()));

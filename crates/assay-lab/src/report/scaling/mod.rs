@@ -4,7 +4,7 @@ mod fit;
 
 use std::fmt::Write;
 
-use assay_report::csv::field;
+use assay_report::csv_field;
 use assay_report::number::{count, percent, ratio};
 use assay_report::stats::paired::Interval;
 use assay_report::stats::{median, rate, spread};
@@ -320,8 +320,8 @@ pub(super) fn csv(results: &Results) -> String {
                     let _ = writeln!(
                         out,
                         "{},{seen},{},{},{},{},{middle:.4},{:.4},{:.4},{},{:.4}",
-                        field(&target.name),
-                        field(&kind.plan.series),
+                        csv_field(&target.name),
+                        csv_field(&kind.plan.series),
                         at.width,
                         at.runs.iter().filter(|run| !run.is_empty()).count(),
                         times.len(),
