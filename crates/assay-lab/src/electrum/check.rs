@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::client::{Client, ElectrumError, Reply};
 use super::expected::{ExpectedCoin, ExpectedError, ScriptExpectation};
+use super::{Client, ElectrumError, Reply};
 
 /// Maximum number of scripts in flight.
 const WINDOW: usize = 64;

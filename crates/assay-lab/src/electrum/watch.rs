@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::client::{Client, ElectrumError, HeaderTip, Notification, ServerName};
+use super::{Client, ElectrumError, HeaderTip, Notification, ServerName};
 use crate::machine::clock::Clock;
 use crate::machine::disk::{self, DiskUse};
 

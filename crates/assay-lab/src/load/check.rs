@@ -25,7 +25,6 @@ pub(crate) enum Verdict {
     /// Correct at a height before the last announced one.
     Stale,
     Wrong,
-    /// Unverifiable.
     Unknown,
 }
 
@@ -333,8 +332,8 @@ fn unspent_span(timeline: &Timeline, answer: &str, heights: Heights) -> Option<(
 #[cfg(test)]
 mod tests {
     use super::super::dataset::{KnownTx, Script};
-    use super::super::expected::{ExpectedCoin, ExpectedScript, ExpectedTx};
     use super::super::timeline::display_hex;
+    use super::super::timeline::{ExpectedCoin, ExpectedScript, ExpectedTx};
     use super::*;
 
     fn tx(height: u32, position: u32) -> ExpectedTx {

@@ -7,8 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use assay_report::stats::random::SplitMix64;
 
-use super::expected::{Expected, ExpectedTx};
-use super::timeline::Timeline;
+use super::timeline::{Expected, ExpectedTx, Timeline};
 use crate::chain::{Chain, ChainError, OrderEntry};
 
 /// Maximum number of queried scripts with a history.
@@ -21,10 +20,8 @@ const UNUSED: usize = 20_000;
 const TXS_PER_SCRIPT: usize = 4;
 /// Maximum number of queried transactions.
 const TXS_MAX: usize = 20_000;
-/// Bytes of a block header.
 pub(crate) const HEADER_BYTES: usize = 80;
 
-/// A queried script.
 #[derive(Debug)]
 pub(crate) struct Script {
     /// SHA-256, unreversed.

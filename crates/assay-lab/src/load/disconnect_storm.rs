@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::recorder::{enter, histogram, latency};
 use super::results::Latency;
 use super::source::{self, Source};
-use super::{LoadError, thread_priority};
+use super::{LoadError, run_first};
 
 /// Subscriptions per batch.
 const BATCH: usize = 500;
@@ -36,7 +36,6 @@ const PERIOD_ANEW: Duration = Duration::from_millis(5);
 const HONEST: usize = 4;
 const HONEST_ANEW: usize = 2;
 
-/// Options of the measurement.
 #[derive(Debug, Clone)]
 pub struct LeavingOptions {
     /// `host:port` of the server.
@@ -155,7 +154,7 @@ fn one_round(address: SocketAddr, subscriptions: usize, round: usize) -> io::Res
                 let (phase, is_over) = (&phase, &is_over);
                 scope.spawn(move || {
                     // Low load, but it must run as soon as a response arrives.
-                    thread_priority::first();
+                    run_first();
                     ask_regularly(address, number, phase, is_over)
                 })
             })

@@ -9,7 +9,6 @@ mod client;
 mod context;
 mod dataset;
 mod disconnect_storm;
-mod expected;
 mod feeder;
 mod hostile;
 mod link;
@@ -21,7 +20,6 @@ mod recorder;
 mod results;
 pub(crate) mod source;
 mod text;
-mod thread_priority;
 mod timeline;
 mod tls;
 
@@ -31,6 +29,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use thread_priority::{
+    NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
+
 use self::dataset::Dataset;
 use self::pass::Pass;
 use crate::chain::{Chain, ChainError};
@@ -38,7 +41,6 @@ use crate::machine;
 use crate::process::rpc::RpcError;
 
 pub use self::disconnect_storm::{LeavingOptions, LeavingReport, run as run_leaving};
-pub use self::expected::{Expected, ExpectedCoin, ExpectedScript, ExpectedTx};
 pub use self::feeder::FeedOptions;
 pub use self::hostile::Attack;
 pub use self::mix::Mix;
@@ -46,11 +48,11 @@ pub use self::results::{
     Checks, FedBlock, HostileRatio, HostileReport, LOAD_SCHEMA, Latency, LoadReport, MethodFigures,
     PassReport, PhaseFigures, StartReport,
 };
+pub use self::timeline::{Expected, ExpectedCoin, ExpectedScript, ExpectedTx};
 
 /// Open files besides the sockets.
 const FILES_BESIDE: u64 = 64;
 
-/// Options of a load test.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
     /// `host:port` of the server.
@@ -59,7 +61,6 @@ pub struct LoadOptions {
     pub tls: bool,
     /// Clients, including hostile ones.
     pub clients: usize,
-    /// Request mix.
     pub mix: Mix,
     /// Duration of each phase.
     pub seconds: Duration,
@@ -95,7 +96,6 @@ pub struct LoadOptions {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Invalid address.
     #[error("{address} is no address of a server")]
     Address {
         address: String,
@@ -338,4 +338,24 @@ fn notes(options: &LoadOptions, passes: &[PassReport], is_known: bool) -> Vec<St
         notes.push("the generator was late: its own delay is part of the latencies".to_owned());
     }
     notes
+}
+
+/// Gives the calling thread and its future children priority over all others; returns false if the system denies it.
+///
+/// Server and generator share the cores of one machine. The server is measured, so the thread that sends requests and reads the
+/// clock gets real-time priority.
+fn run_first() -> bool {
+    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+    set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok()
+}
+
+/// Lets the calling thread run only on idle cores: hostile clients on other machines would use no core of the server either.
+fn run_last() {
+    #[cfg(target_os = "linux")]
+    let policy = NormalThreadSchedulePolicy::Idle;
+    #[cfg(not(target_os = "linux"))]
+    let policy = NormalThreadSchedulePolicy::Other;
+    let policy = ThreadSchedulePolicy::Normal(policy);
+    // On failure the hostile clients only add more load.
+    let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
 }

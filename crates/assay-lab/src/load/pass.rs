@@ -19,7 +19,7 @@ use super::hostile::{HostileOptions, Hostiles};
 use super::memory::MemoryWatch;
 use super::recorder::{Phase, enter, latency};
 use super::results::{Checks, HostileReport, PassReport, StartReport};
-use super::{LoadError, LoadOptions, source, thread_priority};
+use super::{LoadError, LoadOptions, run_first, run_last, source};
 use crate::chain::Chain;
 use crate::process::sample;
 
@@ -42,7 +42,6 @@ const TICK_MIN: Duration = Duration::from_micros(200);
 /// Events per poll.
 const EVENTS: usize = 1024;
 
-/// Parameters of a pass.
 #[derive(Debug)]
 pub(crate) struct Pass<'a> {
     pub(crate) name: &'a str,
@@ -85,7 +84,7 @@ impl Pass<'_> {
                 let hostiles =
                     Hostiles::new(options).map_err(|source| LoadError::System { source })?;
                 Some(scope.spawn(|| {
-                    thread_priority::last();
+                    run_last();
                     hostiles.run(&over)
                 }))
             } else {
@@ -208,7 +207,6 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Measures a phase.
     fn measure(&mut self, phase: Phase) -> Result<(), LoadError> {
         let options = self.pass.options;
         self.cx.phase = phase;
@@ -219,7 +217,7 @@ impl<'a> Driver<'a> {
         self.is_first = thread::scope(|scope| {
             let asking = scope.spawn(|| {
                 // Without a rate it would take a core from the server.
-                let is_first = self.pass.options.rate.is_some() && thread_priority::first();
+                let is_first = self.pass.options.rate.is_some() && run_first();
                 self.ask_all(begin).map(|()| is_first)
             });
             asking.join().map_err(|_| LoadError::Panic)?

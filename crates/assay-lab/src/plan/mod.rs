@@ -10,7 +10,6 @@ mod error;
 mod feed;
 mod pace;
 mod published;
-mod scaling;
 mod settings;
 mod sync;
 mod target;
@@ -22,13 +21,11 @@ pub use self::error::PlanError;
 pub use self::feed::{Compact, FeedPlan, Prefill, SeenMode};
 pub use self::pace::{Pace, PaceError, Rate};
 pub use self::published::{Figure, FigureKind, Published};
-pub use self::scaling::ScalingPlan;
 pub use self::settings::{AssayPlan, BitcoindPlan, IndexPlan, Setting, TargetsPlan};
 pub use self::sync::{Delivery, SyncPlan, TargetPlan};
 pub use self::target::{BuiltSpec, IndexKind, IndexSpec, NodeSpec, TargetSpec, TargetSpecError};
 pub(crate) use self::target::{USE_TARGETS, is_target_name};
 
-/// Supported plan format.
 pub const PLAN_FORMAT: u32 = 1;
 
 /// Built-in plans by name.
@@ -80,7 +77,6 @@ pub struct Plan {
     pub published: Option<Published>,
 }
 
-/// Settings of index checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndexCheckPlan {
@@ -280,7 +276,7 @@ impl Plan {
                 return Err(("phase.name".to_owned(), phase.name.clone(), "each phase once"));
             }
         }
-        scaling::check(&self.scaling)?;
+        check_scaling(&self.scaling)?;
         for figure in self.published.iter().flat_map(|published| &published.figures) {
             if !self.phases.iter().any(|phase| phase.name == figure.phase) {
                 let rule = "a figure belongs to a listed phase";
@@ -314,6 +310,38 @@ const fn yes() -> bool {
 
 fn default_targets() -> Vec<String> {
     vec!["assay".to_owned()]
+}
+
+/// A transaction kind of several widths, each in its own phase named SERIES-WIDTH.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScalingPlan {
+    /// Prefix of the phase names.
+    pub series: String,
+    /// Name in the report.
+    pub title: String,
+}
+
+impl ScalingPlan {
+    /// Inputs per transaction of a phase; `None` if it belongs to another kind.
+    pub fn width(&self, phase: &str) -> Option<u32> {
+        let width = phase.strip_prefix(&self.series)?.strip_prefix('-')?;
+        let is_number = !width.is_empty() && width.bytes().all(|byte| byte.is_ascii_digit());
+        width.parse().ok().filter(|width| is_number && *width > 0)
+    }
+}
+
+fn check_scaling(plans: &[ScalingPlan]) -> Result<(), BadValue> {
+    for (index, plan) in plans.iter().enumerate() {
+        let bad = |rule| Err(("scaling.series".to_owned(), plan.series.clone(), rule));
+        if !is_name(&plan.series) {
+            return bad("use small letters, digits and '-'");
+        }
+        if plans[..index].iter().any(|other| other.series == plan.series) {
+            return bad("each series once");
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -10,12 +10,13 @@
 
 pub(crate) mod aggregate;
 pub mod disturbance;
-mod file;
 #[cfg(test)]
 pub(crate) mod fixture;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use assay_report::ResultsFile;
 use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
@@ -28,17 +29,19 @@ use crate::process::Usage;
 use crate::process::interference::Interference;
 use crate::process::sample::Samples;
 
-pub use self::file::{FILE, LoadError, load, load_file, parse};
+pub use assay_report::LoadError;
 
 /// Schema version of `results.json` and of the files under `runs/`.
 pub const SCHEMA: u32 = 3;
 /// Oldest readable schema version.
 pub const SCHEMA_OLDEST: u32 = 1;
 
+/// File name of results in a folder.
+pub const FILE: &str = "results.json";
+
 /// Results of one execution of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    /// See [`SCHEMA`].
     pub schema: u32,
     /// Time of writing, ISO 8601 in UTC.
     pub created: String,
@@ -120,7 +123,6 @@ pub struct ChainSummary {
     pub utxo_count: u64,
     /// Its total amount in satoshi.
     pub utxo_amount: u64,
-    /// Its `MuHash`.
     pub utxo_muhash: String,
     /// Transactions, including coinbases.
     pub txs: u64,
@@ -225,7 +227,6 @@ pub struct Run {
     pub phases: Vec<PhaseResult>,
     /// Figures over all measured phases.
     pub total: PhaseResult,
-    /// One record per block.
     pub blocks: Vec<BlockRecord>,
     /// Comparisons with the ledger.
     pub checks: Vec<Check>,
@@ -244,7 +245,6 @@ pub struct Run {
     /// Interference during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Interference>,
-    /// Results of the index.
     #[serde(default)]
     pub index: Option<IndexRun>,
     /// Preparation of the initial state.
@@ -276,11 +276,9 @@ pub struct Preparation {
     pub page_cache: Option<String>,
     /// Source folder of the data folder; absent if empty.
     pub copied_from: Option<String>,
-    /// Bytes copied.
     pub copied_bytes: u64,
 }
 
-/// Results of an index in a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct IndexRun {
     /// Software name of the server.
@@ -373,7 +371,6 @@ pub struct IndexBlock {
     pub disk: Option<DiskUse>,
 }
 
-/// Figures of one phase.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
     /// Name in the ledger.
@@ -432,7 +429,6 @@ pub struct Admission {
     pub tx_per_s: f64,
 }
 
-/// One block of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BlockRecord {
     pub height: u32,
@@ -476,7 +472,6 @@ pub struct BlockRecord {
     /// Disk usage of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<BlockDisk>,
-    /// Times in the index.
     #[serde(default)]
     pub index: Option<IndexBlock>,
     /// Observations of the delivering peers.
@@ -558,7 +553,6 @@ impl Check {
     }
 }
 
-/// Profile of a target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     pub target: String,
@@ -646,4 +640,31 @@ impl TargetResults {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// Reads `results.json` from `dir`.
+///
+/// # Errors
+/// When it is missing, malformed or of another schema version.
+pub fn load(dir: &Path) -> Result<Results, LoadError> {
+    load_file(&dir.join(FILE))
+}
+
+/// Reads results from this file.
+///
+/// # Errors
+/// When it is missing, malformed or of another schema version.
+pub fn load_file(path: &Path) -> Result<Results, LoadError> {
+    parse(ResultsFile::read(path)?)
+}
+
+/// Parses results.
+///
+/// # Errors
+/// When they are malformed or of another schema version.
+pub fn parse(file: ResultsFile) -> Result<Results, LoadError> {
+    // Fields missing in an older schema default to absent; the current schema is written.
+    let mut results: Results = file.parse("results of a chain", SCHEMA_OLDEST..=SCHEMA)?;
+    results.schema = SCHEMA;
+    Ok(results)
 }

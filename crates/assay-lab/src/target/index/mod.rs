@@ -3,9 +3,7 @@
 //! Assay's index is a part of its node and is enabled by flags. The others are programs that query a node: each has its own
 //! folder, its own form of node settings, and one port of the loopback interface.
 
-mod electrs;
-mod electrumx;
-mod fulcrum;
+mod settings;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,7 +16,6 @@ use super::{Family, TargetError};
 use crate::plan::{IndexKind, IndexPlan, IndexSpec, TargetsPlan};
 use crate::process::{Launch, Ports};
 
-/// A detected index.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexTarget {
     pub(crate) kind: IndexKind,
@@ -36,7 +33,6 @@ pub(crate) struct NodeOfIndex<'a> {
 }
 
 impl IndexTarget {
-    /// Detects the index of `spec`.
     pub(crate) fn detect(spec: &IndexSpec) -> Result<Self, TargetError> {
         match spec {
             IndexSpec::Own => Ok(Self {
@@ -112,16 +108,16 @@ impl IndexTarget {
             IndexKind::Own => return Ok(None),
             IndexKind::Fulcrum => {
                 let path = dir.join("fulcrum.conf");
-                write_config(&path, &fulcrum::config(node, dir, ports, plan))?;
+                write_config(&path, &settings::fulcrum(node, dir, ports, plan))?;
                 launch.args.push(path.into());
             }
             IndexKind::Electrs => {
                 let path = dir.join("electrs.toml");
-                write_config(&path, &electrs::config(node, &self.version, dir, ports, plan))?;
+                write_config(&path, &settings::electrs(node, &self.version, dir, ports, plan))?;
                 launch.args.extend(["--skip-default-conf-files".into(), "--conf".into()]);
                 launch.args.push(path.into());
             }
-            IndexKind::ElectrumX => launch.env = electrumx::env(node, dir, ports, plan),
+            IndexKind::ElectrumX => launch.env = settings::electrumx(node, dir, ports, plan),
         }
         launch.args.extend(plan.args.iter().map(OsString::from));
         Ok(Some(launch))
