@@ -8,15 +8,14 @@ mod electrum;
 mod emit;
 mod lab;
 mod load;
-mod logs;
 mod p2p;
 mod shard;
 mod stats;
 mod top;
-mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use assay_engine::{BlockHash, EXACT_NEAR_TIP_DEFAULT, SAMPLE_SIGNATURES_DEFAULT};
 use assay_lab::plan::{Delivery, TargetSpec};
@@ -40,11 +39,12 @@ pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
 };
 pub(crate) use emit::{CompactArgument, EmitArguments, PrefillArgument, SeenModeArgument};
-pub(crate) use lab::{CompareArguments, HistoryArguments, MachineArguments, PublishArguments};
+pub(crate) use lab::{
+    CompareArguments, HistoryArguments, LogsArguments, MachineArguments, PublishArguments,
+};
 pub(crate) use load::{
     AttackArgument, LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument,
 };
-pub(crate) use logs::LogsArguments;
 pub(crate) use p2p::{LoadP2pArguments, P2pArguments, PeerAttackArgument};
 pub(crate) use shard::{
     ShardArguments, ShardCommand, ShardExplainArguments, ShardInputs, ShardMergeArguments,
@@ -52,7 +52,6 @@ pub(crate) use shard::{
 };
 pub(crate) use stats::StatsArguments;
 pub(crate) use top::TopArguments;
-use values::{delivery, duration, scale};
 
 /// The version, with a warning for builds with test features.
 pub(crate) const VERSION: &str = if cfg!(feature = "slowed") {
@@ -734,4 +733,36 @@ fn assumed_block(text: &str) -> Result<BlockHash, String> {
         return Ok(BlockHash::ZERO);
     }
     text.parse().map_err(|_| "give a block hash of 64 hex digits, or 0".to_owned())
+}
+
+/// A duration with its unit: 500ms, 30s, 2m.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (count, unit) = text.split_at(digits);
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" | "" => 1000,
+        "m" => 60_000,
+        _ => return Err("give a number with ms, s or m".to_owned()),
+    };
+    let count: u64 = count.parse().map_err(|_| "give a number with ms, s or m".to_owned())?;
+    match count.checked_mul(unit_ms) {
+        Some(0) | None => Err("give more than nothing and less than eternity".to_owned()),
+        Some(milliseconds) => Ok(Duration::from_millis(milliseconds)),
+    }
+}
+
+/// A size as a number or a word.
+fn scale(text: &str) -> Result<f64, String> {
+    match text {
+        "small" => Ok(0.05),
+        "medium" => Ok(0.3),
+        "large" => Ok(1.0),
+        number => number.parse().map_err(|_| "give a number, small, medium or large".to_owned()),
+    }
+}
+
+fn delivery(text: &str) -> Result<Delivery, String> {
+    let ways = Delivery::ALL.map(Delivery::as_str).join(", ");
+    Delivery::from_name(text).ok_or_else(|| format!("give one of {ways}"))
 }

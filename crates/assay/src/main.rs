@@ -76,10 +76,10 @@ fn execute(command: Command) -> anyhow::Result<Outcome> {
         Command::VerifyData(arguments) => commands::verify_data::run(&arguments),
         Command::Shard(arguments) => commands::shard::run(&arguments),
         Command::Block(arguments) => commands::block::run(&arguments),
-        Command::Report(arguments) => commands::report::run(&arguments),
+        Command::Report(arguments) => commands::results::report(&arguments),
         Command::Publish(arguments) => commands::publish::run(&arguments),
-        Command::Compare(arguments) => commands::compare::run(&arguments),
-        Command::History(arguments) => commands::history::run(&arguments),
+        Command::Compare(arguments) => commands::results::compare(&arguments),
+        Command::History(arguments) => commands::results::history(&arguments),
         Command::Machine(arguments) => commands::machine::run(&arguments),
         Command::Load(arguments) => commands::load::run(&arguments),
         Command::Emit(arguments) => commands::emit::run(&arguments),
@@ -87,7 +87,7 @@ fn execute(command: Command) -> anyhow::Result<Outcome> {
         Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Builds(arguments) => commands::builds::run(&arguments),
         Command::Pr(arguments) => commands::pr::run(&arguments),
-        Command::Completions(arguments) => commands::completions::completions(&arguments),
-        Command::Man(arguments) => commands::completions::man(&arguments),
+        Command::Completions(arguments) => commands::completions(&arguments),
+        Command::Man(arguments) => commands::man(&arguments),
     }
 }

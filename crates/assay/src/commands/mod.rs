@@ -1,15 +1,12 @@
-//! Implementations of the commands, one file per command.
+//! One file for each command or for those alike; the completions of a shell and the pages of the manual are here.
 
 pub(crate) mod bench;
 pub(crate) mod block;
 pub(crate) mod builds;
 pub(crate) mod chain;
-pub(crate) mod compare;
-pub(crate) mod completions;
 pub(crate) mod crash;
 pub(crate) mod electrum;
 pub(crate) mod emit;
-pub(crate) mod history;
 mod hostile;
 pub(crate) mod index;
 pub(crate) mod load;
@@ -19,7 +16,7 @@ pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod pr;
 pub(crate) mod publish;
-pub(crate) mod report;
+pub(crate) mod results;
 pub(crate) mod run;
 pub(crate) mod shard;
 pub(crate) mod top;
@@ -31,10 +28,29 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use assay_engine::ChainParams;
+use assay_report::atomic_file;
+use clap::CommandFactory;
 
+use crate::cli::{Cli, CompletionsArguments, ManArguments};
 use crate::signals::stop_flag;
+use crate::{Outcome, output};
 
-/// Parameters of the named chain.
+/// Prints the completion script of a shell, generated from the definition of the flags as the pages of [`man`] are.
+pub(crate) fn completions(arguments: &CompletionsArguments) -> anyhow::Result<Outcome> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "assay", &mut script);
+    output::print(std::str::from_utf8(&script).context("the script is not UTF-8")?)?;
+    Ok(Outcome::Good)
+}
+
+/// Writes a page for the program and one for each command.
+pub(crate) fn man(arguments: &ManArguments) -> anyhow::Result<Outcome> {
+    atomic_file::create_folder(&arguments.out)?;
+    clap_mangen::generate_to(Cli::command(), &arguments.out)
+        .with_context(|| format!("cannot write man pages to {}", arguments.out.display()))?;
+    Ok(Outcome::Good)
+}
+
 fn chain(name: &str) -> anyhow::Result<Arc<ChainParams>> {
     let params = ChainParams::by_name(name).with_context(|| assay_engine::unknown_chain(name))?;
     Ok(Arc::new(params))

@@ -13,9 +13,8 @@ pub(super) fn run(arguments: &BenchBlocksArguments) -> anyhow::Result<Outcome> {
     let path = arguments.kernel.as_deref();
     let kernel = arguments.against.map(|_| kernel::find(path)).transpose()?;
     let data = find_data(arguments.data.as_deref())?;
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let BenchBlocksArguments { rounds, txs, connect_blocks, large_inputs, seed, .. } = *arguments;
-    let threads = if arguments.threads > 0 { arguments.threads } else { cores() };
+    let threads = super::threads(arguments.threads);
     let bar = Bar::new();
     bar.warn();
     if data.is_none() {

@@ -1,29 +1,33 @@
 //! `assay bench`.
 
-mod agreement;
 mod blocks;
-mod compare;
 mod libsecp;
 mod list;
 mod measure;
-mod mempool;
 mod network;
 mod peers;
 pub(crate) mod plan;
 mod progress;
 mod serve;
-mod signatures;
 mod sync;
 
 use std::ffi::OsString;
 
+use anyhow::bail;
+use assay_bench::agreement::{self, AgreementError};
 use assay_bench::instructions::Counter;
 use assay_bench::results::BenchResults;
+use assay_bench::signatures::{self, Backend};
+use assay_bench::{compare, mempool, report};
 use assay_lab::machine::Software;
 use serde::Serialize;
 
-use crate::cli::{BenchArguments, BenchCommand};
-use crate::commands::own_command;
+use self::progress::Bar;
+use crate::cli::{
+    BenchAgreementArguments, BenchArguments, BenchCommand, BenchCompareArguments,
+    BenchMempoolArguments, BenchSignaturesArguments,
+};
+use crate::commands::{own_command, stop_flag};
 use crate::{Outcome, output};
 
 pub(crate) use libsecp::LibsecpRates;
@@ -32,21 +36,84 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
     match &arguments.command {
         None => measure::run(&arguments.measure),
         Some(BenchCommand::List(arguments)) => list::run(arguments),
-        Some(BenchCommand::Compare(arguments)) => compare::run(arguments),
+        Some(BenchCommand::Compare(arguments)) => compare(arguments),
         Some(BenchCommand::One(arguments)) => serve::one(arguments),
         Some(BenchCommand::Serve(arguments)) => serve::run(arguments),
-        Some(BenchCommand::Signatures(arguments)) => signatures::run(arguments),
+        Some(BenchCommand::Signatures(arguments)) => signatures(arguments),
         Some(BenchCommand::Blocks(arguments)) => blocks::run(arguments),
         Some(BenchCommand::Sync(arguments)) => sync::run(arguments),
         Some(BenchCommand::Peers(arguments)) => peers::run(arguments),
         Some(BenchCommand::Network(arguments)) => network::run(arguments),
-        Some(BenchCommand::Mempool(arguments)) => mempool::run(arguments),
-        Some(BenchCommand::Agreement(arguments)) => agreement::run(arguments),
+        Some(BenchCommand::Mempool(arguments)) => mempool(arguments),
+        Some(BenchCommand::Agreement(arguments)) => agreement(arguments),
         Some(BenchCommand::Libsecp { json }) => libsecp::run(*json),
     }
 }
 
-/// Identification of the measuring software.
+fn compare(arguments: &BenchCompareArguments) -> anyhow::Result<Outcome> {
+    let (before, after) = (report::load(&arguments.before)?, report::load(&arguments.after)?);
+    let comparison = compare::compare(&before, &after, arguments.floor);
+    if arguments.json {
+        output::print_json(&comparison)?;
+    } else {
+        output::print(&comparison.text())?;
+    }
+    Ok(if comparison.is_slower() { Outcome::Negative } else { Outcome::Good })
+}
+
+fn signatures(arguments: &BenchSignaturesArguments) -> anyhow::Result<Outcome> {
+    let backend = match arguments.backend.as_deref() {
+        None => Backend::fastest(),
+        Some(name) => match Backend::by_name(name) {
+            Some(backend) if backend.available() => backend,
+            Some(_) => bail!("this processor does not run the backend {name}"),
+            None => {
+                let names: Vec<&str> = Backend::all().map(Backend::name).collect();
+                bail!("unknown backend {name:?}; there are {}", names.join(", "))
+            }
+        },
+    };
+    let bar = Bar::new();
+    bar.warn();
+    let BenchSignaturesArguments { batch, rounds, seed, .. } = *arguments;
+    let report = signatures::run(&signatures::Options { batch, rounds, backend, seed }, &bar)?;
+    drop(bar);
+    print(&report, arguments.json, signatures::Report::text)?;
+    Ok(Outcome::Good)
+}
+
+fn mempool(arguments: &BenchMempoolArguments) -> anyhow::Result<Outcome> {
+    let threads = threads(arguments.threads);
+    let BenchMempoolArguments { blocks, txs, clusters, hostile_threads, lead, seed, .. } =
+        *arguments;
+    let options = mempool::Options { blocks, txs, clusters, hostile_threads, threads, lead, seed };
+    let bar = Bar::new();
+    bar.warn();
+    let report = mempool::run(&options, &bar)?;
+    drop(bar);
+    print(&report, arguments.json, mempool::Report::text)?;
+    Ok(Outcome::Good)
+}
+
+fn agreement(arguments: &BenchAgreementArguments) -> anyhow::Result<Outcome> {
+    let BenchAgreementArguments { target, cases, seed, .. } = arguments;
+    let options = agreement::Options { target: target.clone(), cases: *cases, seed: *seed };
+    let bar = Bar::new();
+    let report = match agreement::run(&options, &bar, &stop_flag()) {
+        Err(AgreementError::Interrupted) => return Ok(Outcome::Interrupted),
+        other => other?,
+    };
+    drop(bar);
+    print(&report, arguments.json, agreement::Report::text)?;
+    Ok(if report.agrees() { Outcome::Good } else { Outcome::Negative })
+}
+
+/// Threads of a measurement: those asked for, or for 0 one for each core.
+fn threads(asked: usize) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    if asked > 0 { asked } else { cores() }
+}
+
 pub(crate) fn software() -> Software {
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     Software {
@@ -56,13 +123,13 @@ pub(crate) fn software() -> Software {
     }
 }
 
-/// Negative if a benchmark failed or was left out.
+/// Negative if a benchmark failed, or not all were made.
 fn outcome(results: &BenchResults) -> Outcome {
     let is_good = results.failures.is_empty() && results.is_complete;
     if is_good { Outcome::Good } else { Outcome::Negative }
 }
 
-/// Instruction counter for processors without one: this program under valgrind.
+/// The counter of instructions where the processor has none: this program under valgrind.
 fn counter(is_wanted: bool, plan: Option<&str>) -> anyhow::Result<Option<Counter>> {
     if !is_wanted {
         return Ok(None);
@@ -72,7 +139,6 @@ fn counter(is_wanted: bool, plan: Option<&str>) -> anyhow::Result<Option<Counter
     Ok(Some(Counter::find(command)?))
 }
 
-/// A report with the software that measured it.
 #[derive(Serialize)]
 struct Signed<'a, T> {
     #[serde(flatten)]

@@ -1,0 +1,124 @@
+//! Commands on folders of results: `assay report`, `assay compare`, `assay history`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use assay_bench::{report as bench_report, table};
+use assay_lab::compare::{
+    self, CompareOptions, Comparison, Floor, Source, compare_machines, load_machines,
+};
+use assay_lab::history::{self, HistoryOptions};
+use assay_lab::{admission, report as lab_report, results};
+use assay_report::{ResultsFile, atomic_file};
+
+use crate::cli::{CompareArguments, HistoryArguments, ReportArguments};
+use crate::{Outcome, output};
+
+pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Outcome> {
+    let file = ResultsFile::read(&arguments.dir.join(results::FILE))?;
+    if file.is_of_benchmarks() {
+        let results = bench_report::parse(file)?;
+        bench_report::write_all(&results, &arguments.dir)?;
+        print(arguments, &results, || table::terminal(&results))?;
+    } else if file.is_of(admission::KIND) {
+        let results = admission::parse(file)?;
+        admission::write_all(&results, &arguments.dir)?;
+        print(arguments, &results, || admission::terminal(&results))?;
+    } else {
+        let results = results::parse(file)?;
+        lab_report::write_all(&results, &arguments.dir)?;
+        print(arguments, &results, || lab_report::terminal(&results))?;
+    }
+    output::complain(&format!("report: {}", arguments.dir.join("report.html").display()));
+    Ok(Outcome::Good)
+}
+
+fn print<T: serde::Serialize>(
+    arguments: &ReportArguments,
+    results: &T,
+    text: impl Fn() -> String,
+) -> anyhow::Result<()> {
+    if arguments.json { output::print_json(results) } else { output::print(&text()) }
+}
+
+pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Outcome> {
+    let load = |path: &PathBuf| Source::load(path);
+    let sources = match &arguments.machines {
+        Some(dir) => load_machines(dir)?,
+        None => arguments.results.iter().map(load).collect::<Result<Vec<_>, _>>()?,
+    };
+    let aa = arguments.aa.as_deref().map(read_floor).transpose()?;
+    if let (Some(floor), Some(source)) = (&aa, sources.first())
+        && !floor.is_of(&source.results.machine)
+    {
+        output::complain("assay: the floor was measured on another machine than the results");
+    }
+    let options = CompareOptions {
+        baseline: arguments.baseline.clone(),
+        floor: arguments.floor,
+        aa,
+        delta: arguments.delta,
+        control_limit: arguments.control_limit,
+        vary: arguments.vary.clone(),
+    };
+    let comparison = match &arguments.machines {
+        Some(_) => compare_machines(&sources, &options)?,
+        None => compare::compare(&sources, &options)?,
+    };
+    if arguments.json {
+        output::print_json(&comparison)?;
+    } else if arguments.csv {
+        output::print(&comparison.csv())?;
+    } else if arguments.markdown {
+        output::print(&comparison.markdown())?;
+    } else {
+        output::print(&comparison.text())?;
+    }
+    if let Some(path) = &arguments.save_floor {
+        save_floor(&comparison, path)?;
+    }
+    Ok(if comparison.is_slower() { Outcome::Negative } else { Outcome::Good })
+}
+
+/// A floor that was kept, or that of results with the same software twice.
+fn read_floor(path: &Path) -> anyhow::Result<Floor> {
+    if let Some(floor) = Floor::load(path)? {
+        return Ok(floor);
+    }
+    let source = Source::load(path)?;
+    let found = compare::compare(&[source], &CompareOptions::default())?.floor;
+    found.with_context(|| {
+        format!("{}: no valid pairs of the same software with itself there", path.display())
+    })
+}
+
+fn save_floor(comparison: &Comparison, path: &Path) -> anyhow::Result<()> {
+    let Some(floor) = &comparison.floor else {
+        bail!("no valid pairs of the same software with itself here, so there is no floor to save");
+    };
+    let json = serde_json::to_vec_pretty(floor).context("cannot write JSON")?;
+    atomic_file::write(path, &json)?;
+    output::complain(&format!("floor: {}", path.display()));
+    Ok(())
+}
+
+pub(crate) fn history(arguments: &HistoryArguments) -> anyhow::Result<Outcome> {
+    let p_max = arguments.p_max;
+    ensure!(p_max > 0.0 && p_max < 1.0, "--p-max {p_max}: a probability lies between 0 and 1");
+    let options = HistoryOptions { p_max, size_min: arguments.size_min, phases: arguments.phases };
+    let history = history::history(&arguments.dir, options)?;
+    if let Some(path) = &arguments.html {
+        atomic_file::write(path, history.html().as_bytes())?;
+        output::complain(&format!("page: {}", path.display()));
+    }
+    if arguments.json {
+        output::print_json(&history)?;
+    } else if arguments.csv {
+        output::print(&history.csv())?;
+    } else if arguments.markdown {
+        output::print(&history.markdown())?;
+    } else {
+        output::print(&history.text())?;
+    }
+    Ok(if history.is_slower() { Outcome::Negative } else { Outcome::Good })
+}
