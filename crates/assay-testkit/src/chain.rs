@@ -11,7 +11,6 @@ pub const P2SH_TRUE: [u8; 23] = [
 /// The input script that spends [`P2SH_TRUE`].
 pub const SPEND_P2SH_TRUE: [u8; 2] = [1, 0x51];
 
-/// Builds a transaction.
 #[derive(Clone, Debug, Default)]
 pub struct TxBuilder {
     version: i32,

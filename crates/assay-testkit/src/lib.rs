@@ -14,6 +14,76 @@
 //! tests are self-contained.
 
 pub mod chain;
-pub mod data;
-pub mod hex;
-pub mod random;
+
+/// Test data outside the repository.
+pub mod data {
+    /// The folder in `ASSAY_TEST_DATA`, if set.
+    pub fn folder() -> Option<std::path::PathBuf> {
+        std::env::var_os("ASSAY_TEST_DATA").map(Into::into)
+    }
+
+    /// A file of that folder; if it is missing, prints that the test was skipped.
+    #[expect(clippy::print_stdout, reason = "skipped tests are noted in the output")]
+    pub fn read(name: &str) -> Option<Vec<u8>> {
+        let bytes = folder().and_then(|folder| std::fs::read(folder.join(name)).ok());
+        if bytes.is_none() {
+            println!("skipped: {name} is not among the test data");
+        }
+        bytes
+    }
+}
+
+/// Hex text of test vectors.
+pub mod hex {
+    /// Case-insensitive; panics on other text.
+    pub fn decode(text: &str) -> Vec<u8> {
+        try_decode(text).unwrap_or_else(|| panic!("not hexadecimal: {text}"))
+    }
+
+    /// The same with a known length.
+    pub fn array<const N: usize>(text: &str) -> [u8; N] {
+        let bytes = decode(text);
+        bytes.try_into().unwrap_or_else(|bytes: Vec<u8>| panic!("{} bytes, not {N}", bytes.len()))
+    }
+
+    /// `None` for other text.
+    pub fn try_decode(text: &str) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; text.len() / 2];
+        let even = text.len().is_multiple_of(2);
+        (even && faster_hex::hex_decode(text.as_bytes(), &mut bytes).is_ok()).then_some(bytes)
+    }
+
+    /// Lower-case digits.
+    pub fn encode(bytes: &[u8]) -> String {
+        faster_hex::hex_string(bytes)
+    }
+}
+
+/// Reproducible random choices.
+pub mod random {
+    /// `SplitMix64` (Steele, Lea and Flood, 2014), with its seed as initial state.
+    #[derive(Clone, Debug)]
+    pub struct Random(pub u64);
+
+    impl Random {
+        #[expect(clippy::should_implement_trait, reason = "it has no end")]
+        pub fn next(&mut self) -> u64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = self.0;
+            mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ mixed >> 31
+        }
+
+        /// A number below `limit`, which must be small: the bias is negligible for tests.
+        pub fn below(&mut self, limit: usize) -> usize {
+            (self.next() % limit as u64) as usize
+        }
+
+        pub fn shuffle<T>(&mut self, items: &mut [T]) {
+            for last in (1..items.len()).rev() {
+                items.swap(last, self.below(last + 1));
+            }
+        }
+    }
+}
