@@ -2,7 +2,7 @@
 
 use assay_hash::{Backend, Sha512, sha256_many_with};
 
-use crate::check::Check;
+use crate::Check;
 use crate::params::ParameterSet;
 
 /// The leaves of a signature, FIPS 205 algorithm 20 lines 6 to 12.

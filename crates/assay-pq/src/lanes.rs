@@ -6,10 +6,10 @@
 
 use assay_hash::{Backend, Chain, run_chains_with};
 
-use crate::address::{Kind, address_prefix};
-use crate::check::Check;
+use crate::Check;
 use crate::digest::{Indices, indices_of};
 use crate::params::{CHAIN_END, ParameterSet, wots_digits};
+use crate::tweak::{Kind, address_prefix};
 use crate::tweak::{Path, Seed, chain, climb, compress_values, hash_leaves, seeds};
 
 /// Signatures per group: enough to fill sixteen lanes with chains of equal length, and few enough for the second-level cache.

@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use assay_hash::{Backend, Sha256, Sha512};
 
-use crate::address::{AddressPrefix, Kind, address, address_prefix};
-use crate::check::Check;
+use crate::Check;
 use crate::digest::Indices;
 use crate::params::{CHAIN_END, ParameterSet, wots_digits};
+use crate::tweak::{AddressPrefix, Kind, address, address_prefix};
 
 /// True if the signature is valid: `slh_verify_internal`, FIPS 205 algorithm 20.
 pub fn verify(set: &ParameterSet, check: &Check<'_>) -> bool {

@@ -4,13 +4,12 @@
 //! signature with other parameters, over that root and the message. Stateful signatures are deliberately absent, since the draft
 //! still changes them.
 
-use crate::check::{Check, Message};
 use crate::lanes::verify;
 use crate::params::ParameterSet;
+use crate::{Check, Message};
 
 /// Seed, stateless root, stateful root.
 pub const KEY_BYTES: usize = 48;
-/// Length of a stateless signature.
 pub const STATELESS_BYTES: usize = 1 + ParameterSet::SHRINCS_STATELESS.signature_bytes();
 
 /// First byte of a stateless signature, in place of a leaf's height.

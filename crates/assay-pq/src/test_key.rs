@@ -6,10 +6,10 @@
 
 use assay_hash::sha256;
 
-use crate::address::{Kind, address_prefix};
-use crate::check::{Check, Message};
 use crate::params::{CHAIN_END, ParameterSet, wots_digits};
 use crate::serial::{Verifier, indices};
+use crate::tweak::{Kind, address_prefix};
+use crate::{Check, Message};
 
 /// A key for tests and benchmarks.
 ///

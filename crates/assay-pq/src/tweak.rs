@@ -1,4 +1,4 @@
-//! Tweakable hashes of FIPS 205 section 11.2, in batches.
+//! Tweakable hashes of FIPS 205 section 11.2, in batches, and their addresses in the compressed form for SHA2.
 //!
 //! Each starts with a block of `PK.seed` and zeros; its state is computed once per signature.
 
@@ -6,7 +6,37 @@ use assay_hash::{
     Backend, Chain, Sha256, Sha512, TreePath, climb_paths_with, sha256_compress_many_with,
 };
 
-use crate::address::{AddressPrefix, address};
+/// An address without its last two words: layer, tree, type, key pair.
+pub(crate) type AddressPrefix = [u8; 14];
+
+/// Address types, FIPS 205 table 1.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    WotsHash = 0,
+    WotsKey = 1,
+    Tree = 2,
+    ForsTree = 3,
+    ForsRoots = 4,
+}
+
+/// `key_pair` is zero for tree nodes.
+pub(crate) fn address_prefix(layer: usize, tree: u64, kind: Kind, key_pair: u32) -> AddressPrefix {
+    let mut place = [0; 14];
+    place[0] = layer as u8;
+    place[1..9].copy_from_slice(&tree.to_be_bytes());
+    place[9] = kind as u8;
+    place[10..].copy_from_slice(&key_pair.to_be_bytes());
+    place
+}
+
+/// The whole address; `words` are chain and hash number, or height and index, or zeros.
+pub(crate) fn address(place: &AddressPrefix, words: [u32; 2]) -> [u8; 22] {
+    let mut address = [0; 22];
+    address[..14].copy_from_slice(place);
+    address[14..18].copy_from_slice(&words[0].to_be_bytes());
+    address[18..].copy_from_slice(&words[1].to_be_bytes());
+    address
+}
 
 /// Hash states after the block of `PK.seed`.
 #[derive(Clone, Debug)]

@@ -104,10 +104,7 @@ pub enum ElectrumError {
     Refused { method: String, code: i64, message: String },
     /// A result does not match its expected type.
     #[error("{method}: unexpected result")]
-    Result {
-        method: String,
-        source: serde_json::Error,
-    },
+    Result { method: String, source: serde_json::Error },
     /// Response with an unknown id.
     #[error("an answer to request {id}, which was not asked")]
     Unasked { id: u64 },

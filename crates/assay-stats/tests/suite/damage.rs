@@ -5,7 +5,7 @@ use std::fs;
 use assay_stats::{BlockSet, ReadOptions};
 use proptest::prelude::*;
 
-use crate::support::{BITCOIN, frame, read_all};
+use crate::{BITCOIN, frame, read_all};
 
 const OPTIONS: ReadOptions = ReadOptions { threads: 2, many_inputs: 50, txs: true };
 

@@ -9,7 +9,7 @@ use assay_stats::{
 use assay_store::XorKey;
 use assay_wire::{Block, Encoding};
 
-use crate::support::{BITCOIN, CASH, Forged, SIGHASH, all, frame, read_all};
+use crate::{BITCOIN, CASH, Forged, SIGHASH, all, frame, read_all};
 
 const KEY: [u8; 8] = [0x11, 0xa2, 0x00, 0x34, 0x45, 0x56, 0xc7, 0x78];
 
