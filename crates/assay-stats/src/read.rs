@@ -1,8 +1,7 @@
 //! Parallel reading of a chain, with rows in order of height.
 //!
-//! Thread i of n reads the blocks at heights congruent to i modulo n and sends them over its own
-//! bounded channel. Rows are in order without sorting, and queued data is bounded: blocks with many
-//! transactions are sent in pieces.
+//! Thread i of n reads the blocks at heights congruent to i modulo n and sends them over its own bounded channel.
+//! Rows are in order without sorting, and queued data is bounded: blocks with many transactions are sent in pieces.
 
 use std::mem;
 use std::ops::ControlFlow;

@@ -76,9 +76,8 @@ impl BlockSet {
     /// The heights from 1 to `stop_height`, or to the last block, if none is missing.
     ///
     /// # Errors
-    /// If a block is missing. Without `stop_height` this includes blocks after the last one: a
-    /// block whose parent is in no file, or a truncated record that is not a copy of a present
-    /// block.
+    /// If a block is missing. Without `stop_height` this includes blocks after the last one: a block whose parent is
+    /// in no file, or a truncated record that is not a copy of a present block.
     pub fn whole_up_to(&self, stop_height: Option<u32>) -> Result<Heights, NotWhole> {
         let Heights { first, last } = self.heights();
         let at = |height: u32| {

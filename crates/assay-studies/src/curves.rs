@@ -1,6 +1,5 @@
-//! The suites on pairing curves and on compilers, served by `assay-curves`, a program of the
-//! workspace `curves/`, which no crate of this workspace depends on
-//! (docs/adr/0053-curves-workspace.md).
+//! The suites on pairing curves and on compilers, served by `assay-curves`, a program of the workspace `curves/`,
+//! which no crate of this workspace depends on (docs/adr/0053-curves-workspace.md).
 
 use std::env;
 use std::io;

@@ -1,8 +1,7 @@
 //! Counts heap allocations of a piece of work.
 //!
-//! The allocator is the system's ([docs/adr/0006](../../../../docs/adr/0006-allocator.md)). Only
-//! threads that ask for it are counted; on all others the cost is a read of one word that never
-//! changes.
+//! The allocator is the system's ([docs/adr/0006](../../../../docs/adr/0006-allocator.md)). Only threads that ask for
+//! it are counted; on all others the cost is a read of one word that never changes.
 
 #![expect(unsafe_code, reason = "an allocator is unsafe by its interface; this one only passes on")]
 

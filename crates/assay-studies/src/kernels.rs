@@ -50,8 +50,7 @@ impl Kernel {
         Ok(Some(kernel))
     }
 
-    /// Verifies the limit that the program was built with: an element of that size passes, and one
-    /// byte more does not.
+    /// Verifies the limit that the program was built with: an element of that size passes, and one byte more does not.
     fn check_limit(&self, program: &Path) -> Result<(), BenchError> {
         let limit = self.rules.element_bytes_max();
         for (bytes, expected) in [(limit, true), (limit + 1, false)] {

@@ -2,10 +2,9 @@
 //! blocks, on top of the harness of `assay-bench`. The benchmarks on pairing curves and on
 //! compilers belong to another program, which this crate finds and builds.
 //!
-//! A study is a suite of benchmarks for one section of a plan, with an evaluation: tables and
-//! findings from the times. Tables of parameters are data next to the plans: published figures
-//! (`plans/published/`), claims (`plans/claims/`), and programs and sizes of operations
-//! (`plans/studies/`).
+//! A study is a suite of benchmarks for one section of a plan, with an evaluation: tables and findings from the
+//! times. Tables of parameters are data next to the plans: published figures (`plans/published/`), claims
+//! (`plans/claims/`), and programs and sizes of operations (`plans/studies/`).
 //!
 //! ```
 //! let names: Vec<&str> = assay_studies::sections().iter().map(|section| section.name).collect();

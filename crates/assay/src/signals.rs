@@ -1,10 +1,9 @@
 //! Handling of SIGINT and SIGTERM, the same for all commands.
 //!
-//! A command with an orderly shutdown asks for [`stop_flag`] and returns soon after the flag is
-//! set. This module ends commands that have not returned within [`GRACE`], commands that never ask,
-//! and any command at the second signal: it kills the child processes and removes the temporary
-//! files. Finished results are on disk by then, since journals are written line by line and other
-//! files atomically. The exit status is always 128 plus the number of the signal.
+//! A command with an orderly shutdown asks for [`stop_flag`] and returns soon after the flag is set. This module ends
+//! commands that have not returned within [`GRACE`], commands that never ask, and any command at the second signal:
+//! it kills the child processes and removes the temporary files. Finished results are on disk by then, since journals
+//! are written line by line and other files atomically. The exit status is always 128 plus the number of the signal.
 //!
 //! `assay node` and `assay bitcoind` are exempt: they stop on a signal in their usual way and exit
 //! with 0, as Bitcoin Core does.
@@ -34,9 +33,8 @@ static IS_SAVING: AtomicBool = AtomicBool::new(false);
 /// Exit status from the first signal; 0 before it.
 static STATUS: AtomicU8 = AtomicU8::new(0);
 
-/// Starts handling signals. With `has_scratch`, temporary files go to a folder that is removed when
-/// the returned value is dropped, or by a signal. Commands without temporary files have no such
-/// folder, so that a kill leaves none.
+/// Starts handling signals. With `has_scratch`, temporary files go to a folder that is removed when the returned value
+/// is dropped, or by a signal. Commands without temporary files have no such folder, so that a kill leaves none.
 pub(crate) fn watch(has_scratch: bool) -> anyhow::Result<Option<Temporary>> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot watch for signals")?;
     let scratch = has_scratch.then(scratch).flatten();

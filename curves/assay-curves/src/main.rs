@@ -1,6 +1,5 @@
-//! Benchmark server of the reports on pairing curves and on compilers for `assay run`, which
-//! measures and reports them: orders on standard input, answers on standard output
-//! (`assay_bench::serve`).
+//! Benchmark server of the reports on pairing curves and on compilers for `assay run`, which measures and reports
+//! them: orders on standard input, answers on standard output (`assay_bench::serve`).
 
 mod compilers;
 mod pairing;

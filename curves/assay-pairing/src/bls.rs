@@ -49,9 +49,8 @@ pub struct PublicKey(Affine<BlsG1>);
 
 /// A secret key: a number that is not zero and below the order of the groups.
 ///
-/// Operations on it, its products with points, have no branch and no address that depends on it:
-/// complete formulas, digits of fixed width, full scans of tables, and inversion by a power.
-/// Messages and their hashes are public.
+/// Operations on it, its products with points, have no branch and no address that depends on it: complete formulas,
+/// digits of fixed width, full scans of tables, and inversion by a power. Messages and their hashes are public.
 ///
 /// Memcheck finds no branch and no address that depends on the secret (`constant_time --memcheck`
 /// in `curves/peer`, which runs plain Rust, as on CPUs without ADX, compiled by the pinned
@@ -170,8 +169,7 @@ pub fn aggregate_verify(signed: &[(PublicKey, &[u8])], signature: &Signature) ->
 }
 
 /// Verifies that all keys have signed the same message. Their possession must have been proven
-/// ([`verify_possession`]), or a key computed from others could sign for them. An empty list
-/// returns `false`.
+/// ([`verify_possession`]), or a key computed from others could sign for them. An empty list returns `false`.
 pub fn fast_aggregate_verify(keys: &[PublicKey], message: &[u8], signature: &Signature) -> bool {
     let key = sum(keys.iter().map(|key| &key.0)).to_affine();
     // Keys whose sum is infinity are rejected.
@@ -189,9 +187,8 @@ pub type Signed<'m> = (PublicKey, &'m [u8], Signature);
 /// Verifies many signatures with one final exponentiation. Each has a random weight of 128 bits, so
 /// that invalid ones cancel each other with a probability of at most 2^-128.
 ///
-/// Weights are hashes of a digest of the whole batch and of `randomness`, which may be any value
-/// unknown to the signers; even if it is known they have to try 2^128 batches. An empty batch is
-/// valid.
+/// Weights are hashes of a digest of the whole batch and of `randomness`, which may be any value unknown to the
+/// signers; even if it is known they have to try 2^128 batches. An empty batch is valid.
 pub fn verify_batch(signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
     verify_batch_with(Backend::detect(), signed, randomness)
 }
@@ -229,8 +226,7 @@ pub struct Batch<'s, 'm> {
     signed: &'s [Signed<'m>],
     /// Hash of the whole batch and its randomness.
     digest: [u8; 32],
-    /// Weights depend on the whole batch: shares with weights of their own could be made to cancel
-    /// each other with 2^64 trials.
+    /// Weights depend on the whole batch: those of single shares could be made to cancel with 2^64 trials.
     weights: Vec<Weight>,
 }
 
@@ -277,8 +273,7 @@ impl<'s, 'm> Batch<'s, 'm> {
     /// True if all signatures are valid; shares must be in the order of the batch.
     ///
     /// # Panics
-    /// If a signature is in no share or in two, or a share is of another batch or randomness, and
-    /// so has other weights.
+    /// If a signature is in no share or in two, or a share is of another batch or randomness, and so has other weights.
     pub fn is_valid(&self, shares: &[BatchShare]) -> bool {
         let end = shares.iter().fold(0, |end, share| {
             assert_eq!(share.digest, self.digest, "a share of this batch");

@@ -1,6 +1,5 @@
-//! The 254-bit curve of Barreto and Naehrig that Nogami, Akane, Sakemi, Kato and Morikawa (2008)
-//! proposed: parameters. The name is that of other libraries; it is also called BN254N and
-//! `BN_P254`.
+//! The 254-bit curve of Barreto and Naehrig that Nogami, Akane, Sakemi, Kato and Morikawa (2008) proposed:
+//! parameters. The name is that of other libraries; it is also called BN254N and `BN_P254`.
 
 use crate::field::{Fe, Modulus, primes};
 use crate::tower::{TowerModulus, Twist};

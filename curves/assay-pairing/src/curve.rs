@@ -1,8 +1,7 @@
 //! Groups of points on `y^2 = x^3 + b`.
 //!
-//! [`Affine`] is for input and storage, [`Jacobian`] (x = X / Z^2, y = Y / Z^3) for arithmetic.
-//! Addition and doubling are complete: correct for all points, including infinity and equal
-//! operands.
+//! [`Affine`] is for input and storage, [`Jacobian`] (x = X / Z^2, y = Y / Z^3) for arithmetic. Addition and doubling
+//! are complete: correct for all points, including infinity and equal operands.
 
 pub(crate) mod bls12;
 mod bls12_377;
@@ -53,9 +52,8 @@ pub trait Curve: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
     #[doc(hidden)]
     const PART_BITS: usize;
 
-    /// Numbers k0, k1, … with `k = k0 + k1 l + k2 l^2 + k3 l^3` modulo the order for a number k
-    /// below it, where l is the eigenvalue of [`Curve::times_lambda`]. Numbers from
-    /// [`Curve::PARTS`] on are zero.
+    /// Numbers k0, k1, … with `k = k0 + k1 l + k2 l^2 + k3 l^3` modulo the order for a number k below it, where l is
+    /// the eigenvalue of [`Curve::times_lambda`]. Numbers from [`Curve::PARTS`] on are zero.
     #[doc(hidden)]
     fn split(number: &[u64; 4]) -> [Short; 4];
 
@@ -156,8 +154,7 @@ impl<C: Curve> Jacobian<C> {
         points.iter().zip(inverses).map(of).collect()
     }
 
-    /// Doubling: 2009, Lange, dbl-2009-l, with Z halved and `x y^2` as a product, which leaves six
-    /// of fourteen additions.
+    /// Doubling: 2009, Lange, dbl-2009-l, with Z halved and `x y^2` as a product: six instead of fourteen additions.
     #[must_use]
     pub fn double(&self) -> Self {
         let b = self.y.square();

@@ -186,8 +186,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
             // Below 2^(64 N), so the product with R^2 is reduced by less than one subtraction of p:
             // (2^(64 N) p + p R) / R = 2 p.
             let part = Self(limbs::from_be_bytes(&padded[..8 * N]), PhantomData);
-            // R^2 is R in Montgomery form. The part is the operand that is scanned limb by limb, so
-            // it may be above p.
+            // R^2 is R in Montgomery form. The part is the operand that is scanned limb by limb, so it may be above p.
             sum * Self::R2 + Self::R2.multiply(&part)
         })
     }

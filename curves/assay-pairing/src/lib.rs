@@ -1,6 +1,5 @@
-//! Pairing-friendly curves BLS12-381, BLS12-377, BN254 and BN254-Nogami: fields, towers, groups,
-//! pairings, multi-scalar multiplication in vectors of lanes, and protocols on the first and the
-//! third.
+//! Pairing-friendly curves BLS12-381, BLS12-377, BN254 and BN254-Nogami: fields, towers, groups, pairings,
+//! multi-scalar multiplication in vectors of lanes, and protocols on the first and the third.
 //!
 //! ```
 //! use assay_pairing::curve::{BlsG1, BlsG2, Curve};
@@ -19,9 +18,8 @@
 //! Everything is pure: no files, threads, clocks or environment (except `assay_hash::cpu`, which
 //! selects kernels). Values are exact, and non-canonical encodings are rejected.
 //!
-//! Only signing is constant time, within the limits documented at [`bls::SecretKey`]; other scalars
-//! and points are public. Deliberately absent: randomness, key derivation, and hashing to curves
-//! other than BLS12-381.
+//! Only signing is constant time, within the limits documented at [`bls::SecretKey`]; other scalars and points are
+//! public. Deliberately absent: randomness, key derivation, and hashing to curves other than BLS12-381.
 #![deny(unsafe_code)]
 
 mod backend;

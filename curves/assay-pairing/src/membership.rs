@@ -1,12 +1,11 @@
 //! Batched subgroup checks, far cheaper than single ones.
 //!
-//! Each point gets random digits 0, 1 or 2, and the sums of points times their digits are checked,
-//! one per place. Let a point have a component T outside the group. If the cofactor is odd, at most
-//! one of the three digits makes the sum cancel T: two such digits would differ by 1 or 2, and
-//! twice T is not zero. Every sum thus misses T with a probability of at most a third, and 81 of
-//! them with 3^-81, below 2^-128. If the cofactor is even, as that of the first group of BLS12-377,
-//! T may have order two; then 0 and 2 are equivalent, a sum misses T with a probability of at most
-//! two thirds, and 219 sums are needed.
+//! Each point gets random digits 0, 1 or 2, and the sums of points times their digits are checked, one per place. Let
+//! a point have a component T outside the group. If the cofactor is odd, at most one of the three digits makes the
+//! sum cancel T: two such digits would differ by 1 or 2, and twice T is not zero. Every sum thus misses T with a
+//! probability of at most a third, and 81 of them with 3^-81, below 2^-128. If the cofactor is even, as that of the
+//! first group of BLS12-377, T may have order two; then 0 and 2 are equivalent, a sum misses T with a probability of
+//! at most two thirds, and 219 sums are needed.
 //!
 //! The digits of m places form one number below 3^m, the index of the bucket that a point is added
 //! to; so a block of m sums costs one addition per point.
@@ -102,9 +101,8 @@ impl<F: bn::Parameters> BatchMembership for bn::G2<F> {
     }
 }
 
-/// True if all points, which must be on the curve, are in the group: each is checked separately,
-/// several at once if this CPU supports lanes. For far more than sixteen points [`all_in_group`] is
-/// faster.
+/// True if all points, which must be on the curve, are in the group: each is checked separately, several at once if
+/// this CPU supports lanes. For far more than sixteen points [`all_in_group`] is faster.
 pub fn each_in_group<C: BatchMembership>(points: &[Affine<C>]) -> bool {
     C::each_with(Backend::detect(), points)
 }

@@ -1,12 +1,11 @@
 //! Multi-scalar multiplication: Pippenger's buckets, filled by affine additions that share inversions.
 //!
-//! Scalars have signed digits of c bits, so a window has 2^(c-1) buckets. A bucket is a list of
-//! points; lists are added up in pairs, and pairs of pairs (`lists`), so that no two concurrent
-//! additions touch the same sum, and nothing has to wait or be queued. The buckets of a window are
-//! then arranged as a rectangle: bucket `i 2^h + j` is in row i and column j, so the window's sum
-//! is `2^h sum(i row_i) + sum(j column_j)`. Rows and columns are lists again, and so are the rows
-//! and columns whose number has a given bit. The result is one point per bit of the scalars; these
-//! are added while doubling.
+//! Scalars have signed digits of c bits, so a window has 2^(c-1) buckets. A bucket is a list of points; lists are
+//! added up in pairs, and pairs of pairs (`lists`), so that no two concurrent additions touch the same sum, and
+//! nothing has to wait or be queued. The buckets of a window are then arranged as a rectangle: bucket `i 2^h + j` is
+//! in row i and column j, so the window's sum is `2^h sum(i row_i) + sum(j column_j)`. Rows and columns are lists
+//! again, and so are the rows and columns whose number has a given bit. The result is one point per bit of the
+//! scalars; these are added while doubling.
 //!
 //! Additions of equal and opposite points are detected and corrected in the lanes, so any points of
 //! the curve are allowed, also repeatedly.
@@ -143,8 +142,7 @@ multi_scalar!(bls12: G1 in lanes);
 multi_scalar!(bls12: G2 in words);
 multi_scalar!(bn: G2 in words);
 
-/// Sum of all points times their scalars (numbers below 2^256, least significant limb first), on
-/// the fastest backend of this CPU.
+/// Sum of all points times their scalars (below 2^256, least significant limb first), on the fastest backend.
 ///
 /// Points must be in the group (scalars are reduced modulo its order).
 ///
@@ -166,9 +164,8 @@ pub fn sum_of_products_with<C: MultiScalar>(
     share_of_products_with(backend, points, scalars, Share::WHOLE)
 }
 
-/// One of several shares of a sum, for one thread each: some of the windows of the scalars, over
-/// all points. The shares together cost hardly more than the whole sum, unlike parts of the points,
-/// which have more windows per point.
+/// One of several shares of a sum, for one thread each: some of the windows of the scalars, over all points. The shares
+/// together cost hardly more than the whole sum, unlike parts of the points, which have more windows per point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     index: usize,
@@ -223,8 +220,7 @@ fn share_of_few<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]], share: Sha
     if share.index == 0 { sum_of_few(points, scalars) } else { Jacobian::INFINITY }
 }
 
-/// Maximum number of parts of numbers that are faster to double in step, with a table each, than to
-/// sort into buckets.
+/// Maximum number of parts of numbers that are faster to double in step, with a table each, than to sort into buckets.
 const FEW_PARTS: usize = 40;
 /// The same limit against buckets in lanes.
 const FEW_PARTS_IN_LANES: usize = 20;

@@ -70,9 +70,8 @@ pub trait Pairing: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
     #[doc(hidden)]
     fn final_exponentiation_with(backend: Backend, x: &Fp12<Self::Base>) -> Fp12<Self::Base>;
 
-    /// Product of the Miller functions of all pairs, before the final exponentiation: up to factors
-    /// that the final exponentiation removes. Points must be in their groups; pairs with a point at
-    /// infinity contribute one.
+    /// Product of the Miller functions of all pairs, before the final exponentiation: up to factors that the final
+    /// exponentiation removes. Points must be in their groups; pairs with a point at infinity contribute one.
     fn miller_loop(pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
         Self::miller_loop_with(Backend::detect(), pairs)
     }
@@ -98,11 +97,10 @@ pub trait Pairing: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
 
     /// [`Pairing::checked_product`] on a given backend.
     ///
-    /// The loop computes a multiple of the point. In the group it equals the image under a power of
-    /// the Frobenius endomorphism; for other points it does not, since the norm of this equation
-    /// and the cofactor have no common factor but the order (Dai, Lin, Zhao, Zhou 2022;
-    /// `6 x + 2 + p - p^2 + p^3` for BN curves, `x - p` for BLS12 curves). Formulas that fail on
-    /// the way leave Z = 0. They do not fail for points of the group.
+    /// The loop computes a multiple of the point. In the group it equals the image under a power of the Frobenius
+    /// endomorphism; for other points it does not, since the norm of this equation and the cofactor have no common
+    /// factor but the order (Dai, Lin, Zhao, Zhou 2022; `6 x + 2 + p - p^2 + p^3` for BN curves, `x - p` for BLS12
+    /// curves). Formulas that fail on the way leave Z = 0. They do not fail for points of the group.
     #[doc(hidden)]
     fn checked_product_with(backend: Backend, pairs: &[Pair<Self>]) -> Option<Fp12<Self::Base>> {
         let (f, ends) = Self::miller_loop_to_ends(backend, pairs);

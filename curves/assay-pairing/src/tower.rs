@@ -95,8 +95,7 @@ pub trait TowerField: Field + TowerRing {
     fn is_odd(&self) -> bool;
     /// The norm of an element of Fp2, `c0^2 + NON_RESIDUE c1^2`.
     fn norm(a: &Fp2<Self>) -> Self;
-    /// A root of an element of Fp2 whose imaginary part is not zero, from a root of its norm; an
-    /// arbitrary value if there is none.
+    /// A root of an element of Fp2 with c1 not zero, from a root of its norm; an arbitrary value if there is none.
     fn sqrt_by_norm(a: &Fp2<Self>, norm_root: &Self) -> Option<Fp2<Self>>;
     /// The product in Fp6.
     fn product_6(a: &Fp6<Self>, b: &Fp6<Self>) -> Fp6<Self>;
@@ -225,9 +224,8 @@ impl<M: TowerModulus<N>, const N: usize> TowerField for Fe<M, N> {
         lazy::norm(a)
     }
 
-    /// With `n^2 = c0^2 + NON_RESIDUE c1^2`, one of `(c0 + n) / 2` and `(c0 - n) / 2` is the square
-    /// of the root's real part. Their product is the square of `c1 / 2` times that of u, so it is
-    /// not a square, for any p modulo 4.
+    /// With `n^2 = c0^2 + NON_RESIDUE c1^2`, one of `(c0 + n) / 2` and `(c0 - n) / 2` is the square of the root's
+    /// real part. Their product is the square of `c1 / 2` times that of u, so it is not a square, for any p modulo 4.
     fn sqrt_by_norm(a: &Fp2<Self>, norm_root: &Self) -> Option<Fp2<Self>> {
         let half = (a.c0 + *norm_root).halved();
         if const { Self::TWO_ADICITY == 1 && M::NON_RESIDUE == 1 } {
@@ -261,10 +259,9 @@ impl<M: TowerModulus<N>, const N: usize> TowerField for Fe<M, N> {
     }
 }
 
-/// The root of an element of Fp2 from its imaginary part c1, `t = (c0 + n) / 2` for a root n of its
-/// norm, and `r = t^((p-3)/4)`, for p = 3 modulo 4 and `u^2 = -1`. Either `(t r)^2 = t`, and the
-/// root is `(t r, c1 r / 2)`, or `(t r)^2 = -t`, and it is `(c1 r / 2, -t r)`. An arbitrary value
-/// if there is no root.
+/// The root of an element of Fp2 from its imaginary part c1, `t = (c0 + n) / 2` for a root n of its norm, and
+/// `r = t^((p-3)/4)`, for p = 3 modulo 4 and `u^2 = -1`. Either `(t r)^2 = t`, and the root is `(t r, c1 r / 2)`, or
+/// `(t r)^2 = -t`, and it is `(c1 r / 2, -t r)`. An arbitrary value if there is no root.
 pub(crate) fn root_by_half<F: TowerField>(c1: &F, t: &F, r: &F) -> Fp2<F> {
     let (real, other) = (*t * *r, (*c1 * *r).halved());
     if real.square() == *t { Fp2 { c0: real, c1: other } } else { Fp2 { c0: other, c1: -real } }

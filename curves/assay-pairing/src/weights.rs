@@ -1,10 +1,9 @@
 //! Products of points of BLS12-381 and random weights of 128 bits, for the verification of batches.
 //!
-//! A weight is `2^64 + a + b lambda` for random a and b below 2^64 and `lambda = -x^2`, the
-//! eigenvalue of endomorphisms of both groups. Different pairs are different weights: otherwise
-//! their difference would be a vector of the lattice of pairs that represent zero, which has none
-//! below 2^127. A product takes 64 doublings, and no intermediate sum has equal or opposite
-//! operands.
+//! A weight is `2^64 + a + b lambda` for random a and b below 2^64 and `lambda = -x^2`, the eigenvalue of
+//! endomorphisms of both groups. Different pairs are different weights: otherwise their difference would be a vector
+//! of the lattice of pairs that represent zero, which has none below 2^127. A product takes 64 doublings, and no
+//! intermediate sum has equal or opposite operands.
 
 #[cfg(test)]
 mod tests;

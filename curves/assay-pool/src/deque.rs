@@ -8,8 +8,7 @@ use std::ptr::NonNull;
 
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, fence};
 
-/// A deque of pointers with one owner and any number of thieves. Positions count up and wrap around
-/// after 2^64 pushes.
+/// A deque of pointers with one owner and any number of thieves. Positions count up and wrap around after 2^64 pushes.
 pub(crate) struct Deque<T> {
     /// Position of the next steal.
     top: AtomicUsize,

@@ -1,10 +1,9 @@
 //! Idle workers and their wake-up: an event count whose waiters park separately.
 //!
-//! A worker without work first searches, for about as long as a wake-up takes, then parks. To park
-//! it announces itself, checks its condition once more, and goes to sleep; a producer publishes
-//! work and then checks for sleepers. Both have a sequentially consistent fence between the two
-//! steps, so at least one of them notices the other. No worker is woken while another searches, and
-//! the last one that ends its search because it found work wakes the next.
+//! A worker without work first searches, for about as long as a wake-up takes, then parks. To park it announces itself,
+//! checks its condition once more, and goes to sleep; a producer publishes work and then checks for sleepers. Both have
+//! a sequentially consistent fence between the two steps, so at least one of them notices the other. No worker is woken
+//! while another searches, and the last one that ends its search because it found work wakes the next.
 
 use std::hint;
 use std::time::{Duration, Instant};

@@ -27,9 +27,8 @@
 //!
 //! - [`Worker::join`] forks: the second task waits on the stack of the first. The oldest waiting
 //!   tasks are offered to thieves, never none. A fork that is not stolen needs no atomic operation.
-//! - [`Worker::for_each`] and [`Worker::fold`] are loops, which may be nested. There is no grain
-//!   size: before each item the worker checks for idle threads, and if there are any, shares the
-//!   rest but for its own part.
+//! - [`Worker::for_each`] and [`Worker::fold`] are loops, which may be nested. There is no grain size: before each
+//!   item the worker checks for idle threads, and if there are any, shares the rest but for its own part.
 //! - [`Worker::spawn`] and [`Pool::spawn`] return a [`Handle`]; [`Worker::scope`] waits for tasks that borrow.
 //! - A thread that waits for a fork, a handle or a scope does other work meanwhile. A thread
 //!   without work searches for 50 µs and then sleeps.

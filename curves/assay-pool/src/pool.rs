@@ -56,8 +56,7 @@ impl Pool {
         Self::new(thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN))
     }
 
-    /// Runs a task on this thread, which is a worker until the task returns. Inside a task the
-    /// existing worker is used.
+    /// Runs a task on this thread, which is a worker until the task returns. Inside a task the existing worker is used.
     ///
     /// # Panics
     ///

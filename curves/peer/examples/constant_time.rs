@@ -2,13 +2,12 @@
 //!
 //! `cargo run --release --example constant_time -- [--json] [--samples N]`
 //!
-//! The method of "Dude, is my code constant time?" (Reparaz, Balasch, Verbauwhede, 2016):
-//! operations with one fixed secret, the number 1, and with random ones, in random order, are
-//! compared by Welch's t statistic, for all samples and for those below a percentile, since
-//! interrupts inflate both tails. The default of `--samples` is 20,000 per operation. A statistic
-//! above 10 shows a difference; one below does not prove that there is none. A variable-time
-//! product is measured in the same way: if no difference is shown for it, the run is invalid and
-//! fails, as it does if a difference is shown for a secret.
+//! The method of "Dude, is my code constant time?" (Reparaz, Balasch, Verbauwhede, 2016): operations with one fixed
+//! secret, the number 1, and with random ones, in random order, are compared by Welch's t statistic, for all samples
+//! and for those below a percentile, since interrupts inflate both tails. The default of `--samples` is 20,000 per
+//! operation. A statistic above 10 shows a difference; one below does not prove that there is none. A variable-time
+//! product is measured in the same way: if no difference is shown for it, the run is invalid and fails, as it does if
+//! a difference is shown for a secret.
 //!
 //! `valgrind --log-file=memcheck.txt target/release/examples/constant_time --memcheck` searches the
 //! machine code for the cause instead: the secret is marked as uninitialised memory (ctgrind,
@@ -151,9 +150,8 @@ mod memcheck {
     fn request(number: u64, arguments: [u64; 2]) -> u64 {
         let words = [number, arguments[0], arguments[1], 0, 0, 0];
         let answer;
-        // SAFETY: rotations that add up to two full turns, and an exchange of a register with
-        // itself, which change nothing. valgrind recognises them, reads the words behind `rax` and
-        // writes `rdx`.
+        // SAFETY: rotations that add up to two full turns, and an exchange of a register with itself, which change
+        // nothing. valgrind recognises them, reads the words behind `rax` and writes `rdx`.
         unsafe {
             core::arch::asm!(
                 "rol rdi, 3",

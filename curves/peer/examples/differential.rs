@@ -1,10 +1,9 @@
 //! Compares assay-pairing with arkworks, blst, revm and c-kzg on any number of cases:
 //! `cargo run --release --example differential -- [CASES [SEED [NAME …]]]`, by default 100,000 and 1.
 //!
-//! The same numbers give the same cases. Without names CASES is the number for fields, and slower
-//! operations run a fraction of it; with names, each operation whose name contains one runs all of
-//! them, and the others none. The compared operations are printed on standard output, progress on
-//! standard error.
+//! The same numbers give the same cases. Without names CASES is the number for fields, and slower operations run a
+//! fraction of it; with names, each operation whose name contains one runs all of them, and the others none. The
+//! compared operations are printed on standard output, progress on standard error.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 

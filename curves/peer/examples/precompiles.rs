@@ -3,11 +3,10 @@
 //!
 //! `cargo run --release --example precompiles -- [--json] [--rounds N] [NAME …]`
 //!
-//! The default of `--rounds` is 31; names select the precompiles that contain one, by default all.
-//! A round is a sample of each, some milliseconds long, and every second round starts with revm.
-//! Times are medians of CPU time on one thread. The ratio, revm's time over ours, is the median of
-//! the rounds' ratios with its 95 % interval (order statistics), so a load common to both cancels
-//! out. Progress is printed on standard error.
+//! The default of `--rounds` is 31; names select the precompiles that contain one, by default all. A round is a
+//! sample of each, some milliseconds long, and every second round starts with revm. Times are medians of CPU time on
+//! one thread. The ratio, revm's time over ours, is the median of the rounds' ratios with its 95 % interval (order
+//! statistics), so a load common to both cancels out. Progress is printed on standard error.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 

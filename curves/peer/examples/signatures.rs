@@ -2,10 +2,9 @@
 //!
 //! `cargo run --release --example signatures -- [--json] [--rounds N]`
 //!
-//! The default of `--rounds` is 31. Every implementation first accepts its signatures and rejects
-//! damaged ones; all but `PQClean`'s SPHINCS+, an older version of the scheme, verify the same
-//! ones. Times are medians of CPU time; the ratio is a verification's time over one of BIP340 by
-//! libsecp256k1 in the same round, with its 95 % interval.
+//! The default of `--rounds` is 31. Every implementation first accepts its signatures and rejects damaged ones; all
+//! but `PQClean`'s SPHINCS+, an older version of the scheme, verify the same ones. Times are medians of CPU time; the
+//! ratio is a verification's time over one of BIP340 by libsecp256k1 in the same round, with its 95 % interval.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 

@@ -109,9 +109,8 @@ fn prover(path: &Path) -> Result<Prover> {
     Ok(Prover::new(&points, Settings::ethereum())?)
 }
 
-/// Parser for the subset of YAML in these files: flow mappings and lists of quoted strings. Quotes
-/// and commas are JSON's except for names, indented names of block mappings end a flow, and lists
-/// of lists have a dash per element.
+/// Parser for the subset of YAML in these files: flow mappings and lists of quoted strings. Quotes and commas are
+/// JSON's except for names, indented names of block mappings end a flow, and lists of lists have a dash per element.
 fn from_yaml(text: &str) -> Result<Value> {
     let mut json = text.replace('\'', "\"");
     for name in [

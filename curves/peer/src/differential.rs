@@ -1,5 +1,4 @@
-//! assay-pairing against arkworks, blst, revm and c-kzg on the same bytes, random ones and edge
-//! cases of limbs and primes.
+//! assay-pairing against arkworks, blst, revm and c-kzg on the same bytes, random ones and edge cases.
 
 use anyhow::{Result, ensure};
 use ark_ec::short_weierstrass::{Projective, SWCurveConfig};
@@ -42,11 +41,10 @@ impl Counts<'_> {
     }
 }
 
-/// Compares `cases` cases per operation of fields; a hundredth as many of groups, decoders and
-/// signatures, a tenth of that of each precompile, and a hundredth of it of pairings and of cells.
-/// With `names`, `cases` cases of each operation whose name contains one, and none of the others.
-/// Progress is reported by calls of `report` with the operation, its finished cases and their
-/// total.
+/// Compares `cases` cases per operation of fields; a hundredth as many of groups, decoders and signatures, a tenth of
+/// that of each precompile, and a hundredth of it of pairings and of cells. With `names`, `cases` cases of each
+/// operation whose name contains one, and none of the others. Progress is reported by calls of `report` with the
+/// operation, its finished cases and their total.
 ///
 /// # Errors
 /// At the first difference, with the inputs.
@@ -132,8 +130,7 @@ impl Numbers {
         let mut bytes = self.work.wide("differential", self.next);
         self.next += 1;
         if bytes[0] & 1 == 0 {
-            // The random bytes select the kind of each limb; the upper half stays zero, so that no
-            // reduction hides it.
+            // The random bytes select the kind of each limb; the upper half stays zero, so that no reduction hides it.
             let choices: [u8; 8] = bytes[56..].try_into().expect("eight");
             for (limb, choice) in bytes.chunks_exact_mut(8).zip(choices).skip(2) {
                 match choice % 5 {
@@ -365,8 +362,7 @@ fn signatures(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'
     Ok(())
 }
 
-/// Inputs of precompiles, valid ones and ones with another byte or length: output, verdict and gas
-/// of revm's and ours.
+/// Inputs of precompiles, valid ones and ones with another byte or length: output, verdict and gas of revm's and ours.
 fn precompile(
     address: u64,
     name: &'static str,
@@ -440,8 +436,7 @@ fn recoveries(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'
         for (place, input) in inputs.iter_mut().enumerate() {
             let bytes = numbers.bytes();
             match place % 4 {
-                // Another hash, r or s, half of the time with edge-case limbs; half of the time r
-                // is the x coordinate of a point.
+                // Another hash, r or s, half of the time with edge-case limbs; half of the time r is an x coordinate.
                 0 => input[..32].copy_from_slice(&bytes[32..]),
                 1 => input[64..96].copy_from_slice(&bytes[32..]),
                 2 => input[96..].copy_from_slice(&bytes[32..]),

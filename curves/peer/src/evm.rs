@@ -101,8 +101,7 @@ fn call(precompile: &Precompile, input: &[u8]) -> Result<Vec<u8>> {
     Ok(output.bytes.to_vec())
 }
 
-/// The signature is part of the order: message, r and s. `v` selects one of the two possible keys;
-/// the answer has both.
+/// The signature is part of the order: message, r and s. `v` selects one of the two possible keys; the answer has both.
 fn ecrecover(table: &mut Table) {
     table.add(GROUP, "ecrecover", "Precompiles::osaka, address 0x01", |work| {
         let (run, inputs) = (at(1)?, recovery_inputs(work)?);

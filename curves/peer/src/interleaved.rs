@@ -1,5 +1,4 @@
-//! Interleaved timing on one thread: medians of CPU time, and ratios within rounds, so that a
-//! common load cancels out.
+//! Interleaved timing on one thread: medians of CPU time, and ratios within rounds, so that a common load cancels out.
 
 use rustix::time::{ClockId, clock_gettime};
 

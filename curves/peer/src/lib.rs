@@ -1,6 +1,5 @@
-//! Subjects of the plan `pairing-curves` that are Rust crates: each answers orders to prepare an
-//! operation, and to repeat it by its own clock. The formats of inputs and answers are the same for
-//! all subjects, here and in Go.
+//! Subjects of the plan `pairing-curves` that are Rust crates: each answers orders to prepare an operation, and to
+//! repeat it by its own clock. The formats of inputs and answers are the same for all subjects, here and in Go.
 
 pub mod arkworks;
 pub mod assay;

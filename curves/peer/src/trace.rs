@@ -64,8 +64,7 @@ pub struct Thread {
     pub rows: usize,
     /// Time spent in rows, without the gaps merged into `spans`.
     pub busy_ns: u64,
-    /// Busy spans, at most [`SPANS_MAX`]. Spans less than [`GAP_NS`] apart are merged, and more if
-    /// there are too many.
+    /// Busy spans, at most [`SPANS_MAX`]. Spans less than [`GAP_NS`] apart are merged, and more if there are too many.
     pub spans: Vec<Span>,
 }
 

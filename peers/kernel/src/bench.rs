@@ -1,8 +1,7 @@
 //! The kernel's side of benchmarks: executes pieces of work on order, and reports their times.
 //!
-//! Orders are lines of JSON on standard input, answers are lines of JSON on standard output, so
-//! that a comparison can interleave both sides. Only the work itself is timed, by the clocks of
-//! this process.
+//! Orders are lines of JSON on standard input, answers are lines of JSON on standard output, so that a comparison can
+//! interleave both sides. Only the work itself is timed, by the clocks of this process.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -45,7 +44,6 @@ enum Order {
     Submit { block: PathBuf },
 }
 
-/// An output in an order.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SpentOutput {
@@ -96,14 +94,12 @@ impl std::iter::Sum for Answer {
     }
 }
 
-/// A loaded block.
 struct Loaded {
     raw: Vec<u8>,
     params: bitcoinkernel::ChainParams,
     txs: Vec<Spend>,
 }
 
-/// A transaction with its spent outputs.
 struct Spend {
     tx: bitcoinkernel::Transaction,
     scripts: Vec<ScriptPubkey>,

@@ -25,9 +25,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Reads the headers of all blocks in all files of a folder, or in one file. `xor.dat` next to
-    /// files named as in Bitcoin Core holds their obfuscation key; a file with another name is
-    /// plain.
+    /// Reads the headers of all blocks in all files of a folder, or in one file. `xor.dat` next to files named as in
+    /// Bitcoin Core holds their obfuscation key; a file with another name is plain.
     ///
     /// # Errors
     /// If a file cannot be read. Data after the last complete block of a file is skipped.

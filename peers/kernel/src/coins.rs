@@ -1,8 +1,7 @@
 //! Coins in the database of a closed kernel, since its interface does not expose them.
 //!
-//! Keys are `C`, txid and output index; values hold height, amount and script, compressed (Core
-//! `txdb.cpp`, `coins.h`, `compressor.h`) and obfuscated by a key stored in the database itself
-//! (`dbwrapper.cpp`).
+//! Keys are `C`, txid and output index; values hold height, amount and script, compressed (Core `txdb.cpp`,
+//! `coins.h`, `compressor.h`) and obfuscated by a key stored in the database itself (`dbwrapper.cpp`).
 
 use std::path::Path;
 

@@ -58,8 +58,7 @@ impl Pair {
         config.cache_bytes_max = 64 << 20;
         config.threads = 2;
         let engine = Engine::open(config.clone()).context("opening the engine")?;
-        // With a worker thread the kernel queues script checks as a node does, so that amounts are
-        // checked before scripts.
+        // With a worker thread the kernel queues script checks as a node does, so amounts are checked first.
         let settings = Settings { workers: 1, in_memory: true };
         let kernel = Kernel::open(chain, &dir.join("kernel"), &settings)?;
         Ok(Self { engine: Some(engine), config, kernel })

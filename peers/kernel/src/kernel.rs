@@ -29,8 +29,7 @@ pub enum Chain {
     Signet(Vec<u8>),
 }
 
-/// Settings of a kernel; others cannot be set through its interface (the cache has Core's default
-/// size for the kernel).
+/// Settings of a kernel; others cannot be set through its interface (the cache has Core's default size for the kernel).
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Number of script check threads in addition to the calling one; 0 checks in line.

@@ -275,8 +275,7 @@ fn bend_signature(rng: &mut Rng, tx: &mut Tx) {
     }
 }
 
-/// A transaction whose spent script contains the signature that it checks, which is removed before
-/// hashing (`FindAndDelete`).
+/// A transaction whose spent script contains its signature, which is removed before hashing (`FindAndDelete`).
 fn deleted_signature(rng: &mut Rng) -> (Tx, Vec<Output>) {
     let key = rng.below(KEY_COUNT);
     let public = encoded_key(key, KeyForm::Compressed);

@@ -70,8 +70,7 @@ pub struct Explicit {
 /// `DEFAULT_KERNEL_CACHE` of Core's `kernel/caches.h`.
 const DB_CACHE_MIB: u32 = 450;
 
-/// Submits all blocks in order of height; `settings` is called once, `progress` about every half
-/// second and at the end.
+/// Submits all blocks in order of height; `settings` is called once, `progress` about every half second and at the end.
 ///
 /// # Errors
 /// If the chain is unknown, files cannot be read, there are no blocks of this chain, or a block is invalid.

@@ -31,8 +31,7 @@ impl From<SubmitOutcome> for Verdict {
         let rejected = |reason: String| Self::Rejected { reason, class: None };
         match outcome {
             SubmitOutcome::Accepted => Self::Accepted,
-            // Core's `submitblock` answers "duplicate" in both cases, since it only checks the
-            // validity of a known block.
+            // Core's `submitblock` answers "duplicate" in both cases: a known block is only checked for validity.
             SubmitOutcome::Duplicate | SubmitOutcome::DuplicateInconclusive => Self::Duplicate,
             SubmitOutcome::DuplicateInvalid => rejected("duplicate-invalid".to_owned()),
             SubmitOutcome::Inconclusive => Self::Inconclusive,

@@ -26,8 +26,7 @@ pub struct SurveyOptions {
     /// Folder on the disk to measure.
     pub dir: PathBuf,
     pub effort: Effort,
-    /// Availability of the processor's instruction counters, with the reason if unavailable;
-    /// determined by the caller.
+    /// Availability of the processor's instruction counters, with the reason if unavailable; determined by the caller.
     pub counters: Result<(), String>,
     /// Time per signature with each backend, fastest first; measured by the caller.
     pub backends: Vec<BackendSpeed>,

@@ -1,10 +1,9 @@
 //! Flushing a cache of coins to disk: as one write batch, as in the report's last step for a cache
 //! of up to 64 MiB, and by our store.
 //!
-//! A write batch goes through the database's journal into its memtable, in the order of the cache's
-//! hash table and without a sync of its own, as Core writes to `LevelDB`; the journal is synced
-//! once at the end. Our store ingests sorted tables into the tree atomically
-//! (`assay_store::FjallTier`), so it has no batch size.
+//! A write batch goes through the database's journal into its memtable, in the order of the cache's hash table and
+//! without a sync of its own, as Core writes to `LevelDB`; the journal is synced once at the end. Our store ingests
+//! sorted tables into the tree atomically (`assay_store::FjallTier`), so it has no batch size.
 
 use assay_bench::BenchError;
 use assay_bench::harness::Alternative;

@@ -1,9 +1,8 @@
 //! Report 3, micro part: the engine on the operations that the report optimises.
 //!
-//! The report is pull request 32043 of Bitcoin Core. If a few lines have the effect of its last
-//! step, they are timed next to the engine; the steps themselves are timed on Bitcoin Core's
-//! commits by the plan `ibd-tracking-core`. The blocks are the report's 413,567, if available, and
-//! a synthetic one with the structure of blocks since Taproot.
+//! The report is pull request 32043 of Bitcoin Core. If a few lines have the effect of its last step, they are timed
+//! next to the engine; the steps themselves are timed on Bitcoin Core's commits by the plan `ibd-tracking-core`. The
+//! blocks are the report's 413,567, if available, and a synthetic one with the structure of blocks since Taproot.
 
 mod accept;
 mod calls;

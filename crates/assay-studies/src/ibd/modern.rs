@@ -1,7 +1,6 @@
-//! A synthetic block with the structure of blocks since Taproot: thousands of inputs, most of them
-//! segwit, with inscriptions, multisig, consolidations and batched payouts. Its model is block
-//! 784,588, by which the report's author later replaced the one of 2016 in Bitcoin Core's
-//! benchmarks.
+//! A synthetic block with the structure of blocks since Taproot: thousands of inputs, most of them segwit, with
+//! inscriptions, multisig, consolidations and batched payouts. Its model is block 784,588, by which the report's
+//! author later replaced the one of 2016 in Bitcoin Core's benchmarks.
 //!
 //! Sizes and kinds are realistic. Keys and signatures are random bytes, since no benchmark verifies
 //! them. The block passes all context-free checks.

@@ -1,11 +1,10 @@
 //! Report 1: cost of larger stack elements (published with BIP-0360 in its version of 2025; the
 //! limit is now in the PQSIG draft).
 //!
-//! Scripts with data of several sizes are verified as whole inputs, under today's limit of 520
-//! bytes and under others. The report's benchmark (`src/bench/verify_script.cpp` of its branch of
-//! Bitcoin Core) puts the data into the witness of a P2WSH input and applies the rules `P2SH` and
-//! `WITNESS`. So does this suite, interleaved with Bitcoin Core's kernel, both unmodified and built
-//! with the report's limit.
+//! Scripts with data of several sizes are verified as whole inputs, under today's limit of 520 bytes and under
+//! others. The report's benchmark (`src/bench/verify_script.cpp` of its branch of Bitcoin Core) puts the data into
+//! the witness of a P2WSH input and applies the rules `P2SH` and `WITNESS`. So does this suite, interleaved with
+//! Bitcoin Core's kernel, both unmodified and built with the report's limit.
 
 mod answers;
 mod flips;

@@ -25,9 +25,8 @@ pub struct Soaked {
 const RULES: [&str; 6] =
     ["today", "report-8000", "report-8000-dup", "report-8000-copies", "pqsig", "ctv+cat+bip448"];
 
-/// Verifies inputs with random scripts over elements of 0 to 8,000 bytes in every kind of output,
-/// under several rule sets, reusing the interpreters. Half of the scripts are the report's
-/// templates.
+/// Verifies inputs with random scripts over elements of 0 to 8,000 bytes in every kind of output, under several rule
+/// sets, reusing the interpreters. Half of the scripts are the report's templates.
 ///
 /// # Panics
 /// If a verdict depends on earlier scripts of an interpreter.

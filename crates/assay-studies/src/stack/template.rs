@@ -8,9 +8,8 @@ const FILLING: u8 = 0x42;
 
 /// A script with placeholders for data of any size.
 ///
-/// `<data>` at the start is an element of the initial stack from the witness, as in the report;
-/// `<push>` is a push of the data by the script itself, at any position. The other words are
-/// opcodes, numbers, `0x…` raw bytes and `'text'`.
+/// `<data>` at the start is an element of the initial stack from the witness, as in the report; `<push>` is a push of
+/// the data by the script itself, at any position. The other words are opcodes, numbers, `0x…` raw bytes and `'text'`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template {
     text: String,

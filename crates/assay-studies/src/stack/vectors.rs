@@ -215,8 +215,7 @@ fn script_test(case: &[Value]) -> Option<Vector> {
     Some(Vector { comment, tx: spend.tx, spent, input: None, flags })
 }
 
-/// Parses `[[[txid, index, output script, amount?]…], transaction, flags]`; the flags of valid
-/// cases are excluded ones.
+/// Parses `[[[txid, index, output script, amount?]…], transaction, flags]`; the flags of valid cases are excluded ones.
 fn tx_case(case: &[Value], valid: bool) -> Option<Vector> {
     let [prevouts, tx, names] = case else { return None };
     let names = names.as_str()?;

@@ -1,10 +1,9 @@
 //! Bitcoin Core's command line for our node: `assay bitcoind …`, or a link named `bitcoind` to the program.
 //!
-//! Scripts, configuration files and Core's own functional tests start it unchanged. The grammar is
-//! Core's ([`grammar`], [`mod@file`], [`settings`], [`config`]), and so is the list of known
-//! options ([`options`]); [`node`] converts it to the configuration of `assay node`. Errors are
-//! printed on standard error as `Error: …`, as are the warnings that Core prints there, and nothing
-//! else. The exit status is 0 or 1.
+//! Scripts, configuration files and Core's own functional tests start it unchanged. The grammar is Core's
+//! ([`grammar`], [`mod@file`], [`settings`], [`config`]), and so is the list of known options ([`options`]); [`node`]
+//! converts it to the configuration of `assay node`. Errors are printed on standard error as `Error: …`, as are the
+//! warnings that Core prints there, and nothing else. The exit status is 0 or 1.
 
 mod chain;
 mod client;

@@ -27,9 +27,8 @@ pub(crate) fn amount(text: &str) -> Option<u64> {
     (sum <= 21_000_000 * COIN).then_some(sum)
 }
 
-/// Parses a size with a unit suffix: k, m, g and t for powers of 1000, K, M, G and T for powers of
-/// 1024 (Core `util/strencodings.cpp`, `ParseByteUnits`). Without a suffix the unit is
-/// `default_unit`.
+/// Parses a size with a unit suffix: k, m, g and t for powers of 1000, K, M, G and T for powers of 1024 (Core
+/// `util/strencodings.cpp`, `ParseByteUnits`). Without a suffix the unit is `default_unit`.
 pub(crate) fn bytes(text: &str, default_unit: char) -> Option<u64> {
     let unit = text.chars().next_back().filter(|last| !last.is_ascii_digit());
     let digits = &text[..text.len() - unit.map_or(0, char::len_utf8)];

@@ -1,8 +1,7 @@
 //! All options of Bitcoin Core's `bitcoind`, and the effect of each here.
 //!
-//! The list is complete (Core `init.cpp`, `init/common.cpp`, `chainparamsbase.cpp`,
-//! `wallet/init.cpp`), so that an existing `bitcoin.conf` loads, and only misspelt names are
-//! rejected.
+//! The list is complete (Core `init.cpp`, `init/common.cpp`, `chainparamsbase.cpp`, `wallet/init.cpp`), so that an
+//! existing `bitcoin.conf` loads, and only misspelt names are rejected.
 
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "properties, each on its own")]

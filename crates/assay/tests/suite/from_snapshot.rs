@@ -1,6 +1,5 @@
-//! `assay run --from-snapshot`: syncs from a UTXO snapshot, on the chain whose coins at height 110
-//! Bitcoin Core has built in (its unit tests create it, `test/util/setup_common.cpp`,
-//! `TestChain100Setup`).
+//! `assay run --from-snapshot`: syncs from a UTXO snapshot, on the chain whose coins at height 110 Bitcoin Core has
+//! built in (its unit tests create it, `test/util/setup_common.cpp`, `TestChain100Setup`).
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,5 +1,4 @@
-//! Ctrl-C and SIGTERM end every command, at once or in order, with status 130 or 143, and leave
-//! only finished records.
+//! Ctrl-C and SIGTERM end every command, at once or in order, with status 130 or 143, and leave only finished records.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -29,7 +29,6 @@ const UNITS: [&str; 3] = ["portable", "intrinsics", "assembly"];
 /// Folder of the sources, next to those of the programs.
 const SOURCES_FOLDER: &str = "sources";
 
-/// File name of the program.
 const PROGRAM: &str = "kernels";
 
 /// Flags of a compilation.
@@ -173,8 +172,7 @@ impl Build {
     }
 }
 
-/// Arguments of the commands that build a program in its folder. The loop around the kernels has
-/// the same flags for all.
+/// Arguments of the build commands, run in the program's folder. The loop around kernels always has the same flags.
 pub(super) fn commands(family: Family, flags: Flags) -> Vec<Vec<OsString>> {
     let words =
         |text: &str| text.split(' ').filter(|word| !word.is_empty()).map(OsString::from).collect();

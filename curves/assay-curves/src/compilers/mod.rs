@@ -1,9 +1,8 @@
 //! Big-number arithmetic by different compilers against assembly: "Compiler caveats" of report 5, measured.
 //!
-//! Kernels in three styles are compiled by every compiler of the plan that the machine has, and run
-//! as processes that time themselves. A kernel is timed only after its results equal those of plain
-//! Rust on edge cases and random operands. Instructions, bytes and stack are counted in the
-//! programs' machine code.
+//! Kernels in three styles are compiled by every compiler of the plan that the machine has, and run as processes that
+//! time themselves. A kernel is timed only after its results equal those of plain Rust on edge cases and random
+//! operands. Instructions, bytes and stack are counted in the programs' machine code.
 
 mod build;
 mod code;
@@ -27,8 +26,7 @@ use build::{Build, BuildError, Flags};
 use discover::{Absent, Compiler, Found};
 use kernel::{KERNELS, Kernel, Style};
 
-/// Length of an epoch: long against the clock and a line through a pipe, short enough for rounds
-/// over a hundred programs.
+/// Length of an epoch: long against the clock and a pipe, short enough for rounds over a hundred programs.
 const EPOCH_NS: f64 = 1e6;
 
 /// Number of calls that calibrate an epoch.
@@ -320,8 +318,7 @@ mod tests {
         })
     }
 
-    /// Every kernel in every style by one compiler of each family, with and without MULX, against
-    /// plain Rust; then the report.
+    /// Every kernel and style by one compiler of each family, with and without MULX, against plain Rust.
     #[test]
     fn kernels_of_this_machine_s_compilers() {
         let suite =

@@ -1,5 +1,4 @@
-//! Published claims with the nearest measured ratios, as data: `plans/claims/compilers.toml`, which
-//! documents its keys.
+//! Published claims with the nearest measured ratios, as data: `plans/claims/compilers.toml`, which documents its keys.
 
 use std::sync::LazyLock;
 

@@ -9,7 +9,6 @@ use super::subjects::{Offer, Order, Subject, Subjects};
 /// One benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Case {
-    /// Name.
     pub name: String,
     /// Name without the size.
     pub series: String,
@@ -21,8 +20,7 @@ pub(super) struct Case {
     pub order: Order,
 }
 
-/// All benchmarks with their subjects: curves in the order of the settings, operations in the order
-/// of the subjects' lists.
+/// All benchmarks with their subjects: curves in the order of the settings, operations in that of the subjects.
 pub(super) fn of<'a>(
     settings: &PairingSettings,
     extent: Extent,

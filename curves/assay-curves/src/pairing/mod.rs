@@ -1,9 +1,8 @@
 //! Report 5: pairing-friendly curves, protocols on them, and thread pools, by library.
 //!
-//! Every subject is a process that lists its operations, prepares one from a seed, and repeats it
-//! by its own clock; so other libraries are never linked into this program. Inputs follow from the
-//! seed by the same rule for all subjects (`curves/peer/README.md`), and an operation is timed only
-//! after all results are equal.
+//! Every subject is a process that lists its operations, prepares one from a seed, and repeats it by its own clock;
+//! so other libraries are never linked into this program. Inputs follow from the seed by the same rule for all
+//! subjects (`curves/peer/README.md`), and an operation is timed only after all results are equal.
 
 mod cases;
 mod data;

@@ -18,13 +18,10 @@ use super::own::{self, Own};
 /// Self-description of a subject.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Description {
-    /// Name of the library.
     pub name: String,
-    /// Version of the library.
     pub version: String,
     /// Compiler with its flags.
     pub compiler: String,
-    /// Supported operations.
     pub operations: Vec<Offer>,
     /// Operations that can be traced; older programs list none.
     #[serde(default)]
@@ -36,7 +33,6 @@ pub(super) struct Description {
 pub(super) struct Offer {
     /// Curve or group of protocols.
     pub curve: String,
-    /// Name of the operation.
     pub operation: String,
     /// Called functions of the library.
     pub how: String,
@@ -47,13 +43,11 @@ pub(super) struct Offer {
 pub(super) struct Order {
     /// Curve or group of protocols.
     pub curve: String,
-    /// Name of the operation.
     pub operation: String,
     /// Size, such as a number of points.
     pub size: usize,
     /// Number of threads; 0 for all.
     pub threads: usize,
-    /// Seed of the inputs.
     pub seed: u64,
     /// Inputs that do not follow from the seed, hexadecimal.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -133,7 +127,6 @@ impl Subject {
         }
     }
 
-    /// Prepares an operation.
     pub(super) fn prepare(&self, order: &Order) -> Result<Answer, BenchError> {
         *self.current.borrow_mut() = None;
         let answer = match &mut *self.worker.borrow_mut() {
@@ -234,7 +227,6 @@ pub(super) struct Absent {
 pub(super) struct Subjects {
     /// Available subjects, in the order of columns.
     pub all: Vec<Subject>,
-    /// Missing programs.
     pub absent: Vec<Absent>,
 }
 

@@ -16,9 +16,8 @@ use crate::lanes::{LANES, Lanes, Task, Words};
 /// Calls an intrinsic as a safe expression.
 macro_rules! intrinsic {
     ($call:expr) => {{
-        // SAFETY: vectors are used in code that is inlined into `x86::run`, whose caller has
-        // checked the CPU for the features (`Lanes::run`); memory operands are references to the 64
-        // bytes that the instruction reads or writes.
+        // SAFETY: vectors are used in code that is inlined into `x86::run`, whose caller has checked the CPU for the
+        // features (`Lanes::run`); memory operands are references to the 64 bytes that the instruction reads or writes.
         unsafe { $call }
     }};
 }

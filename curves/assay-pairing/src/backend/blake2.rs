@@ -1,12 +1,11 @@
 //! `BLAKE2b`'s function F on rows of four words, with the rotations and permutations of AVX-512VL or with AVX2 alone;
 //! `evm/blake2f.rs` is the oracle.
 //!
-//! The time of a round is about that of its chain of additions, rotations and exclusive ors:
-//! between its halves the first, third and fourth row are rotated instead of the second, which the
-//! next step waits for. With AVX-512VL words of the message come from registers, by two
-//! permutations and a selection for each four; vectors of eight words would need fewer, but block
-//! one of the ports of the chain. With AVX2 they are read one by one, and rotations by whole bytes
-//! are shuffles.
+//! The time of a round is about that of its chain of additions, rotations and exclusive ors: between its halves the
+//! first, third and fourth row are rotated instead of the second, which the next step waits for. With AVX-512VL words
+//! of the message come from registers, by two permutations and a selection for each four; vectors of eight words
+//! would need fewer, but block one of the ports of the chain. With AVX2 they are read one by one, and rotations by
+//! whole bytes are shuffles.
 
 #![expect(unsafe_code, reason = "entry into target-feature functions")]
 
@@ -27,9 +26,8 @@ pub(crate) trait Constants {
     const ORDERS: [[usize; 16]; 10];
 }
 
-/// State after `rounds` rounds; `changes` are combined by XOR with the last words of the second half. The
-/// inputs are bytes, since loads of words that were just stored one by one would stall. `None` if
-/// the CPU lacks the instructions.
+/// State after `rounds` rounds; `changes` are combined by XOR with the last words of the second half. The inputs are
+/// bytes, since loads of words that were just stored one by one would stall. `None` if the CPU lacks the instructions.
 #[inline]
 pub(crate) fn compressed<C: Constants>(
     rounds: u32,

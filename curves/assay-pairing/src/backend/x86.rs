@@ -1,8 +1,7 @@
 //! The kernels: the only functions that enable target features, and their CPU requirements.
 //!
-//! Methods of vectors are inlined into the kernels. Code over [`Lanes`](crate::lanes::Lanes) uses
-//! loops for this reason: a closure passed to the standard library becomes a function without the
-//! features.
+//! Methods of vectors are inlined into the kernels. Code over [`Lanes`](crate::lanes::Lanes) uses loops for this
+//! reason: a closure passed to the standard library becomes a function without the features.
 
 #![expect(unsafe_code, reason = "entry into target-feature functions")]
 

@@ -9,9 +9,8 @@ use crate::limbs;
 /// Bits of the numbers that [`Rows::split`] returns, for `|x| < 2^63`.
 pub(super) const PART_BITS: usize = 67;
 
-/// Rows `(a, b, c, d)` of small numbers with `a + b lambda + c lambda^2 + d lambda^3 = 0` modulo
-/// the order r, of determinant `-3 r`, and the first column of their inverse, which maps a number
-/// (k, 0, 0, 0).
+/// Rows `(a, b, c, d)` of small numbers with `a + b lambda + c lambda^2 + d lambda^3 = 0` modulo the order r, of
+/// determinant `-3 r`, and the first column of their inverse, which maps a number (k, 0, 0, 0).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
     rows: [[[u64; 4]; 4]; 4],

@@ -156,8 +156,7 @@ pub(crate) fn parts<C: Curve>(
     all
 }
 
-/// Quotient and remainder by a number below 2^128, bit by bit from the quotient's top; the quotient must be
-/// below 2^192.
+/// Quotient, below 2^192, and remainder by a number below 2^128, bit by bit from the quotient's top.
 pub(super) fn divide(number: &[u64; 4], by: u128) -> ([u64; 4], u128) {
     let (mut quotient, mut rest) = ([0; 4], 0u128);
     for index in (0..limbs::bits(number)).rev() {

@@ -1,10 +1,9 @@
 //! Products of points and secret numbers: the same operations on the same addresses for every number.
 //!
-//! Complete formulas in homogeneous coordinates (Renes, Costello, Batina, "Complete addition
-//! formulas for prime order elliptic curves", 2016, algorithms 7 and 9) hold for all points whose
-//! difference is not of order two, so for all points of a group of odd order, without case
-//! distinctions. All entries of the table are read for each digit, and the inversion at the end is
-//! a power.
+//! Complete formulas in homogeneous coordinates (Renes, Costello, Batina, "Complete addition formulas for prime order
+//! elliptic curves", 2016, algorithms 7 and 9) hold for all points whose difference is not of order two, so for all
+//! points of a group of odd order, without case distinctions. All entries of the table are read for each digit, and
+//! the inversion at the end is a power.
 
 use super::{Affine, BlsG2, Curve, Jacobian};
 use crate::bls12_381::{Fp, X};
@@ -104,11 +103,10 @@ const OTHERS: usize = 3;
 
 /// Product of a finite point of the second group of BLS12-381 and a secret number below the order.
 ///
-/// The number is split by the endomorphism, which acts as `-|x|` (Galbraith, Lin, Scott,
-/// "Endomorphisms for faster elliptic curve cryptography on a large class of curves", 2009), and
-/// the four parts have digits 0, 1 or -1 of the same sign at each place (Faz-Hernández, Longa,
-/// Sánchez, "Efficient and secure algorithms for GLV-based scalar multiplication", 2013, algorithm
-/// 1): 64 doublings, an addition after each, and a table of eight points.
+/// The number is split by the endomorphism, which acts as `-|x|` (Galbraith, Lin, Scott, "Endomorphisms for faster
+/// elliptic curve cryptography on a large class of curves", 2009), and the four parts have digits 0, 1 or -1 of the
+/// same sign at each place (Faz-Hernández, Longa, Sánchez, "Efficient and secure algorithms for GLV-based scalar
+/// multiplication", 2013, algorithm 1): 64 doublings, an addition after each, and a table of eight points.
 pub(crate) fn multiply_g2(point: &Affine<BlsG2>, secret: &[u64; 4]) -> Affine<BlsG2> {
     type G2 = Projective<BlsG2>;
     let times_b3 = <Fp as crate::tower::TowerRing>::times_triple_b;

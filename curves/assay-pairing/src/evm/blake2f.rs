@@ -61,8 +61,7 @@ pub fn blake2f(input: &[u8]) -> Result<[u8; 64], PrecompileError> {
     Ok(compressed(rounds(input), &state, &message, changes))
 }
 
-/// State after `rounds` rounds; `changes` are combined by XOR with the last words of the initial values,
-/// except the very last one.
+/// State after `rounds` rounds; `changes` are combined by XOR with initial words 12 to 14.
 fn compressed(rounds: u32, state: &[u8; 64], message: &[u8; 128], changes: [u64; 3]) -> [u8; 64] {
     #[cfg(target_arch = "x86_64")]
     if let Some(state) = blake2::compressed::<Blake2b>(rounds, state, message, changes) {

@@ -11,9 +11,8 @@ pub const POINT_EVALUATION_GAS: u64 = 50_000;
 /// Version byte, which replaces the first byte of a commitment's hash.
 const VERSION: u8 = 1;
 
-/// Number of elements of a blob and the order of the groups, if the polynomial of a commitment has
-/// the value y at z. Input: the hash of the commitment, z and y, 32 bytes each, the commitment and
-/// the proof.
+/// Number of elements of a blob and the order of the groups, if the polynomial of a commitment has the value y at z.
+/// Input: the hash of the commitment, z and y, 32 bytes each, the commitment and the proof.
 ///
 /// # Errors
 /// If the input does not have 192 bytes, the hash does not match, an encoding is not canonical or the proof is wrong.

@@ -156,8 +156,7 @@ pub(super) fn product<const N: usize>(
     None
 }
 
-/// Repeated squares of a number below p, and the product of the last one and a factor below p, for
-/// 4 p < R. The count is not zero.
+/// Repeated squares of a number below p times a factor below p, for 4 p < R. The count is not zero.
 #[inline(always)]
 pub(super) fn squares_times<const N: usize>(
     a: &[u64; N],

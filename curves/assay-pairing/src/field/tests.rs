@@ -107,9 +107,8 @@ fn sums_of_products_by_kernels() {
     check_sums::<bls12_381::FpModulus, 6, 6>();
 }
 
-/// Powers, which consist of runs of squares by kernels, against bit-by-bit powers in plain Rust:
-/// edge cases and random elements, with random exponents and exponents with long runs of zeros and
-/// ones.
+/// Powers, which consist of runs of squares by kernels, against bit-by-bit powers in plain Rust: edge cases and
+/// random elements, with random exponents and exponents with long runs of zeros and ones.
 fn check_powers<M: Modulus<N>, const N: usize>() {
     let mut rng = Rng::new(7);
     let edges = [Fe::<M, N>::ZERO, Fe::ONE, -Fe::ONE, Fe::from_u64(2)];

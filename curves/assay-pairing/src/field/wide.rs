@@ -1,11 +1,9 @@
-//! Lazy reduction: sums of products as integers of 2 N limbs, reduced once, as in "Faster explicit
-//! formulas for computing pairings over ordinary curves" (Aranha, Karabina, Longa, Gebotys, López,
-//! 2011) for towers.
+//! Lazy reduction: sums of products as integers of 2 N limbs, reduced once, as in "Faster explicit formulas for
+//! computing pairings over ordinary curves" (Aranha, Karabina, Longa, Gebotys, López, 2011) for towers.
 //!
-//! In contrast to that paper there are no intermediate corrections. A sum is an integer modulo
-//! 2^(128 N), and its true value is within bounds that follow from the formula: [`Wide::reduced`]
-//! names them in multiples of p^2, and the compiler checks that everything fits. Factors need not
-//! be reduced either; sums of a few elements are below R.
+//! In contrast to that paper there are no intermediate corrections. A sum is an integer modulo 2^(128 N), and its
+//! true value is within bounds that follow from the formula: [`Wide::reduced`] names them in multiples of p^2, and
+//! the compiler checks that everything fits. Factors need not be reduced either; sums of a few elements are below R.
 
 use core::marker::PhantomData;
 

@@ -1,10 +1,8 @@
-//! Cells of extended blobs and their proofs (EIP-7594): created and recovered by a [`CellProver`],
-//! verified by a [`CellVerifier`].
+//! Cells of extended blobs and their proofs (EIP-7594): [`CellProver`] creates, [`CellVerifier`] verifies them.
 //!
-//! A blob is a polynomial of degree below 4,096, given by its values at as many roots of one. Its
-//! values at twice as many are split into 128 cells, any 64 of which determine it. A cell's proof
-//! is the commitment to the quotient of the polynomial by the polynomial that vanishes at the
-//! cell's roots.
+//! A blob is a polynomial of degree below 4,096, given by its values at as many roots of one. Its values at twice as
+//! many are split into 128 cells, any 64 of which determine it. A cell's proof is the commitment to the quotient of
+//! the polynomial by the polynomial that vanishes at the cell's roots.
 //!
 //! ```
 //! use assay_pairing::kzg::{CELL_BYTES, CellOf, CellVerifier};

@@ -93,8 +93,7 @@ impl<T: Transformed> Domain<T> {
         Self { roots: half(root), inverses: half(inverse) }
     }
 
-    /// Coefficients to values at the roots, both in natural order. Lists of a smaller power of two
-    /// become values at as many roots.
+    /// Coefficients to values at the roots, both in natural order; also for shorter lists of a power of two.
     pub(super) fn values(&self, list: &mut [T]) {
         transform(list, &self.roots);
     }

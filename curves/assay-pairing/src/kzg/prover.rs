@@ -15,8 +15,7 @@ pub struct Prover {
 }
 
 impl Prover {
-    /// From the points `g1_lagrange` of a setup (`trusted_setup.json`), in their order there, and
-    /// its settings for verification.
+    /// From the points `g1_lagrange` of a setup (`trusted_setup.json`), in their order, and its settings.
     ///
     /// # Errors
     /// If there are not 4,096 points, or one is not in the group.

@@ -202,9 +202,8 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
 
     /// `self - a - b` as a stored element, for `self` below 2 p and the sum of the others below 6 p.
     ///
-    /// The top limb, with the carry of the one below, is the value up to 2^-10 of p: three
-    /// thresholds select the multiple of p to add, with a result in (0.05 p, 2.1 p), which allows
-    /// for that error.
+    /// The top limb, with the carry of the one below, is the value up to 2^-10 of p: three thresholds select the
+    /// multiple of p to add, with a result in (0.05 p, 2.1 p), which allows for that error.
     #[inline(always)]
     pub(crate) fn minus_both_stored(&self, a: &Self, b: &Self) -> Self {
         let mut limbs = self.0;
@@ -288,9 +287,8 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
         Self::reduced(columns)
     }
 
-    /// Montgomery reduction, a limb at a time. The lowest column plus the low half of `q p` is zero
-    /// in its 52 bits, so it carries one exactly if it is not zero itself: that product is not
-    /// needed.
+    /// Montgomery reduction, a limb at a time. The lowest column plus the low half of `q p` is zero in its 52 bits,
+    /// so it carries one exactly if it is not zero itself: that product is not needed.
     #[inline(always)]
     pub(super) fn reduced(mut columns: [L; 16]) -> Self {
         const { assert!(K >= 4 && K <= 8) };

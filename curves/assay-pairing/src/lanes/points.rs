@@ -208,8 +208,7 @@ impl Bits {
 /// Affine points in lanes.
 pub(crate) type AffineLanes<E> = [E; 2];
 
-/// `(2^n + a) P + b Q` for affine points P, Q and P + Q, in that order, and numbers of n bits,
-/// given as masks of lanes.
+/// `(2^n + a) P + b Q` for affine points P, Q and P + Q, in that order, and numbers of n bits, given as masks of lanes.
 #[inline(always)]
 pub(crate) fn double_product<E: Coordinate>(
     points: &[AffineLanes<E>; 3],

@@ -1,5 +1,4 @@
-//! Lanes as the base field of a tower: sums and differences that stay in range, and sums of
-//! products that are reduced once.
+//! Lanes as the base field of a tower: range-preserving sums and differences, and sums of products reduced once.
 //!
 //! - *settled*: carried, and the value below 1.01 p.
 //! - *reduced*: carried, and the value below 2.4 p. The form of sums of products.
@@ -218,9 +217,8 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
     /// True if sums of many products of factors are below `p R / 16`.
     pub(super) const HAS_ROOM: bool = limbs::bits(&M::MODULUS) + 16 <= 52 * K;
 
-    /// From sums of products of real parts, of imaginary ones, and of sums of both: `re = a - n b`
-    /// for the non-residue n, `im = c - a - b`. The first difference must be above -p R; results
-    /// are below 2 p plus the sums divided by R.
+    /// From sums of products of real parts, of imaginary ones, and of sums of both: `re = a - n b` for the non-residue
+    /// n, `im = c - a - b`. The first difference must be above -p R; results are below 2 p plus the sums divided by R.
     ///
     /// Sums of six products have columns below 2^58.6 and are below 1.5 2^8 p^2, so with n = 5
     /// columns stay below 2^61.2, and with [`Self::HAS_ROOM`] so does the difference above -p R.

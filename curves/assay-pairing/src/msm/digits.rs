@@ -95,8 +95,7 @@ impl Digits {
         Self { shape, windows, points, places }
     }
 
-    /// Concatenated lists of all buckets of some windows, relative to the first one: references to
-    /// points, and the end of each list.
+    /// Concatenated lists of all buckets of some windows, relative to the first: references to points, and list ends.
     pub(super) fn sort(&self, windows: Range<usize>, refs: &mut Vec<u32>, ends: &mut Vec<u32>) {
         let buckets = self.shape.buckets();
         ends.clear();
@@ -117,8 +116,7 @@ impl Digits {
                 }
             }
         }
-        // Now entry k + 1 has the count of list k. Entry k becomes its start, and then its end
-        // while the list is filled.
+        // Now entry k + 1 has the count of list k. Entry k becomes its start, then its end as the list is filled.
         let mut total = 0;
         for end in &mut *ends {
             total += *end;
@@ -141,8 +139,7 @@ impl Digits {
     }
 }
 
-/// Calls back for each window of a number below the order, with the magnitude of its digit and true
-/// if it is negative.
+/// Calls back for each window of a number below the order, with the magnitude of its digit and true if it is negative.
 #[inline(always)]
 pub(super) fn for_each_digit(
     shape: Shape,

@@ -22,8 +22,8 @@ pub(super) struct Lists<V: Vector> {
     /// Number of nodes to keep.
     kept: usize,
     pairs: Vec<[u32; 2]>,
-    /// For each vector of pairs: the difference of x (or its replacement), and the product of the
-    /// previous ones in the same chain.
+    /// For each vector of pairs: the difference of x (or its replacement), and the product of those
+    /// before in the chain.
     steps: Vec<[V::Memory; 2]>,
     /// Vectors with equal or opposite points, in order, with the mask of their lanes.
     exceptions: Vec<Exception>,

@@ -1,6 +1,5 @@
-//! Pairings in lanes. Points of up to eight pairs are doubled and added in one lane each; the
-//! Miller function of all pairs and the final exponentiation are one element of Fp12, with its
-//! coefficients in lanes.
+//! Pairings in lanes. Points of up to eight pairs are doubled and added in one lane each; the Miller function of all
+//! pairs and the final exponentiation are one element of Fp12, with its coefficients in lanes.
 
 use super::line::{Accumulator, Line, places};
 use super::{Multiple, Pair, Pairing, finite};

@@ -42,9 +42,8 @@ fn check_backends<P: Pairing>() {
     }
 }
 
-/// Products that check second points, with points of the curve outside of the group: arbitrary
-/// ones, some of an order that divides the cofactor, and some of the order left after a product
-/// with `rest`.
+/// Products that check second points, with points of the curve outside of the group: arbitrary ones, some of an order
+/// that divides the cofactor, and some of the order left after a product with `rest`.
 fn check_second_points<P: Pairing>(rest: &[u64])
 where
     <P::G2 as Curve>::Base: Random,

@@ -1,12 +1,11 @@
 //! Products in Fp6 and Fp12 with one reduction per coefficient of the result instead of one per
 //! product (Aranha et al., 2011, section 3). `tower/tests.rs` has the oracle.
 //!
-//! Bounds are in units of p^2, with n for the non-residue of the tower, 1 or 5, the negated square
-//! of u. A sum of k products of elements of Fp2 has a real part from -n k to k and an imaginary
-//! part from 0 to 2 k; Karatsuba's differences are such sums again, exactly, as long as sums of
-//! factors are not reduced. Factors that are sums of two elements of Fp6 need 8 p < R for that,
-//! which holds for six limbs; with four limbs these sums are reduced. Everything that depends on n
-//! and xi is decided at compile time, without a cost for n = 1.
+//! Bounds are in units of p^2, with n for the non-residue of the tower, 1 or 5, the negated square of u. A sum of k
+//! products of elements of Fp2 has a real part from -n k to k and an imaginary part from 0 to 2 k; Karatsuba's
+//! differences are such sums again, exactly, as long as sums of factors are not reduced. Factors that are sums of two
+//! elements of Fp6 need 8 p < R for that, which holds for six limbs; with four limbs these sums are reduced.
+//! Everything that depends on n and xi is decided at compile time, without a cost for n = 1.
 
 use core::marker::PhantomData;
 
@@ -55,8 +54,7 @@ impl<M: TowerModulus<N>, const N: usize> Products<M, N> {
         sub_times_non_residue(&mut self.c0, &other);
     }
 
-    /// Sets the sum to the square of a reduced element: the real part is from 0 to n + 1, the
-    /// imaginary one from 0 to 2.
+    /// Sets the square of a reduced element: the real part is from 0 to n + 1, the imaginary one from 0 to 2.
     ///
     /// `(a0 + a1) (a0 - n a1) = a0^2 - n a1^2 - (n - 1) a0 a1`, and the imaginary part is `2 a0 a1`.
     #[inline(never)]
@@ -175,11 +173,10 @@ ranges! {
 struct Coefficient;
 
 impl Coefficient {
-    /// Six products in total, of which k, at most five, have the factor xi. With xi = 1 + u (n = 1)
-    /// the real part is above -(6 - k) - 3 k and the imaginary one below 2 (6 - k) + 3 k. With xi =
-    /// u, which maps `c0 + c1 u` to `-n c1 + c0 u`, the real part is from -n (6 - k) - 2 n k to 6 -
-    /// k, the imaginary one from -n k to 2 (6 - k) + k. With another xi both sums are reduced
-    /// separately, at most five products each.
+    /// Six products in total, of which k, at most five, have the factor xi. With xi = 1 + u (n = 1) the real part is
+    /// above -(6 - k) - 3 k and the imaginary one below 2 (6 - k) + 3 k. With xi = u, which maps `c0 + c1 u` to
+    /// `-n c1 + c0 u`, the real part is from -n (6 - k) - 2 n k to 6 - k, the imaginary one from -n k to 2 (6 - k) +
+    /// k. With another xi both sums are reduced separately, at most five products each.
     #[inline(never)]
     fn exact<M: TowerModulus<N>, const N: usize>(
         plain: &Products<M, N>,

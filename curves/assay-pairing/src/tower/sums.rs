@@ -1,8 +1,7 @@
 //! Products in Fp2 and with lines, and squares in Fp4: each coefficient of the result is a sum of
 //! products in the field that is reduced once (Longa, 2022). `tower/tests.rs` has the oracle.
 //!
-//! Compared with `lazy.rs` it takes more multiplications of words, but no additions of 2 N limbs
-//! and no sums of factors.
+//! Compared with `lazy.rs`: more multiplications of words, no additions of 2 N limbs and no sums of factors.
 
 use super::{Fp2, Fp6, Fp12, TowerModulus, TowerRing as _};
 use crate::field::Fe;

@@ -1,10 +1,9 @@
 //! Type-erased tasks and the right to run them: the only unsafe code of this crate.
 //!
-//! A fork puts its second half on its own stack and adds a pointer to it to a list that only its
-//! worker reads. The oldest of these *private* forks are *shared* when the worker's deque is empty,
-//! so a thief always finds the largest one, and a fork that is not stolen costs no atomic
-//! operation. [`Job`] is the right to run a task once: it is created when a task is shared, is
-//! moved through deques and queues, and is consumed by running the task.
+//! A fork puts its second half on its own stack and adds a pointer to it to a list that only its worker reads. The
+//! oldest of these *private* forks are *shared* when the worker's deque is empty, so a thief always finds the largest
+//! one, and a fork that is not stolen costs no atomic operation. [`Job`] is the right to run a task once: it is
+//! created when a task is shared, is moved through deques and queues, and is consumed by running the task.
 
 #![expect(unsafe_code, reason = "tasks lie on the stacks of other threads")]
 
@@ -216,9 +215,8 @@ impl Worker {
     /// # Panics
     ///
     /// Propagates a panic of the first task, or else of the second. Both have ended by then.
-    // Always inlined, so that the second task is written in place: a copy of words that were just
-    // written one by one waits until they have left the store buffer, which takes longer than the
-    // rest of a fork.
+    // Always inlined, so that the second task is written in place: a copy of words that were just written one by one
+    // waits until they have left the store buffer, which takes longer than the rest of a fork.
     #[inline(always)]
     pub fn join<A, B: Send>(
         &self,
@@ -271,8 +269,7 @@ impl Worker {
         self.shared_forks.get() < unsafe { &*self.forks.0.get() }.len()
     }
 
-    /// Ends the innermost fork. True if the caller must run or drop its second half, false once
-    /// another worker has run it.
+    /// Ends the innermost fork. True if the caller must run or drop its second half, false if a thief has run it.
     #[inline]
     fn reclaim(&self, depth: usize, half: &Header, is_done: &AtomicBool) -> bool {
         // SAFETY: as in `join`; the list is at least this long, since forks end in stack order.
@@ -353,9 +350,8 @@ impl<'scope> Scope<'scope> {
             scope.state.running.fetch_sub(1, Ordering::Release);
             scope.state.seat.wake();
         };
-        // SAFETY: `Worker::scope` returns, and with it 'scope ends, only after the task has
-        // decremented the count, which happens after `task` and its borrows are dropped; only an
-        // `Arc` is left then. Panics are caught.
+        // SAFETY: `Worker::scope` returns, and with it 'scope ends, only after the task has decremented the count,
+        // which happens after `task` and its borrows are dropped; only an `Arc` is left then. Panics are caught.
         worker.enqueue(unsafe { Job::borrowing(run) });
     }
 }

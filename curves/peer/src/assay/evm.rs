@@ -83,7 +83,6 @@ pub fn gas(address: u64, input: &[u8]) -> u64 {
     }
 }
 
-/// Adds the operations.
 pub(super) fn operations(table: &mut Table) {
     recover(table);
     // Signatures are part of the order.

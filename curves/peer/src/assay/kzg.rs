@@ -100,7 +100,6 @@ fn cells(table: &mut Table) {
     });
 }
 
-/// Adds the operations.
 pub(super) fn operations(table: &mut Table) {
     cells(table);
     table.add(GROUP, "commit", "Prover::commit", |work| {

@@ -87,7 +87,6 @@ struct Named {
 
 const SCALAR_LIMBS: usize = 4;
 
-/// Adds the operations.
 pub(super) fn operations(table: &mut Table, library: &'static Library) -> Result<()> {
     let named =
         |curve, prefix, scalar, coordinate| Named { curve, prefix, scalar, coordinate, library };

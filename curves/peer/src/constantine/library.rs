@@ -29,8 +29,7 @@ impl Library {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let path = fs::canonicalize(path)?;
         let bytes = fs::read(&path)?;
-        // SAFETY: the user named this file to be run; the only code that Constantine runs on
-        // loading is Nim's initialisation.
+        // SAFETY: the user named this file to be run; on loading, Constantine only runs Nim's initialisation.
         let loaded = unsafe { libloading::Library::new(&path) }?;
         let digest = Sha256::digest(&bytes);
         let setup = path.ancestors().map(|folder| folder.join(SETUP)).find(|file| file.is_file());

@@ -20,9 +20,8 @@ use crate::table::{Prepared, Table, Work};
 type Status = u8;
 type Precompile = unsafe extern "C" fn(*mut u8, usize, *const u8, usize) -> Status;
 
-/// Adds the operations; commitments need the trusted setup, which is in the checkout of the
-/// library, and the function that reads it, which the shared library of commit e6bee85e does not
-/// export (README.md).
+/// Adds the operations; commitments need the trusted setup, which is in the checkout of the library, and the function
+/// that reads it, which the shared library of commit e6bee85e does not export (README.md).
 pub(super) fn operations(table: &mut Table, library: &'static Library) -> Result<()> {
     signatures(table, library)?;
     precompiles(table, library)?;

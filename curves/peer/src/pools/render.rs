@@ -114,8 +114,7 @@ mod tests {
     #[test]
     fn points_of_the_set_and_around_it() {
         let one = 1 << FRACTION;
-        // 0 and -1 have periods of one and two, -2 maps to the fixed point 2; 1 maps to 1, 2, 5; 2
-        // + 2i escapes at once.
+        // 0 and -1 have periods of one and two, -2 maps to the fixed point 2, 1 to 1, 2, 5; 2 + 2i escapes at once.
         for (re, im, steps) in
             [(0, 0, STEPS_MAX), (-1, 0, STEPS_MAX), (-2, 0, STEPS_MAX), (1, 0, 3), (2, 2, 1)]
         {

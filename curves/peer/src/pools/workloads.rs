@@ -1,9 +1,8 @@
 //! The eleven workloads of Constantine's thread pool benchmarks, in sizes of some milliseconds.
 //!
-//! Forks: `fibonacci` (overhead only), `dfs` (a tree), `nqueens` (an unbalanced tree), `matmul`
-//! (cache-oblivious), `single-task-producer`, `bouncing-producer-consumer`. Loops: `heat`,
-//! `transposition`, `histogram-2d`, `logsumexp`, `black-scholes`. No workload limits its forks to
-//! help a pool.
+//! Forks: `fibonacci` (overhead only), `dfs` (a tree), `nqueens` (an unbalanced tree), `matmul` (cache-oblivious),
+//! `single-task-producer`, `bouncing-producer-consumer`. Loops: `heat`, `transposition`, `histogram-2d`, `logsumexp`,
+//! `black-scholes`. No workload limits its forks to help a pool.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::hint::black_box;

@@ -82,7 +82,6 @@ fn verify(sig: &Signature, message: &[u8], key: &PublicKey) -> bool {
     sig.verify(false, message, DST, &[], key, false) == BLST_ERROR::BLST_SUCCESS
 }
 
-/// Adds the operations.
 pub(super) fn operations(table: &mut Table) {
     table.add(GROUP, "sign", "SecretKey::sign, constant time", |work| {
         let keys = Signers::new(work, 1, |index| work.message(index))?;

@@ -1,6 +1,5 @@
-//! Block files as crashes, disks, old versions and users leave them. All readers of block files
-//! find the same blocks and report the same damage. The layouts follow reports on Bitcoin Core
-//! (issues 5028, 11736, 21379, 24858, 33280).
+//! Block files as crashes, disks, old versions and users leave them. All readers of block files find the same blocks
+//! and report the same damage. The layouts follow reports on Bitcoin Core (issues 5028, 11736, 21379, 24858, 33280).
 
 use std::fs;
 use std::path::Path;

@@ -13,9 +13,8 @@ use serde::Serialize;
 pub(super) struct Report {
     schema: u32,
     chain: String,
-    /// `complete`, `stop-height`, `interrupted`, `invalid` (the block above the tip is), `fallback`
-    /// (the tip is that of the best branch without invalid blocks), `incomplete` (a block is missing
-    /// below others).
+    /// `complete`, `stop-height`, `interrupted`, `invalid` (the block above the tip is), `fallback` (the tip is that
+    /// of the best branch without invalid blocks), `incomplete` (a block is missing below others).
     end: &'static str,
     tip_height: u32,
     tip_hash: String,

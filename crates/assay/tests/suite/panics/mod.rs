@@ -1,9 +1,7 @@
-//! A panic at any marked point of a running node, at any of its passes: the process must end at
-//! once, and after a restart the node must have the state of one that never failed
-//! (`assay_store::defect`).
+//! A panic at any marked point of a running node, at any of its passes: the process must end at once, and after a
+//! restart the node must have the state of one that never failed (`assay_store::defect`).
 //!
-//! `ASSAY_PANIC_STEPS` is the number of passes tried per point, spread over all;
-//! `ASSAY_PANIC_POINT` selects one point.
+//! `ASSAY_PANIC_STEPS` is the number of passes tried per point, spread over all; `ASSAY_PANIC_POINT` selects one point.
 
 mod chain;
 mod node;

@@ -1,6 +1,5 @@
-//! Scenario for a node: two chains that fork at genesis, an invalid block, unconfirmed
-//! transactions, a reorganisation of the whole chain, `invalidateblock` and `reconsiderblock`,
-//! peers and Electrum clients.
+//! Scenario for a node: two chains that fork at genesis, an invalid block, unconfirmed transactions, a reorganisation
+//! of the whole chain, `invalidateblock` and `reconsiderblock`, peers and Electrum clients.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;

@@ -1,8 +1,7 @@
 //! Products modulo a prime with MULX and ADX: two carry chains at once, one for the low halves of
 //! products and one for the high ones.
 //!
-//! Montgomery multiplication by one limb of a factor at a time, as in `Fe::sum_of_products`, which
-//! has the bounds and is the oracle.
+//! Montgomery multiplication, one limb of a factor at a time; `Fe::sum_of_products` has the bounds and is the oracle.
 
 #![expect(unsafe_code, reason = "inline assembly")]
 
@@ -101,10 +100,9 @@ macro_rules! row_4 {
     };
 }
 
-/// A product by operands in memory, as a function outside of LLVM's view: `rsi` and `rdi` are the
-/// factors, `rcx` the prime, and the result is returned in registers. A result in memory would be
-/// copied two words at a time, and a load of two words that were stored one by one stalls until
-/// both are in the cache, longer than a fifth of the product.
+/// A product by operands in memory, as a function outside of LLVM's view: `rsi` and `rdi` are the factors, `rcx` the
+/// prime, and the result is returned in registers. A result in memory would be copied two words at a time, and a load
+/// of two words that were stored one by one stalls until both are in the cache, longer than a fifth of the product.
 macro_rules! kernel {
     ($name:ident: $($line:expr),+ $(,)?) => {
         #[unsafe(naked)]
@@ -160,10 +158,9 @@ macro_rules! start_square {
     };
 }
 
-// Repeated squares of the number at `rsi`, with the count in `rdx`, then the product of the last
-// one and the factor at `rdi`. Squares are not corrected: they stay below 2 p, since 4 p < R. They
-// are stored on the stack, and kept in registers for the first row of the next one, which would
-// wait for the store otherwise.
+// Repeated squares of the number at `rsi`, with the count in `rdx`, then the product of the last one and the factor
+// at `rdi`. Squares are not corrected: they stay below 2 p, since 4 p < R. They are stored on the stack, and kept in
+// registers for the first row of the next one, which would wait for the store otherwise.
 kernel!(
     squares_times_4:
     "sub rsp, 48",
@@ -207,9 +204,8 @@ kernel!(
 #[inline(always)]
 pub(super) fn product_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u64; 4] {
     let (t0, t1, t2, t3);
-    // SAFETY: reads the limbs of both arrays and of the prime, and writes the listed registers;
-    // callers have checked that the CPU has the instructions. The call pushes below the stack
-    // pointer, which the compiler allows for.
+    // SAFETY: reads the limbs of both arrays and of the prime, and writes the listed registers; callers have checked
+    // that the CPU has the instructions. The call pushes below the stack pointer, which the compiler allows for.
     unsafe {
         asm!(
             "call {kernel}",
@@ -231,8 +227,7 @@ pub(super) fn product_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u
     [t0, t1, t2, t3]
 }
 
-/// Repeated squares of a number below p, and the product of the last one and a factor below p, for
-/// 4 p < R. The count is not zero.
+/// Repeated squares of a number below p times a factor below p, for 4 p < R. The count is not zero.
 ///
 /// The caller has checked [`is_available`].
 #[inline(always)]

@@ -1,10 +1,8 @@
-//! Products modulo one prime with MULX and ADX, in which a sum stays in its registers: the step
-//! that clears its lowest word writes the high halves of its products one place lower.
-//! `Fe::sum_of_products` has the bounds and is the oracle.
+//! Products modulo one prime with MULX and ADX, in which a sum stays in its registers: the step that clears its lowest
+//! word writes the high halves of its products one place lower. `Fe::sum_of_products` has the bounds and is the oracle.
 //!
-//! Each prime has its own code with a fixed address: with six limbs that is faster by a tenth than
-//! an address in a register, as in `mulx.rs` (docs/kernels/pairing-ifma.md). A sum is in r8 and the
-//! registers above it.
+//! Each prime has its own code with a fixed address: with six limbs that is faster by a tenth than an address in a
+//! register, as in `mulx.rs` (docs/kernels/pairing-ifma.md). A sum is in r8 and the registers above it.
 
 #![expect(unsafe_code, reason = "inline assembly")]
 
@@ -307,11 +305,10 @@ macro_rules! start_square_6 {
     };
 }
 
-/// Kernels over six limbs: the product of the numbers at `rsi` and `rdi`; and repeated squares of
-/// the number at `rsi`, with the count in `rcx`, then the product of the last one and the factor at
-/// `rdi`. Squares are not corrected: they stay below 2 p, since 4 p < R. They are stored on the
-/// stack, and kept in registers for the first row of the next one, which would wait for the store
-/// otherwise.
+/// Kernels over six limbs: the product of the numbers at `rsi` and `rdi`; and repeated squares of the number at
+/// `rsi`, with the count in `rcx`, then the product of the last one and the factor at `rdi`. Squares are not
+/// corrected: they stay below 2 p, since 4 p < R. They are stored on the stack, and kept in registers for the first
+/// row of the next one, which would wait for the store otherwise.
 macro_rules! kernels_6 {
     ($product:ident, $squares:ident, $prime:ident) => {
         kernel!(

@@ -1,7 +1,6 @@
-//! Sums of products modulo a prime, reduced once: Montgomery multiplication by one limb of all
-//! second factors at a time, as in `Fe::sum_of_products`, which has the bounds and is the oracle
-//! (Longa, "Efficient algorithms for large prime characteristic fields and their application to
-//! bilinear pairings", 2022, section 3).
+//! Sums of products modulo a prime, reduced once: Montgomery multiplication by one limb of all second factors at a
+//! time, as in `Fe::sum_of_products`, which has the bounds and is the oracle (Longa, "Efficient algorithms for large
+//! prime characteristic fields and their application to bilinear pairings", 2022, section 3).
 //!
 //! A sum of T products has T rows per reduction row, and never stores 2 N limbs.
 

@@ -143,9 +143,8 @@ macro_rules! add_prime {
     };
 }
 
-/// Adds the multiple of the prime that clears the lowest two words of the sum. Both words of the
-/// quotient are computed at once, by `-1 / p` modulo 2^128, since the latency from one quotient to
-/// the next limits a reduction.
+/// Adds the multiple of the prime that clears the lowest two words of the sum. Both words of the quotient are
+/// computed at once, by `-1 / p` modulo 2^128, since the latency from one quotient to the next limits a reduction.
 macro_rules! clear_two {
     ($t0:literal $t1:literal, $inverse:literal $high:literal; $first:expr, $second:expr) => {
         concat!(
@@ -297,13 +296,11 @@ macro_rules! offset_4 {
     };
 }
 
-/// A Montgomery reduction over six limbs: divides the number by R, adds the offset, and subtracts
-/// the multiples that fit.
+/// A Montgomery reduction over six limbs: divides by R, adds the offset, and subtracts the multiples that fit.
 macro_rules! reduce_6 {
     ($name:ident, $rows:literal; $offset:expr; $($at:literal),+) => {
-        /// A Montgomery reduction. The table is the prime, the offset to add, and multiples of the
-        /// prime to subtract unless the result would be negative. The caller has checked
-        /// `mulx::is_available`.
+        /// A Montgomery reduction. The table is the prime, the offset to add, and multiples of the prime to subtract
+        /// unless the result would be negative. The caller has checked `mulx::is_available`.
         #[inline(always)]
         pub(super) fn $name(out: &mut [u64; 6], wide: &[[u64; 6]; 2], table: &'static [Prime; $rows]) {
             let [mut t0, mut t1, mut t2, mut t3, mut t4, t5] = wide[0];
@@ -348,9 +345,8 @@ macro_rules! reduce_6 {
 /// The same over four limbs.
 macro_rules! reduce_4 {
     ($name:ident, $rows:literal; $offset:expr; $($at:literal),+) => {
-        /// A Montgomery reduction. The table is the prime, the offset to add, and multiples of the
-        /// prime to subtract unless the result would be negative. The caller has checked
-        /// `mulx::is_available`.
+        /// A Montgomery reduction. The table is the prime, the offset to add, and multiples of the prime to subtract
+        /// unless the result would be negative. The caller has checked `mulx::is_available`.
         #[inline(always)]
         pub(super) fn $name(out: &mut [u64; 4], wide: &[[u64; 4]; 2], table: &'static [Prime; $rows]) {
             let [mut t0, mut t1, mut t2, t3] = wide[0];

@@ -1,10 +1,9 @@
 //! Proofs of all cells at once (Feist and Khovratovich, "Fast amortized KZG proofs", 2023).
 //!
-//! Let f be the polynomial. The proof of the cell whose roots are the 64 with `x^64 = y` is
-//! `sum(h_j y^j)` for 64 points `h_j`, which are products of a Toeplitz matrix of f's coefficients
-//! and points of the setup. This takes 64 circulant matrices of size 128, one per offset of
-//! coefficients, and so sums of 64 products after transforms have made them diagonal; the points of
-//! those sums are precomputed.
+//! Let f be the polynomial. The proof of the cell whose roots are the 64 with `x^64 = y` is `sum(h_j y^j)` for 64
+//! points `h_j`, which are products of a Toeplitz matrix of f's coefficients and points of the setup. This takes 64
+//! circulant matrices of size 128, one per offset of coefficients, and so sums of 64 products after transforms have
+//! made them diagonal; the points of those sums are precomputed.
 
 use super::super::domain::{Domain, Transformed, powers, reverse_order, root_of_order};
 use super::super::{BLOB_ELEMENTS, KzgError, Prover, numbers};

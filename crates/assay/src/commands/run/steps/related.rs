@@ -1,5 +1,4 @@
-//! Changes outside of the branch that the plan names, each measured in syncs of its own against the
-//! revision before it.
+//! Changes outside of the branch that the plan names, each measured in syncs of its own against the revision before it.
 
 use std::path::Path;
 use std::sync::Arc;
