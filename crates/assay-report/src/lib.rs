@@ -2,7 +2,8 @@
 //!
 //! A report is a [`Page`] of [`Section`]s with text, [`Table`]s and [`Chart`]s; it has a self-contained HTML form and a Markdown
 //! form. [`stats`] has the statistics of few, long measurements: medians, ratios of pairs with intervals, Student's t test, and
-//! the common rule for significant differences. [`ResultsFile`] reads all results files.
+//! the common rule for significant differences. [`record::Record`] is the document of an experiment, and [`ResultsFile`] reads all
+//! results files.
 //!
 //! ```
 //! use assay_report::{Page, Section, Table};
@@ -19,8 +20,13 @@
 pub mod atomic_file;
 mod chart;
 pub mod control;
+pub mod csv;
+mod escape;
+mod finding;
+pub mod machine;
 pub mod number;
 mod page;
+pub mod record;
 mod results_file;
 pub mod stats;
 mod table;

@@ -75,7 +75,11 @@ impl ResultsFile {
 
     /// True for results of a plan of this kind.
     pub fn is_of(&self, kind: &str) -> bool {
-        self.value.get("kind").and_then(Value::as_str) == Some(kind)
+        self.text("kind") == Some(kind)
+    }
+
+    pub(crate) fn text(&self, field: &str) -> Option<&str> {
+        self.value.get(field).and_then(Value::as_str)
     }
 
     /// Error for a file of another kind.

@@ -717,10 +717,11 @@ pub(crate) struct BlockVerifyArguments {
     pub(crate) json: bool,
 }
 
-/// Write a report again from its results.json.
+/// Write reports again from results.json or the JSON of an experiment.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// Folder that holds results.json.
+    /// Folder that holds results.json, or the JSON file of an experiment, such as crash.json: HTML,
+    /// Markdown and CSV are written next to it.
     pub(crate) dir: PathBuf,
     /// Print the results as JSON.
     #[arg(long)]

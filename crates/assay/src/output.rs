@@ -3,6 +3,9 @@
 use std::io::{self, ErrorKind, Write};
 
 use anyhow::Context;
+use assay_report::record::Record;
+
+use crate::Outcome;
 
 /// Prints text to standard output unchanged.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
@@ -16,7 +19,13 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print(&text)
 }
 
-/// Prints a message for the user; a closed standard error is ignored.
+/// Prints the result of an experiment, as JSON or text. Its checks define the exit status.
+pub(crate) fn print_record(record: &Record, is_json: bool) -> anyhow::Result<Outcome> {
+    if is_json { print_json(record) } else { print(&record.text()) }?;
+    Ok(if record.has_passed() { Outcome::Good } else { Outcome::Negative })
+}
+
+/// Tells people something; a closed standard error is no reason to fail.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

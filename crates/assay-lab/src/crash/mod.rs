@@ -393,6 +393,7 @@ fn blank(options: &CrashOptions, setup: &Setup<'_>, oracle: &Oracle) -> CrashRep
             assay: options.assay_version.clone(),
             rustc: options.rustc_version.clone(),
             profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+            ..Software::default()
         },
         rerun: options.rerun.clone(),
     }

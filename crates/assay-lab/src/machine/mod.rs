@@ -7,47 +7,10 @@ pub(crate) mod reference_rate;
 use std::path::Path;
 use std::{fs, thread};
 
-use assay_report::Table;
-use assay_report::number::{count, mib, or_unavailable};
-use serde::{Deserialize, Serialize};
+pub use assay_report::machine::{Machine, Software, table, table_of};
 
 pub use self::disk::DiskUse;
 pub use self::reference_rate::ReferenceRate;
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
-    pub cpu: Option<String>,
-    /// Family, model and stepping, because model names are not unique. Absent if the system does not report them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu_model: Option<String>,
-    /// Extensions that select kernels, by Linux's names: `avx512ifma`, `sha_ni`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cpu_features: Vec<String>,
-    /// Cores available to this process.
-    pub cores: usize,
-    pub memory_bytes: Option<u64>,
-    pub swap_bytes: Option<u64>,
-    pub kernel: Option<String>,
-    pub system: Option<String>,
-    /// Frequency governor of the first core.
-    pub governor: Option<String>,
-    /// Setting of transparent huge pages.
-    pub transparent_huge_pages: Option<String>,
-    /// True if the CPU reports a hypervisor.
-    pub virtual_machine: bool,
-    /// Filesystem type of the nodes' data.
-    pub filesystem: Option<String>,
-}
-
-/// The software of the laboratory.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Software {
-    pub assay: String,
-    /// Compiler it was built with.
-    pub rustc: String,
-    /// `release` or `debug`.
-    pub profile: String,
-}
 
 /// Reads the description from the operating system; unreported values stay empty.
 pub fn record(out_dir: &Path) -> Machine {

@@ -63,25 +63,9 @@ pub(super) fn summary(results: &Results) -> Vec<String> {
             runs => format!("{runs} runs"),
         },
     )];
-    out.push(machine_in_short(&results.machine));
+    out.push(format!("Measured on {}.", results.machine.in_short()));
     out.extend(headlines(results).into_iter().map(|line| format!("- {line}")));
     out
-}
-
-/// One-line description of the machine.
-fn machine_in_short(machine: &crate::machine::Machine) -> String {
-    let mut parts = vec![
-        machine.cpu.clone().unwrap_or_else(|| "a processor without a name".to_owned()),
-        match machine.cores {
-            1 => "1 core".to_owned(),
-            cores => format!("{cores} cores"),
-        },
-    ];
-    let gib = |bytes: u64| format!("{:.1} GiB of memory", bytes as f64 / 1_073_741_824.0);
-    parts.extend(machine.memory_bytes.map(gib));
-    parts.extend(machine.system.clone());
-    parts.extend(machine.virtual_machine.then(|| "a virtual machine".to_owned()));
-    format!("Measured on {}.", parts.join(", "))
 }
 
 /// Figures of each series, the index and the reference rate in words, for the section on runs.

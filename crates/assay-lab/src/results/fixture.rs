@@ -185,6 +185,7 @@ pub(crate) fn node_results() -> Results {
             assay: "0.1.0".to_owned(),
             rustc: "rustc 1.95.0".to_owned(),
             profile: "release".to_owned(),
+            ..Software::default()
         },
         reference_rates: vec![reference_rate(38_000.0), reference_rate(37_000.0)],
         targets,

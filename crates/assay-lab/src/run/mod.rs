@@ -534,6 +534,7 @@ impl Session<'_> {
                 assay: self.options.assay_version.clone(),
                 rustc: self.options.rustc_version.clone(),
                 profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+                ..Software::default()
             },
             reference_rates,
             targets,

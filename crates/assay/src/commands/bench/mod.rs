@@ -118,6 +118,7 @@ pub(crate) fn software() -> Software {
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     Software {
         assay: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: Some(env!("ASSAY_COMMIT").to_owned()).filter(|commit| !commit.is_empty()),
         rustc: env!("ASSAY_RUSTC_VERSION").to_owned(),
         profile: profile.to_owned(),
     }
