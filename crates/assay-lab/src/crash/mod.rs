@@ -26,18 +26,18 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use assay_report::atomic_file::{self, WriteError};
+use assay_report::record::Record;
 
 use self::index::IndexOracle;
 use self::oracle::Oracle;
-use self::report::Tally;
+use self::report::{End, Tally};
 use self::round::Round;
 use crate::chain::{Chain, ChainError};
 use crate::electrum::ElectrumError;
 use crate::electrum::check::CheckError;
 use crate::forge::scripts::ScriptsError;
 use crate::forge::{ForgeError, ForgeJob};
-use crate::machine::clock::{iso8601, unix_ms};
-use crate::machine::{self, Software};
+use crate::machine::Software;
 use crate::plan::{Delivery, Plan, TargetSpec, TargetsPlan, check_scale};
 use crate::process::rpc::RpcError;
 use crate::process::{Launch, Ports, ProcessError};
@@ -47,10 +47,6 @@ use crate::target::{Target, TargetError};
 /// Pause between two requests to a starting node.
 const ASK_PAUSE: Duration = Duration::from_millis(5);
 
-pub use self::report::{CrashReport, IndexReport, Spread};
-
-/// Schema version of `crash.json`.
-const SCHEMA: u32 = 2;
 /// Mean of the exponential distribution of life times after the first response.
 const MEAN_LIFE: Duration = Duration::from_millis(350);
 
@@ -79,10 +75,8 @@ pub struct CrashOptions {
     pub forge_command: Vec<OsString>,
     /// Command that starts Assay's node.
     pub node_command: Vec<OsString>,
-    /// Version of the calling program.
-    pub assay_version: String,
-    /// Compiler of the calling program.
-    pub rustc_version: String,
+    /// The calling program.
+    pub software: Software,
     /// Command line that repeats the run.
     pub rerun: String,
 }
@@ -218,6 +212,11 @@ impl CrashError {
         }
     }
 
+    /// True if the index differs, or does not follow.
+    fn is_of_index(&self) -> bool {
+        matches!(self, Self::IndexBehind { .. } | Self::WrongAnswer { .. } | Self::Electrum(_))
+    }
+
     /// True if the node, not the experiment, is at fault.
     fn is_verdict(&self) -> bool {
         matches!(
@@ -276,14 +275,14 @@ impl Setup<'_> {
 ///
 /// # Errors
 /// When something cannot be written, forged or started.
-pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<CrashReport, CrashError> {
+pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<Record, CrashError> {
     let start = Instant::now();
     let scale = options.plan.chain.scale;
     check_scale(scale).map_err(|rule| CrashError::Scale { scale, rule })?;
     let Some(&first_cache) = options.cache_mib.first() else { return Err(CrashError::NoCache) };
     let logs = options.out_dir.join("logs");
     atomic_file::create_folder(&logs)?;
-    let target = Target::detect(&options.target, &options.node_command, &options.assay_version)?;
+    let target = Target::detect(&options.target, &options.node_command, &options.software.assay)?;
     let chains = [forge(options, 0, reporter)?, forge(options, 1, reporter)?];
     target.check_chain(&chains[0].header.chain)?;
     target.method(Delivery::Rpc)?;
@@ -309,36 +308,35 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<CrashRepor
         None
     };
     let oracle = Oracle::ask(&setup, &datadir, index)?;
-    let mut report = blank(options, &setup, &oracle);
-    let mut tally = Tally::default();
+    let (mut tally, mut end) = (Tally::default(), End::default());
     reporter.event(&Event::KillsStarted { of: options.kills });
     while tally.kills < options.kills {
         renew(&datadir)?;
-        let index = report.rounds as usize % options.cache_mib.len();
+        let index = end.rounds as usize % options.cache_mib.len();
         let cache_mib = options.cache_mib.get(index).copied().unwrap_or(first_cache);
-        let seed = options.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(report.rounds));
-        report.rounds += 1;
+        let seed = options.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(end.rounds));
+        end.rounds += 1;
         match Round::new(&setup, &oracle, &datadir, (cache_mib, seed), &mut tally).run() {
             Ok(()) => {}
             Err(error) if error.is_verdict() => {
-                let round = report.rounds;
-                let kept = datadir.display();
-                report.failure =
+                let (round, kept) = (end.rounds, datadir.display());
+                end.is_of_index = error.is_of_index();
+                end.failure =
                     Some(format!("round {round}, {cache_mib} MiB: {error} (data kept in {kept})"));
                 break;
             }
             Err(error) => return Err(error),
         }
     }
-    report.take(&tally);
-    report.seconds = start.elapsed().as_secs_f64();
-    if report.failure.is_none() {
+    end.took = start.elapsed();
+    if end.failure.is_none() {
         remove(&datadir)?;
         setup.peer_dir.as_deref().map_or(Ok(()), remove)?;
     }
-    write(&report, &options.out_dir)?;
+    let record = tally.record(options, (&setup, &oracle), &end);
+    record.write(&options.out_dir.join("crash.json"))?;
     reporter.event(&Event::KillsFinished);
-    Ok(report)
+    Ok(record)
 }
 
 fn forge(options: &CrashOptions, rival: u64, reporter: &dyn Reporter) -> Result<Chain, CrashError> {
@@ -349,54 +347,11 @@ fn forge(options: &CrashOptions, rival: u64, reporter: &dyn Reporter) -> Result<
         dir: &options.out_dir.join(format!("chain-{rival}")),
         own_dir: true,
         command: &options.forge_command,
-        assay_version: &options.assay_version,
+        assay_version: &options.software.assay,
         log: &options.out_dir.join("logs").join("forge.log"),
         reporter,
     };
     Ok(job.chain()?.0)
-}
-
-fn blank(options: &CrashOptions, setup: &Setup<'_>, oracle: &Oracle) -> CrashReport {
-    let chain = &setup.chains[0].header;
-    CrashReport {
-        schema: SCHEMA,
-        created: iso8601(unix_ms()),
-        target: setup.target.name.clone(),
-        version: setup.target.version.clone(),
-        recipe: chain.recipe.clone(),
-        scale: chain.scale,
-        chain_seeds: [chain.seed, setup.chains[1].header.seed],
-        chain_heights: [0, 1].map(|rival| setup.chains[rival].tip.height),
-        seed: options.seed,
-        cache_mib: options.cache_mib.clone(),
-        kills: 0,
-        by_panic: options.panic_points.is_some(),
-        from_peer: options.from_peer,
-        kills_by_activity: std::collections::BTreeMap::new(),
-        rounds: 0,
-        blocks_acknowledged: 0,
-        blocks_lost: 0,
-        turns_back: 0,
-        verified: 0,
-        failure: None,
-        index: oracle.index.as_ref().map(|index| IndexReport {
-            scripts: index.scripts() as u64,
-            fresh_tips: index.tips() as u64,
-            ledger_tips: index.ledger_tips,
-            ..IndexReport::default()
-        }),
-        recovery_s: Spread::default(),
-        clean_start_s: Spread::of(&oracle.clean_start_s),
-        seconds: 0.0,
-        machine: machine::record(&options.out_dir),
-        software: Software {
-            assay: options.assay_version.clone(),
-            rustc: options.rustc_version.clone(),
-            profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
-            ..Software::default()
-        },
-        rerun: options.rerun.clone(),
-    }
 }
 
 /// Removes and recreates a data folder.
@@ -412,11 +367,4 @@ fn remove(path: &Path) -> Result<(), CrashError> {
         }
         _ => Ok(()),
     }
-}
-
-fn write(report: &CrashReport, out_dir: &Path) -> Result<(), WriteError> {
-    let path = out_dir.join("crash.json");
-    let json = serde_json::to_vec_pretty(report)
-        .map_err(|error| WriteError { path: path.clone(), source: error.into() })?;
-    atomic_file::write(&path, &json)
 }

@@ -7,6 +7,8 @@ pub(crate) mod reference_rate;
 use std::path::Path;
 use std::{fs, thread};
 
+use assay_report::record::Record;
+
 pub use assay_report::machine::{Machine, Software, table, table_of};
 
 pub use self::disk::DiskUse;
@@ -30,6 +32,24 @@ pub fn record(out_dir: &Path) -> Machine {
         transparent_huge_pages: line_of("/sys/kernel/mm/transparent_hugepage/enabled"),
         virtual_machine: cpuinfo.contains(" hypervisor"),
         filesystem: filesystem_of(out_dir),
+    }
+}
+
+/// Record without figures. `out_dir` is on the filesystem of the nodes' data.
+pub(crate) fn new_record(kind: &str, software: &Software, command: &str, out_dir: &Path) -> Record {
+    let own = |(name, _): &(String, String)| name.starts_with("ASSAY_");
+    Record {
+        kind: kind.to_owned(),
+        schema: assay_report::record::SCHEMA,
+        created: utc_now(),
+        software: software.clone(),
+        machine: record(out_dir),
+        command: command.to_owned(),
+        environment: std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(own)
+            .collect(),
+        ..Record::default()
     }
 }
 

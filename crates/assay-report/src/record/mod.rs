@@ -144,6 +144,32 @@ impl Record {
         }
     }
 
+    /// Adds the values of one quantity in all rounds.
+    pub fn add_rounds(
+        &mut self,
+        (target, case): (&str, &str),
+        (metric, unit): (&str, Unit),
+        values: &[f64],
+    ) {
+        for (round, value) in (0..).zip(values) {
+            self.add((target, case, Some(round)), &[(metric, unit, Some(*value))]);
+        }
+    }
+
+    /// Adds the ratios of a case to another one, round by round, as the case `case / base`.
+    pub fn add_ratios(&mut self, case: &str, base: &str, metrics: &[&str]) {
+        let is_it = |cell: &&Cell| cell.case == case && metrics.contains(&&*cell.metric);
+        let key = |cell: &Cell| (cell.target.clone(), cell.round, cell.metric.clone());
+        let ratio = |cell: &Cell| {
+            let of = |one: &&Cell| one.case == base && key(one) == key(cell);
+            let value = cell.value / self.cells.iter().find(of)?.value;
+            let case = format!("{case} / {base}");
+            value.is_finite().then(|| Cell { case, value, unit: Unit::Ratio, ..cell.clone() })
+        };
+        let ratios: Vec<Cell> = self.cells.iter().filter(is_it).filter_map(ratio).collect();
+        self.cells.extend(ratios);
+    }
+
     pub fn check(&mut self, name: &str, outcome: Outcome) {
         self.checks.push(Check { name: name.to_owned(), outcome });
     }
@@ -219,12 +245,10 @@ mod tests {
         record
             .set("rival chains", "bitcoin-scaling, seeds 1 and 2, 120 and 110 blocks, scale 0.01");
         record.set_all("feed", &serde_json::json!({"seen": [0.5], "pace": "asap", "none": null}));
-        for (round, seconds) in [0.012, 0.5, 0.013].into_iter().enumerate() {
-            let sync = ("sync time", Unit::Seconds, Some(seconds));
-            record.add(("assay", "quiet", Some(round as u32)), &[sync]);
-            let ratio = ("sync time", Unit::Ratio, Some(seconds * 100.0));
-            record.add(("assay", "hostile / quiet", Some(round as u32)), &[ratio]);
+        for (case, times) in [("quiet", [0.012, 0.5, 0.0125]), ("hostile", [0.024, 0.5, 1.25])] {
+            record.add_rounds(("assay", case), ("sync time", Unit::Seconds), &times);
         }
+        record.add_ratios("hostile", "quiet", &["sync time"]);
         let bytes = ("memory", Unit::Bytes, Some(177.0 * 1_048_576.0));
         record.add(("assay", "quiet", None), &[bytes, ("no value", Unit::Count, None)]);
         record.check("state after each start", Outcome::of(120, None));

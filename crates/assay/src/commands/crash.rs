@@ -6,6 +6,7 @@ use assay_lab::crash::{CrashOptions, IndexOptions, run as run_crash};
 use assay_lab::plan::{IndexSpec, NodeSpec, TargetSpec};
 use assay_lab::progress::Terminal;
 
+use super::bench::software;
 use super::own_command;
 use super::run::find_plan;
 use super::stop_flag;
@@ -32,17 +33,10 @@ pub(crate) fn run(arguments: &CrashArguments) -> anyhow::Result<Outcome> {
         cache_mib: arguments.db_cache.clone(),
         forge_command: own_command(&["chain", "forge"])?,
         node_command: own_command(&["node"])?,
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
-        rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
+        software: software(),
         rerun: rerun(arguments),
     };
-    let report = run_crash(&options, &Terminal::stopped_by(stop_flag()))?;
-    if arguments.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.terminal())?;
-    }
-    Ok(if report.is_good() { Outcome::Good } else { Outcome::Negative })
+    output::print_record(&run_crash(&options, &Terminal::stopped_by(stop_flag()))?, arguments.json)
 }
 
 /// Names of the panic points of our node.
