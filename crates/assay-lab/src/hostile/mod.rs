@@ -16,12 +16,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use assay_report::atomic_file;
-use assay_report::stats::median;
+use assay_report::record::Record;
 use serde::Deserialize;
 
 use self::attack::Tip;
+use self::report::{Run, add_attacks};
 use self::swarm::Swarm;
-use crate::machine;
+use crate::machine::{self, Software, new_record};
 use crate::network::{ASK_PAUSE, NetworkError, NetworkOptions, Node, Setup, generate, renew};
 use crate::progress::{Event, Reporter};
 use crate::run::copy_folder;
@@ -29,8 +30,6 @@ use crate::target::Target;
 use crate::wire::{self, GENESIS};
 
 pub use self::attack::Attack;
-pub use self::report::{HostileReport, RunReport, attack_table};
-pub use self::swarm::AttackReport;
 
 /// Transactions of a round, all in its first block.
 const TXS_PER_ROUND: u32 = 8;
@@ -68,51 +67,55 @@ struct PeerInfo {
     subver: String,
 }
 
-/// Attacks a running node for a while and reports the results per attack. The node must be on regtest; the peers build on its
-/// genesis block.
+/// Attacks a running node for a while; figures are those of each attack, and nothing is checked. The node must be on regtest; the
+/// peers build on its genesis block.
 pub fn attack(
     address: SocketAddr,
     (peers, attacks): (usize, &[Attack]),
-    time: Duration,
-    seed: u64,
+    (time, seed): (Duration, u64),
+    (software, rerun): (&Software, &str),
     stop: &AtomicBool,
-) -> Vec<AttackReport> {
+) -> Record {
     let tip = Tip { hash: GENESIS, time: 1_296_688_602 + 600 };
     let swarm = Swarm::start(address, (peers, attacks), tip, seed);
     let started = Instant::now();
     while started.elapsed() < time && !stop.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(20));
     }
-    swarm.finish()
+    let mut record = new_record("hostile", software, rerun, Path::new("."));
+    record.set("hostile peers", peers);
+    record.set("seconds", started.elapsed().as_secs_f64());
+    record.set("seed of the attacks", seed);
+    record.headline = format!("{peers} hostile peers attacked {address}.");
+    add_attacks(&mut record, &address.to_string(), swarm.finish().iter());
+    record
 }
 
 /// Runs the pairs.
 ///
 /// # Errors
 /// When something cannot be written, forged or started, or a node does not sync.
-pub fn run(
-    options: &HostileOptions,
-    reporter: &dyn Reporter,
-) -> Result<HostileReport, NetworkError> {
+pub fn run(options: &HostileOptions, reporter: &dyn Reporter) -> Result<Record, NetworkError> {
     let setup = Setup::make(&options.network, reporter)?;
     let experiment = Experiment { options, setup: &setup, reporter };
     let out_dir = &options.network.out_dir;
     let filled = out_dir.join("filled");
     setup.fill(&filled, experiment.generated(), reporter)?.stop()?;
-    let mut report = HostileReport::blank(options, &setup, &machine::record(out_dir));
+    let mut runs = Vec::new();
     for pair in 0..options.pairs {
         // Every second pair begins with the hostile peers.
         for is_hostile in [pair % 2 == 1, pair % 2 == 0] {
             let peers = format!("{} hostile peers", options.peers);
             let what = if is_hostile { peers.as_str() } else { "quiet" };
-            let (number, of) = (report.runs.len() + 1, 2 * options.pairs);
+            let (number, of) = (runs.len() + 1, 2 * options.pairs);
             reporter.event(&Event::NetworkRun { number, of, what });
-            report.runs.push(experiment.run(&filled, pair, is_hostile)?);
+            runs.push(experiment.run(&filled, pair, is_hostile)?);
         }
     }
     reporter.event(&Event::NetworkFinished);
-    report.write(out_dir)?;
-    Ok(report)
+    let record = report::record(options, &setup, &runs);
+    record.write(&out_dir.join("hostile.json"))?;
+    Ok(record)
 }
 
 /// Common state of all runs.
@@ -134,7 +137,7 @@ impl Experiment<'_> {
         COINBASE_MATURITY + self.options.rounds * TXS_PER_ROUND
     }
 
-    fn run(&self, filled: &Path, pair: usize, is_hostile: bool) -> Result<RunReport, NetworkError> {
+    fn run(&self, filled: &Path, pair: usize, is_hostile: bool) -> Result<Run, NetworkError> {
         let work = self.options.network.out_dir.join("work");
         renew(&work)?;
         let nodes = self.start(filled, &work)?;
@@ -158,8 +161,7 @@ impl Experiment<'_> {
         let sync = nodes.target.wait_for_tip(&tip, started, SYNC_TIMEOUT)?;
         let cpu_s =
             nodes.target.look().cpu_s.zip(before.cpu_s).map(|(after, before)| after - before);
-        let mut run =
-            RunReport { pair, is_hostile, sync_s: sync.as_secs_f64(), ..RunReport::default() };
+        let mut run = Run { pair, is_hostile, sync_s: sync.as_secs_f64(), ..Run::default() };
         run.sync_cpu_s = cpu_s;
         for observer in &nodes.observers {
             observer.wait_for_tip(&tip, started, SYNC_TIMEOUT)?;
@@ -215,7 +217,7 @@ impl Experiment<'_> {
         nodes: &Nodes,
         round: u32,
         swarm: Option<&Swarm>,
-        run: &mut RunReport,
+        run: &mut Run,
     ) -> Result<(), NetworkError> {
         let [source, _] = &nodes.sources;
         let [observer, _] = &nodes.observers;
@@ -283,11 +285,6 @@ fn with_witness(raw: &str) -> String {
     let (version, rest) = raw.split_at(8);
     let (body, lock_time) = rest.split_at(rest.len() - 8);
     format!("{version}0001{body}010151{lock_time}")
-}
-
-/// Median; 0 of an empty slice.
-fn middle(values: &[f64]) -> f64 {
-    if values.is_empty() { 0.0 } else { median(values) }
 }
 
 #[cfg(test)]

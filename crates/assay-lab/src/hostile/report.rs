@@ -1,209 +1,113 @@
-//! Results of the hostile-peer experiment.
+//! Record of the hostile-peer experiment.
 
-use std::path::Path;
+use assay_report::record::{Outcome, Record, Unit};
+use assay_report::stats::median;
 
-use assay_report::Table;
-use assay_report::atomic_file::{self, WriteError};
-use assay_report::number;
-use serde::{Deserialize, Serialize};
-
+use super::HostileOptions;
 use super::swarm::AttackReport;
-use super::{HostileOptions, middle};
-use crate::machine::Machine;
-use crate::machine::clock::{iso8601, unix_ms};
 use crate::network::Setup;
 
-/// Version of `hostile.json`.
-const SCHEMA: u32 = 1;
 /// Honest peers of the target.
 const HONEST: usize = 4;
+const SYNC: &str = "sync, time";
+const BLOCK: &str = "block, two hops";
+const TX: &str = "transaction, two hops";
+const MEMORY: &str = "peak memory";
 
-/// Results of the experiment; written as `hostile.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HostileReport {
-    pub schema: u32,
-    /// Start of the run, ISO 8601 in UTC.
-    pub created: String,
-    pub target: String,
-    /// Version string of the target.
-    pub version: String,
-    pub peers: usize,
-    /// Recipe, scale and seed of the chain.
-    pub chain: String,
-    /// Seed of the attacks.
-    pub seed: u64,
-    /// Runs in order.
-    pub runs: Vec<RunReport>,
-    pub machine: Machine,
-    /// Version of Assay.
-    pub assay: String,
-    /// Command line that repeats the run.
-    pub rerun: String,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct RunReport {
+#[derive(Debug, Default)]
+pub(super) struct Run {
     /// Number of its pair, from 0.
-    pub pair: usize,
+    pub(super) pair: usize,
     /// True with hostile peers.
-    pub is_hostile: bool,
+    pub(super) is_hostile: bool,
     /// Seconds until the target had the chain.
-    pub sync_s: f64,
+    pub(super) sync_s: f64,
     /// CPU seconds of the target during the sync.
-    pub sync_cpu_s: Option<f64>,
+    pub(super) sync_cpu_s: Option<f64>,
     /// Seconds until both observers had the chain, too.
-    pub followed_s: f64,
+    pub(super) followed_s: f64,
     /// Seconds from the first source to the first observer, per transaction.
-    pub tx_relay_s: Vec<f64>,
+    pub(super) tx_relay_s: Vec<f64>,
     /// The same per block.
-    pub block_relay_s: Vec<f64>,
+    pub(super) block_relay_s: Vec<f64>,
     /// Honest connections of the target at the end, of four.
-    pub honest_connected: usize,
+    pub(super) honest_connected: usize,
     /// Peak resident memory of the target.
-    pub memory_peak_bytes: Option<u64>,
+    pub(super) memory_peak_bytes: Option<u64>,
     /// Results per attack.
-    pub attacks: Vec<AttackReport>,
+    pub(super) attacks: Vec<AttackReport>,
 }
 
-impl HostileReport {
-    pub(super) fn blank(options: &HostileOptions, setup: &Setup<'_>, machine: &Machine) -> Self {
-        let (header, target) = (&setup.chain.header, &setup.target);
-        Self {
-            schema: SCHEMA,
-            created: iso8601(unix_ms()),
-            target: target.name.clone(),
-            version: target.version.clone(),
-            peers: options.peers,
-            chain: format!("{}, scale {}, seed {}", header.recipe, header.scale, header.seed),
-            seed: options.seed,
-            runs: Vec::new(),
-            machine: machine.clone(),
-            assay: options.network.assay_version.clone(),
-            rerun: options.network.rerun.clone(),
-        }
-    }
-
-    pub(super) fn write(&self, out_dir: &Path) -> Result<(), WriteError> {
-        let path = out_dir.join("hostile.json");
-        let json = serde_json::to_vec_pretty(self)
-            .map_err(|error| WriteError { path: path.clone(), source: error.into() })?;
-        atomic_file::write(&path, &json)
-    }
-
-    /// True if the target kept all honest peers in every run.
-    pub fn is_good(&self) -> bool {
-        self.runs.iter().all(|run| run.honest_connected == HONEST)
-    }
-
-    fn side(&self, is_hostile: bool) -> impl Iterator<Item = &RunReport> {
-        self.runs.iter().filter(move |run| run.is_hostile == is_hostile)
-    }
-
-    /// Medians of a figure, without and with hostile peers, and of their ratios in pairs.
-    fn figure(&self, of: impl Fn(&RunReport) -> f64) -> (f64, f64, Vec<f64>) {
-        let values = |is_hostile| self.side(is_hostile).map(&of).collect::<Vec<f64>>();
-        let (quiet, hostile) = (values(false), values(true));
-        let ratios = quiet.iter().zip(&hostile).map(|(quiet, hostile)| hostile / quiet).collect();
-        (middle(&quiet), middle(&hostile), ratios)
-    }
-
-    pub fn terminal(&self) -> String {
-        let mut text = format!(
-            "{} ({}), {} hostile peers and {HONEST} honest ones, {}\n{}\n\n",
-            self.target,
-            self.version,
-            self.peers,
-            self.chain,
-            self.answer()
+pub(super) fn record(options: &HostileOptions, setup: &Setup<'_>, runs: &[Run]) -> Record {
+    let mut record = setup.record("hostile", &options.network);
+    record.set("hostile peers", options.peers);
+    record.set("honest peers", HONEST);
+    record.set("seed of the attacks", options.seed);
+    let name = setup.target.name.as_str();
+    let case = |run: &Run| if run.is_hostile { "hostile" } else { "quiet" };
+    let round = |run: &Run| Some(run.pair as u32);
+    let middle = |times: &[f64]| (!times.is_empty()).then(|| median(times));
+    for run in runs {
+        record.add(
+            (name, case(run), round(run)),
+            &[
+                (SYNC, Unit::Seconds, Some(run.sync_s)),
+                ("sync, CPU time", Unit::Seconds, run.sync_cpu_s),
+                ("nodes behind it have the chain", Unit::Seconds, Some(run.followed_s)),
+                (BLOCK, Unit::Seconds, middle(&run.block_relay_s)),
+                (TX, Unit::Seconds, middle(&run.tx_relay_s)),
+                (MEMORY, Unit::Bytes, run.memory_peak_bytes.map(|bytes| bytes as f64)),
+            ],
         );
-        let head = ["", "quiet", "hostile", "hostile / quiet", "range"];
-        let mut table = Table::new("Medians over runs; ratios within pairs", &head, 1);
-        let mut row = |name: &str, of: &dyn Fn(&RunReport) -> f64, unit: &dyn Fn(f64) -> String| {
-            let (quiet, hostile, ratios) = self.figure(of);
-            let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = ratios.iter().copied().fold(0.0, f64::max);
-            let range = format!("{} to {}", number::ratio(least), number::ratio(most));
-            table.push([
-                name.to_owned(),
-                unit(quiet),
-                unit(hostile),
-                number::ratio(middle(&ratios)),
-                range,
-            ]);
-        };
-        let memory = |run: &RunReport| run.memory_peak_bytes.unwrap_or_default() as f64;
-        row("sync, time", &|run| run.sync_s, &number::seconds);
-        row("sync, CPU time", &|run| run.sync_cpu_s.unwrap_or_default(), &number::seconds);
-        row("nodes behind it have the chain", &|run| run.followed_s, &number::seconds);
-        row("block, two hops", &|run| middle(&run.block_relay_s), &number::seconds);
-        row("transaction, two hops", &|run| middle(&run.tx_relay_s), &number::seconds);
-        row("memory at most", &memory, &|bytes| number::mib(bytes as u64));
-        table.text(&mut text);
-        text.push('\n');
-        attack_table(&self.attacks()).text(&mut text);
-        text
-    }
-
-    /// Summary sentence.
-    fn answer(&self) -> String {
-        let ratio = |of: &dyn Fn(&RunReport) -> f64| number::ratio(middle(&self.figure(of).2));
-        let memory = self.side(true).filter_map(|run| run.memory_peak_bytes).max();
-        let least = self.runs.iter().map(|run| run.honest_connected).min().unwrap_or_default();
-        format!(
-            "of quiet: sync {}, blocks {}, transactions {}; memory {} MiB at most; honest peers connected in the end: {least} of {HONEST} in the worst run",
-            ratio(&|run| run.sync_s),
-            ratio(&|run| middle(&run.block_relay_s)),
-            ratio(&|run| middle(&run.tx_relay_s)),
-            number::mib(memory.unwrap_or_default()),
-        )
-    }
-
-    /// Attacks summed over runs.
-    fn attacks(&self) -> Vec<AttackReport> {
-        let mut sums: Vec<AttackReport> = Vec::new();
-        for report in self.side(true).flat_map(|run| &run.attacks) {
-            let Some(sum) = sums.iter_mut().find(|sum| sum.attack == report.attack) else {
-                sums.push(report.clone());
-                continue;
-            };
-            sum.connections += report.connections;
-            sum.not_let_in += report.not_let_in;
-            sum.disconnected += report.disconnected;
-            sum.open += report.open;
-            sum.messages += report.messages;
-            sum.bytes_sent += report.bytes_sent;
-            sum.bytes_received += report.bytes_received;
+        for (metric, times) in [(BLOCK, &run.block_relay_s), (TX, &run.tx_relay_s)] {
+            let times = times.iter().map(|time| vec![Some(*time)]).collect();
+            record.add_series((name, case(run), round(run)), &[(metric, Unit::Seconds)], times);
         }
-        sums
+        for attack in &run.attacks {
+            let figures = attack.figures();
+            let columns = figures.map(|(metric, unit, _)| (metric, unit));
+            let row = figures.map(|(.., value)| value).to_vec();
+            record.add_series((name, &attack.attack, round(run)), &columns, vec![row]);
+        }
     }
+    record.add_ratios("hostile", "quiet");
+    for run in runs {
+        let honest = run.honest_connected as f64;
+        let figure = ("honest peers at the end", Unit::Count, Some(honest));
+        record.add((name, case(run), round(run)), &[figure]);
+    }
+    add_attacks(&mut record, name, runs.iter().flat_map(|run| &run.attacks));
+    let ratio = |metric| Unit::Ratio.format(median(&record.values("hostile / quiet", metric)));
+    let memory = record.values("hostile", MEMORY).into_iter().fold(0.0, f64::max);
+    record.headline = format!(
+        "{} hostile peers, of quiet: sync {}, blocks {}, transactions {}; memory at most {}.",
+        options.peers,
+        ratio(SYNC),
+        ratio(BLOCK),
+        ratio(TX),
+        Unit::Bytes.format(memory)
+    );
+    let least = runs.iter().map(|run| run.honest_connected).min().unwrap_or_default();
+    let lost = (least < HONEST).then(|| format!("{least} of {HONEST} in the worst run"));
+    let compared = (runs.len() * HONEST) as u64;
+    record.check("honest peers connected at the end", Outcome::of(compared, lost));
+    record
 }
 
-/// Table of the results per attack.
-pub fn attack_table(attacks: &[AttackReport]) -> Table {
-    let head = [
-        "attack",
-        "peers",
-        "connections",
-        "not let in",
-        "disconnected",
-        "open in the end",
-        "messages",
-        "sent",
-        "received",
-    ];
-    let mut table = Table::new("Hostile peers, all runs", &head, 1);
-    for report in attacks {
-        table.push([
-            report.attack.clone(),
-            report.peers.to_string(),
-            number::count(report.connections),
-            number::count(report.not_let_in),
-            number::count(report.disconnected),
-            number::count(report.open),
-            number::count(report.messages),
-            number::mib(report.bytes_sent),
-            number::mib(report.bytes_received),
-        ]);
+/// Adds the sums over all runs of each attack.
+pub(super) fn add_attacks<'a>(
+    record: &mut Record,
+    target: &str,
+    reports: impl Iterator<Item = &'a AttackReport>,
+) {
+    let mut sums: Vec<AttackReport> = Vec::new();
+    for report in reports {
+        match sums.iter_mut().find(|sum| sum.attack == report.attack) {
+            Some(sum) => sum.add(report),
+            None => sums.push(report.clone()),
+        }
     }
-    table
+    for sum in sums {
+        record.add((target, &sum.attack, None), &sum.figures());
+    }
 }

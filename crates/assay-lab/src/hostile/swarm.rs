@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use assay_report::record::Unit;
 use assay_report::stats::random::SplitMix64;
 use mio::net::TcpStream;
-use serde::{Deserialize, Serialize};
 
 use super::attack::{Attack, Tip, act};
 use crate::load::source;
@@ -24,21 +24,49 @@ const UNSENT_MAX: usize = 4 << 20;
 const READ_BYTES: usize = 64 << 10;
 
 /// Results of one attack.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct AttackReport {
-    pub attack: String,
-    pub peers: usize,
+#[derive(Debug, Clone, Default)]
+pub(super) struct AttackReport {
+    pub(super) attack: String,
+    pub(super) peers: usize,
     /// Established connections.
-    pub connections: u64,
+    pub(super) connections: u64,
     /// Connection attempts rejected, or closed before a byte was sent.
-    pub not_let_in: u64,
+    pub(super) not_let_in: u64,
     /// Connections that the node closed.
-    pub disconnected: u64,
+    pub(super) disconnected: u64,
     /// Connections open at the end.
-    pub open: u64,
-    pub messages: u64,
-    pub bytes_sent: u64,
-    pub bytes_received: u64,
+    pub(super) open: u64,
+    pub(super) messages: u64,
+    pub(super) bytes_sent: u64,
+    pub(super) bytes_received: u64,
+}
+
+impl AttackReport {
+    pub(super) fn figures(&self) -> [(&'static str, Unit, Option<f64>); 8] {
+        let count = |name, value: u64| (name, Unit::Count, Some(value as f64));
+        let bytes = |name, value: u64| (name, Unit::Bytes, Some(value as f64));
+        [
+            count("peers", self.peers as u64),
+            count("connections", self.connections),
+            count("not let in", self.not_let_in),
+            count("disconnected", self.disconnected),
+            count("open at the end", self.open),
+            count("messages", self.messages),
+            bytes("sent", self.bytes_sent),
+            bytes("received", self.bytes_received),
+        ]
+    }
+
+    /// Adds the figures of another run.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.connections += other.connections;
+        self.not_let_in += other.not_let_in;
+        self.disconnected += other.disconnected;
+        self.open += other.open;
+        self.messages += other.messages;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+    }
 }
 
 struct Peer {
@@ -88,7 +116,7 @@ impl Swarm {
     }
 
     /// Stops the peers and returns their results.
-    pub(crate) fn finish(mut self) -> Vec<AttackReport> {
+    pub(super) fn finish(mut self) -> Vec<AttackReport> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }

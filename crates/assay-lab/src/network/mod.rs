@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use assay_report::atomic_file::{self, WriteError};
+use assay_report::record::Record;
 
 use crate::chain::{Chain, ChainError};
 use crate::feed::compose_block;
 use crate::forge::{ForgeError, ForgeJob};
+use crate::machine::{Software, new_record};
 use crate::plan::{NodeSpec, Plan, TargetSpec};
 use crate::process::ProcessError;
 use crate::process::rpc::{RpcError, read_result};
@@ -42,8 +44,8 @@ pub struct NetworkOptions {
     pub forge_command: Vec<OsString>,
     /// Command that starts Assay's node.
     pub node_command: Vec<OsString>,
-    /// Version of the calling program.
-    pub assay_version: String,
+    /// The calling program.
+    pub software: Software,
     /// Command line that repeats the run.
     pub rerun: String,
 }
@@ -62,7 +64,8 @@ impl<'a> Setup<'a> {
         options: &'a NetworkOptions,
         reporter: &dyn Reporter,
     ) -> Result<Self, NetworkError> {
-        let NetworkOptions { out_dir, plan, target, node_command, assay_version, .. } = options;
+        let NetworkOptions { out_dir, plan, target, node_command, software, .. } = options;
+        let assay_version = software.assay.as_str();
         let logs = out_dir.join("logs");
         atomic_file::create_folder(&logs)?;
         let own = TargetSpec { node: NodeSpec::Assay, index: None, ..target.clone() };
@@ -86,6 +89,16 @@ impl<'a> Setup<'a> {
         target.check_chain(&name)?;
         let launcher = Launcher { plan: &plan.target, chain: name, logs };
         Ok(Self { launcher, ours, target, chain })
+    }
+
+    /// Record of an experiment with target and chain, without figures.
+    pub(crate) fn record(&self, kind: &str, options: &NetworkOptions) -> Record {
+        let mut record = new_record(kind, &options.software, &options.rerun, &options.out_dir);
+        let (target, chain) = (&self.target, &self.chain.header);
+        record.set("target", format!("{} ({})", target.name, target.version));
+        let chain = format!("{}, scale {}, seed {}", chain.recipe, chain.scale, chain.seed);
+        record.set("chain", chain);
+        record
     }
 
     /// Fills a folder of Assay's node with the forged chain and `count` current blocks, and leaves the node running.

@@ -123,7 +123,7 @@ impl PeersReport {
             signatures: tip.signatures,
             runs: Vec::new(),
             machine: machine.clone(),
-            assay: options.network.assay_version.clone(),
+            assay: options.network.software.assay.clone(),
             rerun: options.network.rerun.clone(),
         }
     }

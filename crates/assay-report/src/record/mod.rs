@@ -156,9 +156,20 @@ impl Record {
         }
     }
 
-    /// Adds the ratios of a case to another one, round by round, as the case `case / base`.
-    pub fn add_ratios(&mut self, case: &str, base: &str, metrics: &[&str]) {
-        let is_it = |cell: &&Cell| cell.case == case && metrics.contains(&&*cell.metric);
+    /// Adds values over time, a row for each time.
+    pub fn add_series(
+        &mut self,
+        (target, case, round): (&str, &str, Option<u32>),
+        columns: &[(&str, Unit)],
+        rows: Vec<Vec<Option<f64>>>,
+    ) {
+        let columns = columns.iter().map(|(name, unit)| ((*name).to_owned(), *unit)).collect();
+        let (target, case) = (target.to_owned(), case.to_owned());
+        self.samples.push(Series { target, case, round, columns, rows });
+    }
+
+    /// Adds the ratios of all figures of a case to those of another one, round by round, as the case `case / base`.
+    pub fn add_ratios(&mut self, case: &str, base: &str) {
         let key = |cell: &Cell| (cell.target.clone(), cell.round, cell.metric.clone());
         let ratio = |cell: &Cell| {
             let of = |one: &&Cell| one.case == base && key(one) == key(cell);
@@ -166,7 +177,8 @@ impl Record {
             let case = format!("{case} / {base}");
             value.is_finite().then(|| Cell { case, value, unit: Unit::Ratio, ..cell.clone() })
         };
-        let ratios: Vec<Cell> = self.cells.iter().filter(is_it).filter_map(ratio).collect();
+        let ratios: Vec<Cell> =
+            self.cells.iter().filter(|cell| cell.case == case).filter_map(ratio).collect();
         self.cells.extend(ratios);
     }
 
@@ -248,15 +260,12 @@ mod tests {
         for (case, times) in [("quiet", [0.012, 0.5, 0.0125]), ("hostile", [0.024, 0.5, 1.25])] {
             record.add_rounds(("assay", case), ("sync time", Unit::Seconds), &times);
         }
-        record.add_ratios("hostile", "quiet", &["sync time"]);
+        record.add_ratios("hostile", "quiet");
         let bytes = ("memory", Unit::Bytes, Some(177.0 * 1_048_576.0));
         record.add(("assay", "quiet", None), &[bytes, ("no value", Unit::Count, None)]);
         record.check("state after each start", Outcome::of(120, None));
-        record.samples.push(Series {
-            columns: vec![("height".to_owned(), Unit::Count)],
-            rows: vec![vec![Some(1.0)], vec![None]],
-            ..Series::default()
-        });
+        let rows = vec![vec![Some(1.0)], vec![None]];
+        record.add_series(("assay", "", None), &[("height", Unit::Count)], rows);
         record.notes.push("A kill leaves written data intact.".to_owned());
         record
     }

@@ -3,11 +3,12 @@
 use std::net::{IpAddr, ToSocketAddrs};
 
 use anyhow::{Context, ensure};
-use assay_lab::hostile::{Attack, HostileOptions, attack, attack_table, run as run_pairs};
+use assay_lab::hostile::{Attack, HostileOptions, attack, run as run_pairs};
 use assay_lab::network::{NetworkError, NetworkOptions};
 use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
 
+use super::bench::software;
 use super::own_command;
 use super::stop_flag;
 use crate::cli::{LoadP2pArguments, PeerAttackArgument};
@@ -36,14 +37,10 @@ fn attack_node(
         is_private(found.ip()),
         "{found}: hostile peers attack nodes on this machine or a private network only"
     );
-    let reports = attack(found, who, arguments.time, arguments.seed, &stop_flag());
-    if arguments.json {
-        output::print_json(&reports)?;
-    } else {
-        let mut text = String::new();
-        attack_table(&reports).text(&mut text);
-        output::print(&text)?;
-    }
+    let how = (arguments.time, arguments.seed);
+    let again = rerun(arguments, who.0);
+    let record = attack(found, who, how, (&software(), &again), &stop_flag());
+    output::print_record(&record, arguments.json)?;
     Ok(Outcome::Good)
 }
 
@@ -62,7 +59,7 @@ fn pairs(
         target: arguments.target.clone(),
         forge_command: own_command(&["chain", "forge"])?,
         node_command: own_command(&["node"])?,
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        software: software(),
         rerun: rerun(arguments, peers),
     };
     let options = HostileOptions {
@@ -73,16 +70,10 @@ fn pairs(
         rounds: arguments.rounds,
         seed: arguments.seed,
     };
-    let report = match run_pairs(&options, &Terminal::stopped_by(stop_flag())) {
-        Err(NetworkError::Interrupted) => return Ok(Outcome::Interrupted),
-        other => other?,
-    };
-    if arguments.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.terminal())?;
+    match run_pairs(&options, &Terminal::stopped_by(stop_flag())) {
+        Err(NetworkError::Interrupted) => Ok(Outcome::Interrupted),
+        record => output::print_record(&record?, arguments.json),
     }
-    Ok(if report.is_good() { Outcome::Good } else { Outcome::Negative })
 }
 
 /// True for addresses that belong to no other user: loopback, RFC 1918 and RFC 4193.
@@ -97,7 +88,7 @@ fn is_private(address: IpAddr) -> bool {
 fn rerun(arguments: &LoadP2pArguments, peers: usize) -> String {
     use clap::ValueEnum as _;
 
-    let LoadP2pArguments { target, pairs, rounds, scale, seed, .. } = arguments;
+    let LoadP2pArguments { target, pairs, rounds, scale, seed, time, .. } = arguments;
     let names: Vec<String> = arguments
         .attacks
         .iter()
@@ -105,9 +96,11 @@ fn rerun(arguments: &LoadP2pArguments, peers: usize) -> String {
         .collect();
     let attacks =
         if names.is_empty() { String::new() } else { format!(" --attacks {}", names.join(",")) };
-    format!(
-        "assay load p2p --hostile {peers}{attacks} --target {target} --pairs {pairs} --rounds {rounds} --scale {scale} --seed {seed}"
-    )
+    let node = match &arguments.address {
+        Some(address) => format!("{address} --for {}ms", time.as_millis()),
+        None => format!("--target {target} --pairs {pairs} --rounds {rounds} --scale {scale}"),
+    };
+    format!("assay load p2p --hostile {peers}{attacks} {node} --seed {seed}")
 }
 
 fn attack_of(argument: PeerAttackArgument) -> Attack {

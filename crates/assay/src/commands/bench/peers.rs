@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &BenchPeersArguments) -> anyhow::Result<Outcome> {
             target: arguments.target.clone(),
             forge_command: own_command(&["chain", "forge"])?,
             node_command: own_command(&["node"])?,
-            assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+            software: super::software(),
             rerun: rerun(arguments),
         },
         links: arguments.links,
