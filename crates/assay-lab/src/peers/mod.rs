@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 use std::{process, thread};
 
 use assay_report::atomic_file;
+use assay_report::record::Record;
 use serde::Deserialize;
 
+use self::report::{Scenario, ScenarioRun};
 use crate::machine;
 use crate::network::link::Properties;
 use crate::network::{
@@ -24,8 +26,6 @@ use crate::process::interference::Watch;
 use crate::process::sample::{self, Look};
 use crate::progress::{Event, Reporter};
 use crate::target::Family;
-
-pub use self::report::{PeersReport, Scenario, ScenarioRun};
 
 /// Options of the experiment.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ struct PeerInfo {
 ///
 /// # Errors
 /// When something cannot be written, forged or started, or the target does not reach the tip.
-pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<PeersReport, NetworkError> {
+pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<Record, NetworkError> {
     let setup = Setup::make(&options.network, reporter)?;
     let out_dir = &options.network.out_dir;
     let (filled, buried) = (out_dir.join("source"), out_dir.join("source-buried"));
@@ -60,7 +60,7 @@ pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<PeersRepor
     let honest = HeaderChain::of(&source, &setup.chain)?;
     let experiment =
         Experiment { options, setup: &setup, source: &source, buried: &buried_source, honest };
-    let mut report = PeersReport::blank(options, &setup, &machine::record(out_dir));
+    let mut runs = Vec::new();
     let of = options.rounds * Scenario::ALL.len();
     for round in 0..options.rounds {
         for place in 0..Scenario::ALL.len() {
@@ -69,9 +69,9 @@ pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<PeersRepor
             }
             // Rotated, so that each scenario is first once.
             let scenario = Scenario::ALL[(place + round) % Scenario::ALL.len()];
-            let number = report.runs.len() + 1;
+            let number = runs.len() + 1;
             reporter.event(&Event::NetworkRun { number, of, what: scenario.name() });
-            report.runs.push(experiment.run(round, scenario)?);
+            runs.push(experiment.run(round, scenario)?);
         }
     }
     reporter.event(&Event::NetworkFinished);
@@ -79,8 +79,9 @@ pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<PeersRepor
     buried_source.stop()?;
     renew(&filled)?;
     renew(&buried)?;
-    report.write(out_dir)?;
-    Ok(report)
+    let record = report::record(options, &setup, &runs);
+    record.write(&out_dir.join("peers.json"))?;
+    Ok(record)
 }
 
 struct Experiment<'a> {

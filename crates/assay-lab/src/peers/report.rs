@@ -1,25 +1,14 @@
-//! Results of the sync experiment with many peers.
+//! Record of the sync experiment with many peers.
 
-use std::path::Path;
-
-use assay_report::Table;
-use assay_report::atomic_file::{self, WriteError};
-use assay_report::number;
+use assay_report::record::{Outcome, Record, Unit};
 use assay_report::stats::median;
-use serde::{Deserialize, Serialize};
 
 use super::PeersOptions;
-use crate::machine::Machine;
-use crate::machine::clock::{iso8601, unix_ms};
 use crate::network::Setup;
 
-/// Version of `peers.json`.
-const SCHEMA: u32 = 2;
-
 /// Additional peer of a scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scenario {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scenario {
     /// No additional peer.
     Good,
     /// The same, with scripts assumed valid.
@@ -33,10 +22,11 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    pub const ALL: [Self; 5] = [Self::Good, Self::Stalls, Self::Drips, Self::Lies, Self::Assumed];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Good, Self::Stalls, Self::Drips, Self::Lies, Self::Assumed];
 
     /// Short description.
-    pub const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Good => "good peers",
             Self::Assumed => "good peers, scripts assumed valid",
@@ -47,224 +37,100 @@ impl Scenario {
     }
 }
 
-/// Results of the experiment; written as `peers.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PeersReport {
-    pub schema: u32,
-    /// Start of the run, ISO 8601 in UTC.
-    pub created: String,
-    pub target: String,
-    /// Version string of the target.
-    pub version: String,
-    /// Number of honest peers.
-    pub links: u8,
-    /// Rate of each link, bits per second.
-    pub bits_per_s: f64,
-    /// Round-trip time in milliseconds.
-    pub round_trip_ms: f64,
-    /// Recipe, scale and seed of the chain.
-    pub chain: String,
-    /// Total size of its blocks.
-    pub chain_bytes: u64,
-    /// Signatures in the chain.
-    pub signatures: u64,
-    /// Runs in order.
-    pub runs: Vec<ScenarioRun>,
-    pub machine: Machine,
-    /// Version of Assay.
-    pub assay: String,
-    /// Command line that repeats the run.
-    pub rerun: String,
-}
-
 /// One sync.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ScenarioRun {
+#[derive(Debug)]
+pub(super) struct ScenarioRun {
     /// Number of its round, from 0.
-    pub round: usize,
-    pub scenario: Scenario,
+    pub(super) round: usize,
+    pub(super) scenario: Scenario,
     /// Seconds from the first connection to the tip.
-    pub time_s: f64,
+    pub(super) time_s: f64,
     /// Seconds until the honest links had carried 99 % of their total.
-    pub fetched_s: f64,
+    pub(super) fetched_s: f64,
     /// Bytes carried by then.
-    pub fetched_bytes: u64,
+    pub(super) fetched_bytes: u64,
     /// CPU seconds of the target during the sync.
-    pub cpu_s: Option<f64>,
+    pub(super) cpu_s: Option<f64>,
     /// CPU seconds of the serving node.
-    pub source_cpu_s: Option<f64>,
+    pub(super) source_cpu_s: Option<f64>,
     /// CPU seconds of this program, which runs the links.
-    pub links_cpu_s: Option<f64>,
+    pub(super) links_cpu_s: Option<f64>,
     /// CPU seconds of all programs of the machine.
-    pub busy_cpu_s: Option<f64>,
+    pub(super) busy_cpu_s: Option<f64>,
     /// Cores available to them.
-    pub cores: usize,
+    pub(super) cores: usize,
     /// Peak resident memory of the target.
-    pub memory_peak_bytes: Option<u64>,
+    pub(super) memory_peak_bytes: Option<u64>,
     /// Honest peers connected at the end.
-    pub good_connected: usize,
+    pub(super) good_connected: usize,
     /// True if the additional peer was still connected.
-    pub is_extra_connected: Option<bool>,
+    pub(super) is_extra_connected: Option<bool>,
 }
 
-impl PeersReport {
-    pub(super) fn blank(options: &PeersOptions, setup: &Setup<'_>, machine: &Machine) -> Self {
-        let (header, tip) = (&setup.chain.header, &setup.chain.tip);
-        Self {
-            schema: SCHEMA,
-            created: iso8601(unix_ms()),
-            target: setup.target.name.clone(),
-            version: setup.target.version.clone(),
-            links: options.links,
-            bits_per_s: options.bits_per_s,
-            round_trip_ms: options.round_trip.as_secs_f64() * 1000.0,
-            chain: format!("{}, scale {}, seed {}", header.recipe, header.scale, header.seed),
-            chain_bytes: tip.bytes,
-            signatures: tip.signatures,
-            runs: Vec::new(),
-            machine: machine.clone(),
-            assay: options.network.software.assay.clone(),
-            rerun: options.network.rerun.clone(),
-        }
-    }
+pub(super) fn record(options: &PeersOptions, setup: &Setup<'_>, runs: &[ScenarioRun]) -> Record {
+    let mut record = setup.record("peers", &options.network);
+    let (name, tip) = (setup.target.name.as_str(), &setup.chain.tip);
+    record.set("blocks of the chain", Unit::Bytes.format(tip.bytes as f64));
+    record.set("signatures", Unit::Count.format(tip.signatures as f64));
+    record.set("honest peers", options.links);
+    record.set("rate of each link", format!("{} bit/s", options.bits_per_s));
+    let round_trip_ms = options.round_trip.as_secs_f64() * 1000.0;
+    record.set("round trip", format!("{round_trip_ms} ms"));
+    record.set("cores", runs.first().map_or(0, |run| run.cores));
 
-    pub(super) fn write(&self, out_dir: &Path) -> Result<(), WriteError> {
-        let path = out_dir.join("peers.json");
-        let json = serde_json::to_vec_pretty(self)
-            .map_err(|error| WriteError { path: path.clone(), source: error.into() })?;
-        atomic_file::write(&path, &json)
-    }
-
-    fn of(&self, scenario: Scenario) -> impl Iterator<Item = &ScenarioRun> {
-        self.runs.iter().filter(move |run| run.scenario == scenario)
-    }
-
-    /// Combined rate of all links.
-    fn links_bytes_per_s(&self) -> f64 {
-        f64::from(self.links) * self.bits_per_s / 8.0
-    }
-
-    /// Fraction of the combined rate that a sync used.
-    fn share(&self, run: &ScenarioRun) -> f64 {
-        self.chain_bytes as f64 / run.time_s / self.links_bytes_per_s()
-    }
-
-    /// The same until nearly everything was fetched.
-    fn fetch_share(&self, run: &ScenarioRun) -> f64 {
-        run.fetched_bytes as f64 / run.fetched_s / self.links_bytes_per_s()
-    }
-
-    /// Times of a scenario over those of honest peers alone, round by round.
-    fn ratios(&self, scenario: Scenario) -> Vec<f64> {
-        let good = |round| self.of(Scenario::Good).find(move |run| run.round == round);
-        let ratio = |run: &ScenarioRun| good(run.round).map(|good| run.time_s / good.time_s);
-        self.of(scenario).filter_map(ratio).collect()
-    }
-
-    pub fn terminal(&self) -> String {
-        let mut text = format!(
-            "{} ({}), {} links of {:.0} Mbit/s and {:.0} ms round trip, {}: {} MiB, {} signatures\n\n",
-            self.target,
-            self.version,
-            self.links,
-            self.bits_per_s / 1e6,
-            self.round_trip_ms,
-            self.chain,
-            number::mib(self.chain_bytes),
-            number::count(self.signatures),
+    let links_bytes_per_s = f64::from(options.links) * options.bits_per_s / 8.0;
+    let share = |bytes: u64, seconds: f64| 100.0 * bytes as f64 / seconds / links_bytes_per_s;
+    for run in runs {
+        let is_base = |one: &&ScenarioRun| (one.round, one.scenario) == (run.round, Scenario::Good);
+        let base = runs.iter().find(is_base);
+        let capacity_s = run.time_s * run.cores.max(1) as f64;
+        let of_cores = |cpu_s: Option<f64>| cpu_s.map(|cpu_s| 100.0 * cpu_s.max(0.0) / capacity_s);
+        let own_s = || Some(run.cpu_s? + run.source_cpu_s? + run.links_cpu_s?);
+        let others_s = run.busy_cpu_s.zip(own_s()).map(|(busy, own)| busy - own);
+        let number = |count: usize| Some(count as f64);
+        record.add(
+            (name, run.scenario.name(), Some(run.round as u32)),
+            &[
+                ("time", Unit::Seconds, Some(run.time_s)),
+                ("time / good peers", Unit::Ratio, base.map(|base| run.time_s / base.time_s)),
+                ("of the links' rate", Unit::Percent, Some(share(tip.bytes, run.time_s))),
+                ("peak memory", Unit::Bytes, run.memory_peak_bytes.map(|bytes| bytes as f64)),
+                ("honest peers left", Unit::Count, number(run.good_connected)),
+                (
+                    "other peer left",
+                    Unit::Count,
+                    run.is_extra_connected.map(|is| u8::from(is).into()),
+                ),
+                ("99 % fetched after", Unit::Seconds, Some(run.fetched_s)),
+                ("fetched by then", Unit::Bytes, Some(run.fetched_bytes as f64)),
+                (
+                    "of the links' rate until then",
+                    Unit::Percent,
+                    Some(share(run.fetched_bytes, run.fetched_s)),
+                ),
+                ("CPU time of the node", Unit::Seconds, run.cpu_s),
+                ("CPU time of the source", Unit::Seconds, run.source_cpu_s),
+                ("CPU time of the links", Unit::Seconds, run.links_cpu_s),
+                ("CPU time of all programs", Unit::Seconds, run.busy_cpu_s),
+                ("of all cores: node", Unit::Percent, of_cores(run.cpu_s)),
+                ("of all cores: source", Unit::Percent, of_cores(run.source_cpu_s)),
+                ("of all cores: links", Unit::Percent, of_cores(run.links_cpu_s)),
+                ("of all cores: other programs", Unit::Percent, of_cores(others_s)),
+                (
+                    "of all cores: idle",
+                    Unit::Percent,
+                    of_cores(run.busy_cpu_s.map(|busy| capacity_s - busy)),
+                ),
+            ],
         );
-        let scenarios = Scenario::ALL.map(|scenario| (scenario, self.of(scenario).collect()));
-        let scenarios: Vec<(Scenario, Vec<&ScenarioRun>)> =
-            scenarios.into_iter().filter(|(_, runs): &(_, Vec<_>)| !runs.is_empty()).collect();
-        let head = [
-            "peers",
-            "runs",
-            "time",
-            "range",
-            "of the links' rate",
-            "/ good",
-            "memory",
-            "good ones left",
-            "other left",
-        ];
-        let mut table = Table::new("Medians over runs; ratios within rounds", &head, 1);
-        for (scenario, runs) in &scenarios {
-            table.push(self.row(*scenario, runs));
-        }
-        table.text(&mut text);
-        text.push('\n');
-        let head = [
-            "peers",
-            "fetched after",
-            "of the links' rate until then",
-            "node's CPU time",
-            "of all cores: node",
-            "source",
-            "links",
-            "other programs",
-            "idle",
-        ];
-        let title = "What bounds it: nearly all bytes had come after the time named; CPU time of the whole sync";
-        let mut table = Table::new(title, &head, 1);
-        for (scenario, runs) in &scenarios {
-            table.push(self.bounds(*scenario, runs));
-        }
-        table.text(&mut text);
-        text
     }
-
-    fn row(&self, scenario: Scenario, runs: &[&ScenarioRun]) -> [String; 9] {
-        let times: Vec<f64> = runs.iter().map(|run| run.time_s).collect();
-        let shares: Vec<f64> = runs.iter().map(|run| self.share(run)).collect();
-        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = times.iter().copied().fold(0.0, f64::max);
-        let memory = runs.iter().filter_map(|run| run.memory_peak_bytes).max();
-        let left = runs.iter().filter(|run| run.is_extra_connected == Some(true)).count();
-        let has_other = runs.iter().any(|run| run.is_extra_connected.is_some());
-        [
-            scenario.name().to_owned(),
-            runs.len().to_string(),
-            number::seconds(median(&times)),
-            format!("{} to {}", number::seconds(least), number::seconds(most)),
-            number::percent(median(&shares)),
-            number::ratio(median(&self.ratios(scenario))),
-            number::mib(memory.unwrap_or_default()),
-            runs.iter().map(|run| run.good_connected).min().unwrap_or_default().to_string(),
-            if has_other { left.to_string() } else { String::new() },
-        ]
-    }
-
-    fn bounds(&self, scenario: Scenario, runs: &[&ScenarioRun]) -> [String; 9] {
-        let middle = |of: &dyn Fn(&ScenarioRun) -> Option<f64>| {
-            let values: Vec<f64> = runs.iter().filter_map(|run| of(run)).collect();
-            (!values.is_empty()).then(|| median(&values))
-        };
-        let seconds = |value: Option<f64>| value.map(number::seconds).unwrap_or_default();
-        let percent = |value: Option<f64>| value.map(number::percent).unwrap_or_default();
-        let others = |run: &ScenarioRun| {
-            let own_s = run.cpu_s? + run.source_cpu_s? + run.links_cpu_s?;
-            Some((run.busy_cpu_s? - own_s).max(0.0))
-        };
-        let part = |of: &dyn Fn(&ScenarioRun) -> Option<f64>| {
-            percent(middle(&|run| Some(of(run)? / run.capacity_s())))
-        };
-        [
-            scenario.name().to_owned(),
-            seconds(middle(&|run| Some(run.fetched_s))),
-            percent(middle(&|run| Some(self.fetch_share(run)))),
-            seconds(middle(&|run| run.cpu_s)),
-            part(&|run| run.cpu_s),
-            part(&|run| run.source_cpu_s),
-            part(&|run| run.links_cpu_s),
-            part(&others),
-            part(&|run| Some((run.capacity_s() - run.busy_cpu_s?).max(0.0))),
-        ]
-    }
-}
-
-impl ScenarioRun {
-    /// Available CPU seconds.
-    fn capacity_s(&self) -> f64 {
-        self.time_s * self.cores.max(1) as f64
-    }
+    let time_s = median(&record.values(Scenario::Good.name(), "time"));
+    record.headline = format!(
+        "{name} syncs from {} honest peers in {}, {} of the links' rate.",
+        options.links,
+        Unit::Seconds.format(time_s),
+        Unit::Percent.format(share(tip.bytes, time_s))
+    );
+    record.check("each sync reaches the last block", Outcome::of(runs.len() as u64, None));
+    record
 }

@@ -106,7 +106,7 @@ impl Record {
         }
     }
 
-    /// Tables of the cells: cases against metrics, the fewer of them as columns.
+    /// Tables of the cells: cases against metrics, in the orientation with fewer lines on a terminal.
     fn tables(&self) -> Vec<Table> {
         let mut blocks: Vec<Block<'_>> = Vec::new();
         for cell in &self.cells {
@@ -122,7 +122,17 @@ impl Record {
         }
         let first = self.cells.first().map(|cell| &cell.target);
         let has_one_target = self.cells.iter().all(|cell| Some(&cell.target) == first);
-        blocks.iter().map(|block| block.table(has_one_target)).collect()
+        let lines = |table: &Table| {
+            let mut text = String::new();
+            narrow(table, &mut text);
+            text.lines().count()
+        };
+        let table = |block: &Block<'_>| {
+            let [one, other] =
+                [false, true].map(|is_by_case| block.table(is_by_case, has_one_target));
+            if lines(&other) < lines(&one) { other } else { one }
+        };
+        blocks.iter().map(table).collect()
     }
 }
 
@@ -135,7 +145,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    fn table(&self, has_one_target: bool) -> Table {
+    fn table(&self, is_by_case: bool, has_one_target: bool) -> Table {
         let name = |(target, case): &(&str, &str)| match (has_one_target, case.is_empty()) {
             (_, true) => (*target).to_owned(),
             (true, false) => (*case).to_owned(),
@@ -143,7 +153,6 @@ impl<'a> Block<'a> {
         };
         let cases: Vec<String> = self.cases.iter().map(name).collect();
         let metrics: Vec<String> = self.metrics.iter().map(|&metric| metric.to_owned()).collect();
-        let is_by_case = cases.len() > metrics.len();
         let (rows, columns) = if is_by_case { (cases, metrics) } else { (metrics, cases) };
         let mut table = Table::new("Figures", &[""], 1);
         let width = columns.len();

@@ -1,14 +1,14 @@
 //! `assay bench peers`.
 
 use assay_lab::network::{NetworkError, NetworkOptions};
-use assay_lab::peers::{PeersOptions, PeersReport, run as measure};
+use assay_lab::peers::{PeersOptions, run as measure};
 use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
 
-use crate::Outcome;
 use crate::cli::BenchPeersArguments;
 use crate::commands::own_command;
 use crate::commands::stop_flag;
+use crate::{Outcome, output};
 
 pub(super) fn run(arguments: &BenchPeersArguments) -> anyhow::Result<Outcome> {
     let mut plan = Plan::builtin("bitcoin-scaling")?;
@@ -29,12 +29,10 @@ pub(super) fn run(arguments: &BenchPeersArguments) -> anyhow::Result<Outcome> {
         round_trip: arguments.round_trip,
         rounds: arguments.rounds,
     };
-    let report = match measure(&options, &Terminal::stopped_by(stop_flag())) {
-        Err(NetworkError::Interrupted) => return Ok(Outcome::Interrupted),
-        other => other?,
-    };
-    super::print(&report, arguments.json, PeersReport::terminal)?;
-    Ok(Outcome::Good)
+    match measure(&options, &Terminal::stopped_by(stop_flag())) {
+        Err(NetworkError::Interrupted) => Ok(Outcome::Interrupted),
+        record => output::print_record(&record?, arguments.json),
+    }
 }
 
 /// Command line that repeats the run.
