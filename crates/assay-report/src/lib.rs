@@ -20,9 +20,6 @@
 pub mod atomic_file;
 mod chart;
 pub mod control;
-pub mod csv;
-mod escape;
-mod finding;
 pub mod machine;
 pub mod number;
 mod page;

@@ -14,17 +14,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use assay_report::atomic_file::{self, WriteError};
+use assay_report::record::Record;
 
 use crate::chain::{Chain, ChainError};
 use crate::feed::FeedError;
 use crate::feed::PeerError;
-use crate::machine;
+use crate::machine::Software;
 use crate::machine::clock::Clock;
 use crate::plan::FeedPlan;
 use crate::process::rpc::RpcError;
 
 use self::live::Live;
-pub use self::report::{EmitReport, TargetReport};
+use self::report::TargetReport;
 use self::session::Session;
 pub use self::target::{EmitTarget, EmitTargetError, Login};
 
@@ -43,8 +44,8 @@ pub struct EmitOptions {
     pub until: Option<u32>,
     /// Folder of `emit.json`; nothing is written if not given.
     pub out_dir: Option<PathBuf>,
-    /// Version of the calling program.
-    pub assay_version: String,
+    /// The calling program.
+    pub software: Software,
     /// Command line that repeats the run.
     pub rerun: String,
 }
@@ -83,8 +84,8 @@ pub enum EmitError {
 /// Sends to all nodes in parallel; `stop` ends it after the block in flight.
 ///
 /// # Errors
-/// When the chain cannot be read or the report cannot be written. Errors of single nodes are part of the report.
-pub fn run(options: &EmitOptions, stop: &Arc<AtomicBool>) -> Result<EmitReport, EmitError> {
+/// When the chain cannot be read or the record cannot be written. Errors of single nodes are part of the record.
+pub fn run(options: &EmitOptions, stop: &Arc<AtomicBool>) -> Result<Record, EmitError> {
     let chain = Chain::open(&options.chain)?;
     let clock = Clock::start();
     let until = options.until.unwrap_or(chain.tip.height).min(chain.tip.height);
@@ -101,7 +102,7 @@ pub fn run(options: &EmitOptions, stop: &Arc<AtomicBool>) -> Result<EmitReport, 
                 scope.spawn(move || session.report())
             })
             .collect();
-        let reports = sessions
+        let reports: Vec<TargetReport> = sessions
             .into_iter()
             .map(|session| session.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect();
@@ -109,11 +110,10 @@ pub fn run(options: &EmitOptions, stop: &Arc<AtomicBool>) -> Result<EmitReport, 
         let _ = show.join();
         reports
     });
-    let place = options.out_dir.clone().unwrap_or_else(std::env::temp_dir);
-    let report = EmitReport::new(options, &chain, &machine::record(&place), targets);
+    let record = report::record(options, &chain, &targets);
     if let Some(out_dir) = &options.out_dir {
         atomic_file::create_folder(out_dir)?;
-        report.write(out_dir)?;
+        record.write(&out_dir.join("emit.json"))?;
     }
-    Ok(report)
+    Ok(record)
 }

@@ -1,82 +1,30 @@
-//! Results of an emission.
+//! Record of an emission.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::path::Path;
 
-use assay_report::Table;
-use assay_report::atomic_file::{self, WriteError};
-use assay_report::number;
+use assay_report::record::{Outcome, Record, Unit};
 use assay_report::stats::median;
-use serde::{Deserialize, Serialize};
 
 use super::{EmitOptions, EmitTarget};
-use crate::chain::{Chain, ChainHeader};
-use crate::machine::Machine;
-use crate::machine::clock::{iso8601, unix_ms};
-use crate::plan::FeedPlan;
-use crate::results::BlockRecord;
+use crate::chain::Chain;
+use crate::machine::new_record;
+use crate::results::{BlockRecord, SeenAs};
 
-/// Version of `emit.json`.
-const SCHEMA: u32 = 1;
-
-/// Results of an emission; written as `emit.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EmitReport {
-    pub schema: u32,
-    /// End of the run, ISO 8601 in UTC.
-    pub created: String,
-    pub chain: ChainHeader,
-    /// Height of its tip.
-    pub chain_height: u32,
-    /// Feed settings.
-    pub feed: FeedPlan,
-    pub targets: Vec<TargetReport>,
-    pub machine: Machine,
-    /// Version of Assay.
-    pub assay: String,
-    /// Command line that repeats the run.
-    pub rerun: String,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct TargetReport {
-    pub name: String,
+#[derive(Debug, Default)]
+pub(super) struct TargetReport {
+    name: String,
     /// Delivery method and address.
-    pub address: String,
+    address: String,
     /// First sent block.
-    pub from_height: u32,
+    pub(super) from_height: u32,
     /// Reason of an early end; the figures are then partial.
-    pub fault: Option<String>,
+    pub(super) fault: Option<String>,
     /// True if the user interrupted it.
-    pub is_interrupted: bool,
-    pub total: Totals,
+    pub(super) is_interrupted: bool,
     /// Error responses to transactions.
-    pub tx_errors: BTreeMap<String, u64>,
+    pub(super) tx_errors: BTreeMap<String, u64>,
     /// Blocks with times in seconds on one clock.
-    pub blocks: Vec<BlockRecord>,
-}
-
-/// Sums and medians over the blocks of a node.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Totals {
-    pub blocks: u64,
-    /// Total size of the blocks.
-    pub bytes: u64,
-    /// Transactions sent, by RPC or as announcements.
-    pub txs_sent: u64,
-    /// Transactions that the node accepted or requested.
-    pub txs_accepted: u64,
-    /// Transactions in its mempool when the block arrived; 0 without RPC.
-    pub txs_in_mempool: u64,
-    /// Transactions sent before a parent.
-    pub orphans: u64,
-    /// Transactions of compact blocks that it requested.
-    pub missing: u64,
-    /// From the first transaction or block to the last tip.
-    pub seconds: f64,
-    /// Median time from a block's announcement to the tip.
-    pub service_s_median: f64,
+    pub(super) blocks: Vec<BlockRecord>,
 }
 
 impl TargetReport {
@@ -84,104 +32,110 @@ impl TargetReport {
         Self { name: target.name.clone(), address: target.to_string(), ..Self::default() }
     }
 
-    pub(super) fn sum_up(&mut self) {
-        let sum = |count: fn(&BlockRecord) -> u64| self.blocks.iter().map(count).sum::<u64>();
-        let start = self.blocks.first().map(|b| b.first_tx_at_s.unwrap_or(b.send_at_s));
-        let end = self.blocks.last().map(|block| block.tip_at_s);
-        let times: Vec<f64> = self.blocks.iter().map(|block| block.service_s).collect();
-        self.total = Totals {
-            blocks: self.blocks.len() as u64,
-            bytes: sum(|block| block.bytes),
-            txs_sent: sum(|block| block.txs_sent),
-            txs_accepted: sum(|block| block.txs_accepted),
-            txs_in_mempool: sum(|block| block.txs_in_mempool),
-            orphans: sum(|block| block.orphans),
-            missing: sum(|block| block.relay.as_ref().map_or(0, |relay| relay.missing)),
-            seconds: start.zip(end).map_or(0.0, |(start, end)| end - start),
-            service_s_median: if times.is_empty() { 0.0 } else { median(&times) },
+    fn add_to(&self, record: &mut Record, name: &str) {
+        let blocks = &self.blocks;
+        record.set(name, &self.address);
+        let sum = |of: fn(&BlockRecord) -> u64| Some(blocks.iter().map(of).sum::<u64>() as f64);
+        let start = blocks.first().map(|block| block.first_tx_at_s.unwrap_or(block.send_at_s));
+        let end = blocks.last().map(|block| block.tip_at_s);
+        let services: Vec<f64> = blocks.iter().map(|block| block.service_s).collect();
+        let seconds = start.zip(end).map_or(0.0, |(start, end)| end - start);
+        record.add(
+            (name, "", None),
+            &[
+                ("first block", Unit::Count, Some(self.from_height.into())),
+                ("blocks", Unit::Count, Some(blocks.len() as f64)),
+                ("size", Unit::Bytes, sum(|block| block.bytes)),
+                ("transactions sent", Unit::Count, sum(|block| block.txs_sent)),
+                ("  accepted or requested", Unit::Count, sum(|block| block.txs_accepted)),
+                ("  in the mempool", Unit::Count, sum(|block| block.txs_in_mempool)),
+                ("  before a parent", Unit::Count, sum(|block| block.orphans)),
+                (
+                    "requested of compact blocks",
+                    Unit::Count,
+                    sum(|block| block.relay.as_ref().map_or(0, |relay| relay.missing)),
+                ),
+                ("first send to last tip", Unit::Seconds, Some(seconds)),
+                ("announcement to tip, median", Unit::Seconds, Some(median(&services))),
+            ],
+        );
+        for (error, count) in &self.tx_errors {
+            let metric = format!("transactions rejected: {error}");
+            record.add((name, "", None), &[(metric.as_str(), Unit::Count, Some(*count as f64))]);
+        }
+        for blocks in blocks.chunk_by(|one, next| one.phase == next.phase) {
+            let rows = blocks.iter().map(|block| columns(block).map(|(.., value)| value).to_vec());
+            let names = columns(&blocks[0]).map(|(name, unit, _)| (name, unit));
+            record.add_series((name, &blocks[0].phase, None), &names, rows.collect());
+        }
+        let resume = blocks.last().map_or_else(String::new, |last| {
+            format!("; sent up to height {}, --resume goes on", last.height)
+        });
+        let fault = self.fault.as_ref().map(|fault| format!("{fault}{resume}"));
+        let outcome = match fault {
+            Some(fault) if self.is_interrupted => Outcome::NotRun(fault),
+            // The node has the blocks below the first one sent.
+            fault => {
+                let below = u64::from(self.from_height).saturating_sub(1);
+                Outcome::of(below + blocks.len() as u64, fault)
+            }
         };
+        record.check(&format!("{name} has all blocks"), outcome);
     }
 }
 
-impl EmitReport {
-    pub(super) fn new(
-        options: &EmitOptions,
-        chain: &Chain,
-        machine: &Machine,
-        targets: Vec<TargetReport>,
-    ) -> Self {
-        Self {
-            schema: SCHEMA,
-            created: iso8601(unix_ms()),
-            chain: chain.header.clone(),
-            chain_height: chain.tip.height,
-            feed: options.feed.clone(),
-            targets,
-            machine: machine.clone(),
-            assay: options.assay_version.clone(),
-            rerun: options.rerun.clone(),
-        }
+pub(super) fn record(options: &EmitOptions, chain: &Chain, targets: &[TargetReport]) -> Record {
+    let place = options.out_dir.clone().unwrap_or_else(std::env::temp_dir);
+    let mut record = new_record("emit", &options.software, &options.rerun, &place);
+    record.set_all("chain", &chain.header);
+    record.set("chain.height", chain.tip.height);
+    record.set_all("feed", &options.feed);
+    for target in targets {
+        let is_same = |other: &&TargetReport| other.name == target.name;
+        // Nodes of several hosts may have one port, and hence one name.
+        let is_unique = targets.iter().filter(is_same).count() == 1;
+        target.add_to(&mut record, if is_unique { &target.name } else { &target.address });
     }
+    let complete = targets.iter().filter(|target| target.fault.is_none()).count();
+    record.headline = format!("{complete} of {} nodes have all blocks.", targets.len());
+    record
+}
 
-    /// True if all nodes received everything.
-    pub fn is_complete(&self) -> bool {
-        self.targets.iter().all(|target| target.fault.is_none())
-    }
-
-    /// True if the user interrupted it.
-    pub fn is_interrupted(&self) -> bool {
-        self.targets.iter().any(|target| target.is_interrupted)
-    }
-
-    pub(super) fn write(&self, out_dir: &Path) -> Result<(), WriteError> {
-        let path = out_dir.join("emit.json");
-        let json = serde_json::to_vec_pretty(self)
-            .map_err(|error| WriteError { path: path.clone(), source: error.into() })?;
-        atomic_file::write(&path, &json)
-    }
-
-    pub fn terminal(&self) -> String {
-        let head = [
-            "Node",
-            "Blocks",
-            "MiB",
-            "Sent",
-            "Taken",
-            "In mempool",
-            "Before a parent",
-            "Requested of compact blocks",
-            "Seconds",
-            "Median to the tip",
-        ];
-        let mut table = Table::new("What was sent", &head, 1);
-        for target in &self.targets {
-            let total = &target.total;
-            table.push([
-                format!("{} ({})", target.name, target.address),
-                number::count(total.blocks),
-                number::mib(total.bytes),
-                number::count(total.txs_sent),
-                number::count(total.txs_accepted),
-                number::count(total.txs_in_mempool),
-                number::count(total.orphans),
-                number::count(total.missing),
-                number::seconds(total.seconds),
-                number::seconds(total.service_s_median),
-            ]);
-        }
-        let mut text = String::new();
-        table.text(&mut text);
-        for target in &self.targets {
-            if let Some(fault) = &target.fault {
-                let _ = writeln!(text, "{}: {fault}", target.name);
-            }
-            if let Some(last) = target.blocks.last().filter(|_| target.fault.is_some()) {
-                let _ = writeln!(text, "  sent up to height {}; --resume goes on", last.height);
-            }
-            for (error, count) in &target.tx_errors {
-                let _ = writeln!(text, "{}: {count} transactions: {error}", target.name);
-            }
-        }
-        text
-    }
+/// Figures of a block; times are seconds on one clock.
+fn columns(block: &BlockRecord) -> [(&'static str, Unit, Option<f64>); 29] {
+    let count = |name, count: u64| (name, Unit::Count, Some(count as f64));
+    let time = |name, time| (name, Unit::Seconds, time);
+    let relay = block.relay.as_ref();
+    let seen = |kind| relay.filter(|relay| relay.seen_as == Some(kind)).and_then(|r| r.seen_at_s);
+    [
+        count("height", block.height.into()),
+        count("txs", block.txs),
+        count("inputs", block.inputs),
+        count("outputs", block.outputs),
+        ("bytes", Unit::Bytes, Some(block.bytes as f64)),
+        count("signatures", block.signatures),
+        count("txs_sent", block.txs_sent),
+        count("txs_accepted", block.txs_accepted),
+        ("txs_sent_bytes", Unit::Bytes, Some(block.txs_sent_bytes as f64)),
+        count("txs_in_mempool", block.txs_in_mempool),
+        count("orphans", block.orphans),
+        time("first_tx_at", block.first_tx_at_s),
+        time("last_tx_at", block.last_tx_at_s),
+        time("send_at", Some(block.send_at_s)),
+        time("reply_at", Some(block.reply_at_s)),
+        time("tip_at", Some(block.tip_at_s)),
+        time("service", Some(block.service_s)),
+        time("queue", Some(block.queue_s)),
+        time("announced_at", relay.map(|relay| relay.announced_at_s)),
+        time("asked_at", relay.and_then(|relay| relay.asked_at_s)),
+        time("compact_at", relay.and_then(|relay| relay.compact_at_s)),
+        time("missing_asked_at", relay.and_then(|relay| relay.missing_asked_at_s)),
+        time("missing_sent_at", relay.and_then(|relay| relay.missing_sent_at_s)),
+        ("missing", Unit::Count, relay.map(|relay| relay.missing as f64)),
+        ("missing_bytes", Unit::Bytes, relay.map(|relay| relay.missing_bytes as f64)),
+        time("block_at", relay.and_then(|relay| relay.block_at_s)),
+        time("seen_as_compact_at", seen(SeenAs::Compact)),
+        time("seen_as_headers_at", seen(SeenAs::Headers)),
+        time("seen_as_inv_at", seen(SeenAs::Inv)),
+    ]
 }

@@ -62,7 +62,6 @@ impl Session<'_> {
             report.is_interrupted = matches!(error, EmitError::Feed(FeedError::Interrupted { .. }));
             report.fault = Some(whole_story(&error));
         }
-        report.sum_up();
         self.live.is_over.store(true, Ordering::Relaxed);
         report
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Outcome, Record, Summary, Unit};
-use crate::csv::field;
+use crate::csv_field as field;
 use crate::machine;
 use crate::{Front, Page, Section, Table};
 

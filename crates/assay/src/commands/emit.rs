@@ -1,11 +1,13 @@
 //! `assay emit`.
 
 use std::env;
+use std::sync::atomic::Ordering;
 
 use anyhow::bail;
 use assay_lab::emit::{EmitOptions, run as send};
 use assay_lab::plan::{Compact, Delivery, FeedPlan, Prefill, SeenMode};
 
+use super::bench::software;
 use super::stop_flag;
 use crate::cli::{CompactArgument, EmitArguments, PrefillArgument, SeenModeArgument};
 use crate::{Outcome, output};
@@ -18,24 +20,18 @@ pub(crate) fn run(arguments: &EmitArguments) -> anyhow::Result<Outcome> {
         resume: arguments.resume,
         until: arguments.until,
         out_dir: arguments.out.clone(),
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        software: software(),
         rerun: rerun(),
     };
-    let report = send(&options, &stop_flag())?;
-    if arguments.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.terminal())?;
-    }
-    if report.is_interrupted() {
-        return Ok(Outcome::Interrupted);
-    }
-    if !report.is_complete() {
-        bail!(
+    let stop = stop_flag();
+    let record = send(&options, &stop)?;
+    match output::print_record(&record, arguments.json)? {
+        Outcome::Negative if stop.load(Ordering::Relaxed) => Ok(Outcome::Interrupted),
+        Outcome::Negative => bail!(
             "not every node was given everything; the reason stands above, and --resume sends the rest"
-        );
+        ),
+        outcome => Ok(outcome),
     }
-    Ok(Outcome::Good)
 }
 
 fn feed(arguments: &EmitArguments) -> anyhow::Result<FeedPlan> {

@@ -9,12 +9,16 @@ use assay_lab::compare::{
 };
 use assay_lab::history::{self, HistoryOptions};
 use assay_lab::{admission, report as lab_report, results};
+use assay_report::record::Record;
 use assay_report::{ResultsFile, atomic_file};
 
 use crate::cli::{CompareArguments, HistoryArguments, ReportArguments};
 use crate::{Outcome, output};
 
 pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Outcome> {
+    if arguments.dir.is_file() {
+        return record(arguments);
+    }
     let file = ResultsFile::read(&arguments.dir.join(results::FILE))?;
     if file.is_of_benchmarks() {
         let results = bench_report::parse(file)?;
@@ -121,4 +125,16 @@ pub(crate) fn history(arguments: &HistoryArguments) -> anyhow::Result<Outcome> {
         output::print(&history.text())?;
     }
     Ok(if history.is_slower() { Outcome::Negative } else { Outcome::Good })
+}
+
+/// Writes the forms of an experiment's result next to its file.
+fn record(arguments: &ReportArguments) -> anyhow::Result<Outcome> {
+    let record = Record::load(&arguments.dir)?;
+    let page = record.page();
+    for (extension, text) in [("html", page.html()), ("md", page.markdown()), ("csv", record.csv())]
+    {
+        atomic_file::write(&arguments.dir.with_extension(extension), text.as_bytes())?;
+    }
+    output::complain(&format!("report: {}", arguments.dir.with_extension("html").display()));
+    output::print_record(&record, arguments.json)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use assay_node::{Node, NodeConfig, P2pConfig};
-use serde_json::Value;
+use assay_report::record::Record;
 
 const BLOCKS: u32 = 110;
 
@@ -68,14 +68,13 @@ fn emit(chain: &str, to: &str, more: &[&str]) -> Output {
     assay(&arguments)
 }
 
-fn report(output: &Output) -> Value {
+fn record(output: &Output) -> Record {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    report["targets"][0].clone()
+    serde_json::from_slice(&output.stdout).expect("a record")
 }
 
-fn total(target: &Value, what: &str) -> u64 {
-    target["total"][what].as_u64().expect("a count")
+fn total(record: &Record, metric: &str) -> u64 {
+    record.values("", metric)[0] as u64
 }
 
 #[test]
@@ -92,13 +91,17 @@ fn each_way_leads_to_the_tip() {
         };
         let more =
             if via == "rpc" { more.to_vec() } else { [&more[..], &["--mock-time"]].concat() };
-        let target = report(&emit(&chain, &to, &more));
+        let target = record(&emit(&chain, &to, &more));
         assert_eq!(total(&target, "blocks"), u64::from(BLOCKS), "{via}");
-        let txs = total(&target, "txs_sent");
-        assert!(txs > 0 && total(&target, "orphans") > 0, "{via}: {target}");
-        assert_eq!((total(&target, "txs_accepted"), total(&target, "txs_in_mempool")), (txs, txs));
-        // The node had to request everything that was not sent beforehand.
-        assert_eq!(total(&target, "missing") > 0, via == "compact", "{via}");
+        let rows: usize = target.samples.iter().map(|series| series.rows.len()).sum();
+        assert_eq!(rows, BLOCKS as usize, "{via}");
+        let txs = total(&target, "transactions sent");
+        assert!(txs > 0 && total(&target, "  before a parent") > 0, "{via}: {}", target.text());
+        let taken =
+            ["  accepted or requested", "  in the mempool"].map(|what| total(&target, what));
+        assert_eq!(taken, [txs, txs]);
+        // What was not sent beforehand, the node had to request.
+        assert_eq!(total(&target, "requested of compact blocks") > 0, via == "compact", "{via}");
         sent.push(txs);
         stop(running);
     }
@@ -112,14 +115,14 @@ fn it_goes_on_where_the_node_is() {
     let running = start();
     // Without RPC, peers ask the node for its tip.
     let to = format!("p2p@{}", running.p2p);
-    let first = report(&emit(&chain, &to, &["--until", "40"]));
-    assert_eq!((total(&first, "blocks"), first["from_height"].as_u64()), (40, Some(1)));
+    let first = record(&emit(&chain, &to, &["--until", "40"]));
+    assert_eq!((total(&first, "blocks"), total(&first, "first block")), (40, 1));
     let again = emit(&chain, &to, &[]);
     assert_eq!(again.status.code(), Some(2));
     let text = String::from_utf8_lossy(&again.stdout);
     assert!(text.contains("it has 40 blocks of this chain already; give --resume"), "{text}");
-    let rest = report(&emit(&chain, &to, &["--resume"]));
-    assert_eq!((total(&rest, "blocks"), rest["from_height"].as_u64()), (70, Some(41)));
+    let rest = record(&emit(&chain, &to, &["--resume"]));
+    assert_eq!((total(&rest, "blocks"), total(&rest, "first block")), (70, 41));
     stop(running);
 }
 
