@@ -1,6 +1,15 @@
-//! Small runs of all comparisons: both sides agree, and every class ends as intended.
+//! Small runs of everything: both sides agree, and every class ends as it is meant to. Coins that are read out of the kernel's
+//! database are those that the engine has.
 
-use assay_peer_kernel::{compare, flips, kernel, scripts};
+use std::sync::Arc;
+
+use assay_consensus::params::ChainParams;
+use assay_engine::{BlockHash, Config, Engine, SubmitOutcome};
+use assay_peer_kernel::kernel::{self, Chain, Kernel, Settings};
+use assay_peer_kernel::verdict::Verdict;
+use assay_peer_kernel::world::World;
+use assay_peer_kernel::{coins, compare, flips, scripts};
+use bitcoinkernel::ChainType;
 
 #[test]
 fn blocks_of_every_class() {
@@ -42,4 +51,32 @@ fn flips_in_real_blocks() {
     let summary = flips::run(&shared, 200, 7).unwrap();
     assert!(summary.disagreements.is_empty(), "{:#?}", summary.disagreements);
     assert_eq!(summary.flips, 200);
+}
+
+/// The base chain of a comparison has coins of every kind: keys in full and compressed, hashes, witness programs, scripts
+/// that are nothing of this.
+#[test]
+fn coins_of_the_database_are_those_of_the_engine() {
+    let _tap = kernel::listen().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let params = Arc::new(ChainParams::by_name("regtest").unwrap());
+    let engine = Engine::open(Config::new(dir.path().join("engine"), params)).unwrap();
+    let datadir = dir.path().join("kernel");
+    let settings = Settings { workers: 0, in_memory: false };
+    let kernel = Kernel::open(&Chain::Known(ChainType::Regtest), &datadir, &settings).unwrap();
+    let mut world = World::new(7, 0).unwrap();
+    while let Some(raw) = world.base_block() {
+        assert!(matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+        let verdict = kernel.submit(&raw);
+        assert_eq!(verdict, Verdict::Accepted);
+        world.note(&raw, &verdict, kernel.tip().1).unwrap();
+    }
+    // The kernel writes its coins when it ends.
+    drop(kernel);
+    let ours = engine.utxo_stats(true).unwrap();
+    let theirs = coins::read(&datadir).unwrap();
+    assert!(theirs.coins > 100, "{theirs:?}");
+    assert_eq!(theirs.best_block, engine.tip().hash.to_string());
+    assert_eq!((theirs.coins, theirs.amount_sat), (ours.txouts, ours.total_amount_sat));
+    assert_eq!(Some(theirs.muhash), ours.muhash.map(|digest| BlockHash(digest).to_string()));
 }

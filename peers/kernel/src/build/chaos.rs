@@ -2,9 +2,9 @@
 
 use assay_consensus::script::opcode::op;
 
+use super::Rng;
 use super::keys::{KEY_COUNT, KeyForm, encoded_key, x_only};
 use super::lock::{Flaw, Item, Lock, Place, Sig};
-use super::rng::Rng;
 use super::script::{Writer, inner};
 
 /// A script of random opcodes, most of which find operands.

@@ -3,9 +3,9 @@
 use assay_consensus::script::opcode::{is_p2sh, op};
 use assay_hash::{hash160, ripemd160, sha1, sha256, sha256d};
 
+use super::Rng;
 use super::keys::{KEY_COUNT, KeyForm, encoded_key, x_only};
 use super::lock::{Item, Lock, Place, Sig};
-use super::rng::Rng;
 
 /// Builder of a script.
 #[derive(Clone, Debug, Default)]
