@@ -16,7 +16,6 @@ mod scalar;
 pub(crate) mod secret;
 #[cfg(test)]
 mod tests;
-pub(crate) mod twist;
 
 #[doc(hidden)]
 pub use scalar::Short;
@@ -29,8 +28,9 @@ pub use bn254_nogami::{G1 as NogamiG1, G2 as NogamiG2};
 
 use core::ops::{Add, Neg, Sub};
 
-use crate::field::Field;
+use crate::field::{Fe, Field};
 use crate::limbs;
+use crate::tower::{Fp2, TowerField, TowerModulus, Twist};
 
 /// A group of prime order on a curve `y^2 = x^3 + b`.
 pub trait Curve: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
@@ -279,4 +279,30 @@ impl<C: Curve> Neg for Affine<C> {
     fn neg(self) -> Self {
         Self { y: -self.y, ..self }
     }
+}
+
+/// The constant of the twist that the second group of a pairing is on: b times xi, or divided by it.
+const fn twist_constant<M: TowerModulus<N>, const N: usize>() -> Fp2<Fe<M, N>> {
+    let b = Fe::from_u64(M::B);
+    let Fp2 { c0, c1 } = match M::TWIST {
+        Twist::M => Fp2 { c0: Fe::from_u64(M::XI), c1: Fe::ONE },
+        Twist::D => Fe::<M, N>::XI_INVERSE,
+    };
+    Fp2 { c0: c0.multiply(&b), c1: c1.multiply(&b) }
+}
+
+/// The factors of x and y in [`twist_frobenius`].
+pub(crate) const fn frobenius_factors<M: TowerModulus<N>, const N: usize>() -> [Fp2<Fe<M, N>>; 2] {
+    match M::TWIST {
+        Twist::M => [Fe::<M, N>::FROBENIUS_INVERSES[2], Fe::<M, N>::FROBENIUS_INVERSES[3]],
+        Twist::D => [Fe::<M, N>::FROBENIUS[2], Fe::<M, N>::FROBENIUS[3]],
+    }
+}
+
+/// The Frobenius map on the second group of a pairing: untwist, Frobenius, twist.
+fn twist_frobenius<M: TowerModulus<N>, const N: usize, C: Curve<Base = Fp2<Fe<M, N>>>>(
+    point: &Jacobian<C>,
+) -> Jacobian<C> {
+    let [x, y] = const { frobenius_factors::<M, N>() };
+    Jacobian { x: point.x.conjugate() * x, y: point.y.conjugate() * y, z: point.z.conjugate() }
 }

@@ -6,7 +6,6 @@
 mod blake2f;
 mod bls12_381;
 mod hashes;
-mod kzg;
 mod modexp;
 mod natural;
 mod p256;
@@ -21,7 +20,6 @@ pub use bls12_381::{
 };
 
 pub use hashes::{identity, identity_gas, ripemd160, ripemd160_gas, sha256, sha256_gas};
-pub use kzg::{POINT_EVALUATION_GAS, point_evaluation};
 pub use modexp::{MODEXP_BYTES_MAX, ModexpRules, modexp, modexp_gas};
 pub use p256::{P256_VERIFY_GAS, p256_verify};
 
@@ -29,7 +27,7 @@ use core::fmt;
 
 use crate::curve::{Affine, BnG1, BnG2, Jacobian};
 use crate::encoding::DecodeError;
-use crate::kzg::KzgError;
+use crate::kzg::{BLOB_ELEMENTS, KzgError, Settings};
 use crate::limbs;
 use crate::pairing::{Bn254, Pairing};
 use crate::tower::Fp12;
@@ -150,4 +148,34 @@ pub fn ec_pairing(input: &[u8]) -> Result<bool, PrecompileError> {
     }
     let product = Bn254::checked_product(&pairs).ok_or(DecodeError::NotInGroup)?;
     Ok(product == Fp12::ONE)
+}
+
+/// Gas of [`point_evaluation`].
+pub const POINT_EVALUATION_GAS: u64 = 50_000;
+
+/// The first byte of hashes of commitments, in place of their own.
+const COMMITMENT_VERSION: u8 = 1;
+
+/// Address 0x0a, the value of a blob's polynomial at a point: numbers of a blob and the order of the groups, if the polynomial of a commitment has the value y at z. Input: the hash of
+/// the commitment, z and y, 32 bytes each, the commitment and the proof.
+///
+/// # Errors
+/// Where the input has not 192 bytes, the hash is another, anything is not canonical or the proof is wrong.
+pub fn point_evaluation(settings: &Settings, input: &[u8]) -> Result<[u8; 64], PrecompileError> {
+    let input: &[u8; 192] = exactly(input)?;
+    let commitment: [u8; 48] = part(input, 96);
+    let mut hash = assay_hash::sha256(&commitment);
+    hash[0] = COMMITMENT_VERSION;
+    if hash != part(input, 0) {
+        return Err(PrecompileError::CommitmentHash);
+    }
+    let (z, y) = (part(input, 32), part(input, 64));
+    let is_proven = settings.verify_proof(&commitment, &z, &y, &part(input, 144));
+    if !is_proven.map_err(PrecompileError::Kzg)? {
+        return Err(PrecompileError::Proof);
+    }
+    let mut output = [0; 64];
+    output[24..32].copy_from_slice(&(BLOB_ELEMENTS as u64).to_be_bytes());
+    limbs::to_be_bytes(&crate::bls12_381::Fr::MODULUS, &mut output[32..]);
+    Ok(output)
 }

@@ -41,9 +41,28 @@ mod deque;
 mod idle;
 mod loops;
 mod pool;
-mod sync;
 mod worker;
 
 pub use loops::{Chunks, Items, chunks};
 pub use pool::Pool;
 pub use worker::{Handle, Scope, Worker};
+
+/// Atomics, locks and parking: the standard library's, or in model tests loom's, which tries all interleavings.
+mod sync {
+    #[cfg(all(test, loom))]
+    pub(crate) use loom::{
+        sync::{
+            Mutex,
+            atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence},
+        },
+        thread::{Thread, current, park, yield_now},
+    };
+    #[cfg(not(all(test, loom)))]
+    pub(crate) use std::{
+        sync::{
+            Mutex,
+            atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence},
+        },
+        thread::{Thread, current, park, yield_now},
+    };
+}

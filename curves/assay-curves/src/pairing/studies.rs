@@ -191,7 +191,7 @@ fn against_published(curve: &str, rows: &[&Row]) -> Option<StudyTable> {
             format!("{:.2}", published_ns / fastest.ns_per_op.max(f64::MIN_POSITIVE)),
         ])
     };
-    let lines: Vec<Vec<String>> = published::all().iter().filter_map(line).collect();
+    let lines: Vec<Vec<String>> = published().iter().filter_map(line).collect();
     let head = [
         "operation",
         "published for",

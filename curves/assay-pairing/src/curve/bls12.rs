@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use super::prime_order::cube_root_of_one;
 use super::scalar::{Short, divide, low};
-use super::{Affine, Curve, Jacobian, twist};
+use super::{Affine, Curve, Jacobian, twist_constant, twist_frobenius};
 use crate::field::{Fe, Modulus};
 use crate::tower::{Fp2, TowerModulus};
 
@@ -83,7 +83,7 @@ impl<F: Parameters> Curve for G1<F> {
 impl<F: Parameters> G2<F> {
     /// Untwist, Frobenius, twist: acts as the parameter x on the group.
     pub(crate) fn endomorphism(point: &Jacobian<Self>) -> Jacobian<Self> {
-        twist::frobenius(point)
+        twist_frobenius(point)
     }
 
     /// The product with the absolute value of x.
@@ -96,7 +96,7 @@ impl<F: Parameters> G2<F> {
 impl<F: Parameters> Curve for G2<F> {
     type Base = Fp2<Fe<F::Base, 6>>;
     const ORDER: [u64; 4] = F::Scalar::MODULUS;
-    const B: Self::Base = twist::constant();
+    const B: Self::Base = twist_constant();
     const GENERATOR: Affine<Self> = Affine::new(F::G2[0], F::G2[1]);
 
     /// Scott (2021): psi acts as x.

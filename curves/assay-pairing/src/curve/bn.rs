@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use super::glv::Lattice;
 use super::scalar::{Short, by_windows};
-use super::{Affine, Curve, Jacobian, gls, prime_order, twist};
+use super::{Affine, Curve, Jacobian, gls, prime_order, twist_constant, twist_frobenius};
 use crate::field::{Fe, Modulus as _};
 use crate::tower::{Fp2, TowerModulus};
 
@@ -35,14 +35,14 @@ pub struct G2<F>(PhantomData<F>);
 impl<F: Parameters> G2<F> {
     /// Untwist, Frobenius, twist: acts as `6 x^2` on the group.
     pub(crate) fn endomorphism(point: &Jacobian<Self>) -> Jacobian<Self> {
-        twist::frobenius(point)
+        twist_frobenius(point)
     }
 }
 
 impl<F: Parameters> Curve for G2<F> {
     type Base = Fp2<Fe<F::Base, 4>>;
     const ORDER: [u64; 4] = F::Scalar::MODULUS;
-    const B: Self::Base = twist::constant();
+    const B: Self::Base = twist_constant();
     const GENERATOR: Affine<Self> = Affine::new(F::G2[0], F::G2[1]);
 
     /// `(x + 1) P + psi(x P) + psi^2(x P) = psi^3(2 x P)` (Dai, Lin, Zhao, Zhou, "Fast subgroup membership testings

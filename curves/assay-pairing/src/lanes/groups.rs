@@ -3,7 +3,7 @@
 use super::field::LaneFe;
 use super::points::{Coordinate, LanePoint};
 use super::{LANES, Lanes};
-use crate::curve::{Affine, Curve, Jacobian, bls12, bn, twist};
+use crate::curve::{Affine, Curve, Jacobian, bls12, bn, frobenius_factors};
 use crate::field::{Fe, Field as _};
 use crate::tower::{Fp2, TowerModulus};
 
@@ -79,7 +79,7 @@ pub(crate) struct Frobenius<L, M, const N: usize, const K: usize>([Fp2<LaneFe<L,
 impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Frobenius<L, M, N, K> {
     #[inline(always)]
     pub(crate) fn load() -> Self {
-        let [x, y] = twist::frobenius_factors();
+        let [x, y] = frobenius_factors();
         Self([LaneFe::pairs_from_scalars(&[x; LANES]), LaneFe::pairs_from_scalars(&[y; LANES])])
     }
 

@@ -9,7 +9,7 @@ use ark_ec::AffineRepr as _;
 use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
 use ark_ff::Field;
 
-use super::library::Library;
+use super::Library;
 use crate::arkworks::{self, bytes, element};
 use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
 

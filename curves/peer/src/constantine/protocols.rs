@@ -8,8 +8,8 @@ use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::Library;
 use super::curves::{Pool, Threads};
-use super::library::Library;
 use crate::assay::{PRECOMPILES, precompile_input as input};
 use crate::derive::expand;
 use crate::kzg::{self, Opening, ProvenBlob};
