@@ -113,7 +113,7 @@ fn run_one(test: &TestProgram, emulator: &str) -> anyhow::Result<()> {
     command.args(["-L", SYSROOT]).arg(&test.executable).arg("--quiet");
     // One word each: tests with a custom `main` treat every other word as a filter.
     command.args(LEFT_OUT.map(|(test, _)| format!("--skip={test}")));
-    crate::command::finish(with_tools(&mut command, emulator).current_dir(&test.folder))
+    crate::finish(with_tools(&mut command, emulator).current_dir(&test.folder))
 }
 
 /// Configures linker and emulator for cargo and for the test that compiles C.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-use crate::command::finish;
+use crate::finish;
 use crate::test_programs;
 
 /// Features hidden in each round, with Linux's name of the first one. Rounds that hide nothing are skipped.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-use crate::command::finish;
+use crate::finish;
 use crate::test_programs::{CURVES, WORKSPACES};
 use crate::test_times;
 

@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use crate::command::forget_xtask;
 use crate::core_tests::{absolute, build};
+use crate::forget_xtask;
 
 struct Client {
     name: &'static str,

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use crate::command::finish;
+use crate::finish;
 use crate::fuzz::host_triple;
 
 const PACKAGE: &str = "python/assay-cluster";

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-use crate::command::finish;
+use crate::finish;
 
 /// The flags of `cargo fuzz run --sanitizer none`: counters and comparisons for libFuzzer.
 const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \

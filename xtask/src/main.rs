@@ -6,7 +6,6 @@ mod backends;
 mod ci;
 mod clients;
 mod cluster;
-mod command;
 mod core_tests;
 mod fuzz;
 mod test_programs;
@@ -14,7 +13,9 @@ mod test_times;
 mod tidy;
 mod words;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
 
 const USAGE: &str = "\
 usage: cargo xtask <command>
@@ -85,4 +86,25 @@ fn fuzz_arguments(arguments: &[String]) -> Option<(u32, &[String])> {
         [flag, ..] if flag.starts_with('-') => None,
         targets => Some((60, targets)),
     }
+}
+
+/// Removes cargo's variables for `cargo xtask` from the environment. Otherwise build scripts that read them (ring's) and their
+/// dependents would be rebuilt when cargo is next called directly.
+fn forget_xtask(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name.as_ref());
+        }
+    }
+}
+
+/// Runs a command; fails unless it succeeds.
+fn finish(command: &mut Command) -> anyhow::Result<()> {
+    forget_xtask(command);
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} ended with {status}");
+    }
+    Ok(())
 }

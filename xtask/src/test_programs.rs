@@ -7,9 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use crate::command::forget_xtask;
+use crate::forget_xtask;
 
-/// A test executable.
 pub(crate) struct TestProgram {
     pub(crate) executable: PathBuf,
     /// Package folder: the working directory under cargo.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 
 use super::Options;
-use crate::command::forget_xtask;
+use crate::forget_xtask;
 
 /// Result of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

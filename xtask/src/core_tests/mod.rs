@@ -17,7 +17,7 @@ use anyhow::{Context, bail};
 
 use self::framework::{Framework, Outcome, Run};
 use self::list::Test;
-use crate::command::finish;
+use crate::finish;
 
 /// Command line options.
 struct Options {
