@@ -47,8 +47,11 @@ impl Record {
         out.push('\n');
         let setup = self.setup.iter().chain(&self.environment);
         let notes = self.notes.iter().map(|note| ("note", note.clone()));
-        let machine = ("machine", self.machine.in_short());
-        let end = [machine, ("repeat", self.command.clone())];
+        let end = [
+            ("machine", self.machine.in_short()),
+            ("assay", self.software.version()),
+            ("repeat", self.command.clone()),
+        ];
         list(setup.map(|(name, value)| (&**name, value.clone())).chain(notes).chain(end), &mut out);
         out
     }
@@ -130,7 +133,8 @@ impl Record {
         let table = |block: &Block<'_>| {
             let [one, other] =
                 [false, true].map(|is_by_case| block.table(is_by_case, has_one_target));
-            if lines(&other) < lines(&one) { other } else { one }
+            let is_list = block.cases.len() == 1;
+            if !is_list && lines(&other) < lines(&one) { other } else { one }
         };
         blocks.iter().map(table).collect()
     }
@@ -228,6 +232,7 @@ fn narrow(table: &Table, out: &mut String) {
             columns(&cells, out);
         }
         from = to;
+        out.push_str(if from < widths.len() { "\n" } else { "" });
     }
 }
 

@@ -105,6 +105,9 @@ impl Summary {
         if self.count == 1 {
             return unit.format(self.median);
         }
+        if self.min.total_cmp(&self.max).is_eq() {
+            return format!("{} (all {})", unit.format(self.median), self.count);
+        }
         let (factor, suffix) = unit.scale(self.median);
         let [median, min, max] = [self.median, self.min, self.max].map(|x| unit.number(x * factor));
         let p95 =
@@ -144,6 +147,7 @@ mod tests {
         assert_eq!(Summary::of(&[]), None);
         let text = |values: &[f64]| Summary::of(values).map(|all| all.text(Unit::Seconds));
         assert_eq!(text(&[2.0]).as_deref(), Some("2.000 s"));
+        assert_eq!(text(&[2.0, 2.0]).as_deref(), Some("2.000 s (all 2)"));
         assert_eq!(text(&[2.0, 0.5, 3.0]).as_deref(), Some("2.000 s (0.500 to 3.000; 3)"));
         let many: Vec<f64> = (1..=100).map(|value| f64::from(value) / 1e3).collect();
         assert_eq!(text(&many).as_deref(), Some("50.50 ms (1.000 to 100.0, p95 95.00; 100)"));
