@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::load::{Load, reason_of};
 use super::net::Net;
@@ -15,83 +15,71 @@ use crate::progress::Reporter;
 use crate::target::Family;
 
 /// Convergence after the load, with all links restored.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Convergence {
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Convergence {
     /// Blocks generated until all tips agreed: branches with equal work stay apart until one grows.
-    pub tip_blocks: u32,
+    pub(super) tip_blocks: u32,
     /// Seconds from the last of them until all tips agreed; `None` if they never did.
-    pub tip_s: Option<f64>,
+    pub(super) tip_s: Option<f64>,
     /// Height at that time.
-    pub height: u32,
+    pub(super) height: u32,
     /// Number of distinct transactions in all mempools at that time.
-    pub pool_txs: usize,
+    pub(super) pool_txs: usize,
     /// Per node, transactions of other mempools that it lacked at that time.
-    pub missed: Vec<usize>,
+    pub(super) missed: Vec<usize>,
     /// Mempool transactions that no block can include.
-    pub leftovers: Vec<Leftover>,
+    pub(super) leftovers: Vec<Leftover>,
     /// True if all mempools agreed, apart from these, after each node received its missing transactions.
-    pub is_pool_same: bool,
+    pub(super) is_pool_same: bool,
     /// Reject reasons for transactions of other nodes.
-    pub rejected: Vec<Rejection>,
+    pub(super) rejected: Vec<Rejection>,
     /// Remaining differences of mempools.
-    pub differences: Vec<Difference>,
+    pub(super) differences: Vec<Difference>,
     /// Transactions sent afterwards over restored links.
-    pub fresh_txs: usize,
+    pub(super) fresh_txs: usize,
     /// Seconds until all nodes had all of them; `None` if they never did.
-    pub fresh_s: Option<f64>,
+    pub(super) fresh_s: Option<f64>,
     /// Blocks generated to confirm everything.
-    pub last_blocks: u32,
+    pub(super) last_blocks: u32,
     /// True if at the end no mempool had a transaction that a block could include, and all tips agreed.
-    pub is_emptied: bool,
+    pub(super) is_emptied: bool,
     /// `MuHash` of the UTXO set by node; empty if unsupported.
-    pub muhash: Vec<String>,
+    pub(super) muhash: Vec<String>,
     /// True if all computed values agree.
-    pub is_muhash_same: bool,
+    pub(super) is_muhash_same: bool,
 }
 
 /// Mempool transactions that no block can include.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Leftover {
-    pub node: String,
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Leftover {
+    pub(super) node: String,
     /// Reason.
-    pub because: Outdated,
-    pub txs: usize,
+    pub(super) because: Outdated,
+    pub(super) txs: usize,
     /// Txid of one of them.
-    pub txid: String,
+    pub(super) txid: String,
     /// True for known behaviour of the program: btcd 0.24 keeps some after a reorg.
-    pub is_known: bool,
+    pub(super) is_known: bool,
 }
 
 /// Reject reasons of a program for transactions that others had.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Rejection {
-    pub node: String,
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rejection {
+    pub(super) node: String,
     /// Reason without numbers and hashes.
-    pub reason: String,
-    pub txs: u64,
+    pub(super) reason: String,
+    pub(super) txs: u64,
     /// Txid of one of them.
-    pub txid: String,
+    pub(super) txid: String,
 }
 
 /// A transaction that is not in all mempools.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Difference {
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Difference {
     /// Node without it.
-    pub node: String,
-    pub txid: String,
-    pub reason: String,
-}
-
-impl Convergence {
-    /// True if the nodes agree in everything.
-    pub fn is_good(&self) -> bool {
-        self.tip_s.is_some()
-            && self.is_pool_same
-            && self.leftovers.iter().all(|leftover| leftover.is_known)
-            && self.fresh_s.is_some()
-            && self.is_emptied
-            && self.is_muhash_same
-    }
+    pub(super) node: String,
+    pub(super) txid: String,
+    pub(super) reason: String,
 }
 
 pub(super) fn run(

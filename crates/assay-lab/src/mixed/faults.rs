@@ -2,32 +2,30 @@
 
 use std::fs;
 
-use serde::{Deserialize, Serialize};
-
 use super::net::Net;
 use crate::target::Family;
 
 /// Log lines of a node that blame a peer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fault {
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Fault {
     /// The reporting node.
-    pub node: String,
+    pub(super) node: String,
     /// Number of lines.
-    pub count: usize,
-    pub lines: Vec<String>,
+    pub(super) count: usize,
+    pub(super) lines: Vec<String>,
 }
 
 /// Connections of one peer that a node closed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Departure {
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Departure {
     /// Node that closed them.
-    pub by: String,
+    pub(super) by: String,
     /// Its peer.
-    pub from: String,
+    pub(super) from: String,
     /// Number of connections.
-    pub count: usize,
+    pub(super) count: usize,
     /// Seconds from the start of the load to the first.
-    pub first_s: f64,
+    pub(super) first_s: f64,
 }
 
 /// Log lines of each node that blame its peers.

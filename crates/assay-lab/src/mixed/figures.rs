@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use assay_report::stats::median;
 use assay_report::stats::ratio::Ratio;
-use serde::{Deserialize, Serialize};
 
 use super::Programs;
 use super::net::Net;
@@ -12,67 +11,60 @@ use super::record::{BlockSights, Sight, Sights};
 use crate::target::Family;
 
 /// Figures of the nodes of one program.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ProgramFigures {
-    pub program: String,
-    pub nodes: usize,
-    /// From the first announcement of a transaction to a node until the node's announcement to the observer: request and
-    /// acceptance.
-    pub tx_accepted: Latency,
-    /// The same to its first announcement to a peer, including the protocol's relay delay: a whole hop.
-    pub tx_hop: Latency,
-    /// From the first announcement of a block, or the first message with it, until the node's announcement to the observer.
-    pub block_accepted: Latency,
-    /// The same to its first announcement to a peer: a whole hop.
-    pub block_hop: Latency,
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct ProgramFigures {
+    pub(super) program: String,
+    pub(super) nodes: usize,
+    /// By figure.
+    pub(super) latencies: [(&'static str, Latency); 4],
     /// Compact blocks of transactions at least ten seconds old.
-    pub compact_settled: CompactFigures,
+    pub(super) compact_settled: CompactFigures,
     /// Compact blocks of the miner's whole mempool.
-    pub compact_fresh: CompactFigures,
+    pub(super) compact_fresh: CompactFigures,
     /// Bytes of transaction messages, received and sent.
-    pub tx_bytes: [u64; 2],
+    pub(super) tx_bytes: [u64; 2],
     /// Bytes of block messages, received and sent.
-    pub block_bytes: [u64; 2],
+    pub(super) block_bytes: [u64; 2],
     /// Bytes of other messages, received and sent.
-    pub other_bytes: [u64; 2],
+    pub(super) other_bytes: [u64; 2],
 }
 
 /// Times in seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Latency {
     /// Number of samples.
-    pub count: usize,
-    pub median_s: f64,
+    pub(super) count: usize,
+    pub(super) median_s: f64,
     /// 90th percentile.
-    pub p90_s: f64,
+    pub(super) p90_s: f64,
 }
 
 /// Counts of compact blocks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct CompactFigures {
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct CompactFigures {
     /// Blocks first received as a compact block.
-    pub blocks: u64,
+    pub(super) blocks: u64,
     /// Blocks of these reconstructed without a request.
-    pub at_once: u64,
+    pub(super) at_once: u64,
     /// Blocks of these with a request for missing transactions.
-    pub asked: u64,
+    pub(super) asked: u64,
     /// Transactions requested for them.
-    pub missing: u64,
+    pub(super) missing: u64,
     /// Blocks of these finally requested in full.
-    pub given_up: u64,
+    pub(super) given_up: u64,
     /// Blocks received in full.
-    pub whole: u64,
+    pub(super) whole: u64,
 }
 
 /// Assay against another program: times of the same transactions or blocks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RatioOf {
-    pub figure: String,
-    pub ours: String,
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RatioOf {
+    pub(super) figure: String,
+    pub(super) ours: String,
     /// The other program.
-    pub against: String,
+    pub(super) against: String,
     /// Ratio to the other's time, per transaction or block that nodes of both received from peers.
-    pub ratio: Ratio,
+    pub(super) ratio: Ratio,
 }
 
 pub(super) struct Figures {
@@ -115,10 +107,7 @@ fn program_figures(sights: &Sights, nodes: &[usize], name: &str) -> ProgramFigur
     let mut found = ProgramFigures {
         program: name.to_owned(),
         nodes: nodes.len(),
-        tx_accepted: latency(Figure::TxAccepted),
-        tx_hop: latency(Figure::TxHop),
-        block_accepted: latency(Figure::BlockAccepted),
-        block_hop: latency(Figure::BlockHop),
+        latencies: Figure::ALL.map(|figure| (figure.name(), latency(figure))),
         ..ProgramFigures::default()
     };
     for node in nodes {
@@ -153,11 +142,6 @@ impl CompactFigures {
         self.missing += sight.missing.unwrap_or(0) as u64;
         self.given_up += u64::from(sight.is_given_up);
     }
-
-    /// Fraction of compact blocks reconstructed without a request.
-    pub fn rate(&self) -> Option<f64> {
-        (self.blocks > 0).then(|| self.at_once as f64 / self.blocks as f64)
-    }
 }
 
 impl Latency {
@@ -171,9 +155,14 @@ impl Latency {
 /// Latency of transactions or blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Figure {
+    /// From the first announcement of a transaction to a node until the node's announcement to the observer: request and
+    /// acceptance.
     TxAccepted,
+    /// The same to its first announcement to a peer, including the protocol's relay delay: a whole hop.
     TxHop,
+    /// From the first announcement of a block, or the first message with it, until the node's announcement to the observer.
     BlockAccepted,
+    /// The same to its first announcement to a peer: a whole hop.
     BlockHop,
 }
 

@@ -23,22 +23,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_report::atomic_file;
+use assay_report::record::Record;
 use assay_report::stats::random::SplitMix64;
 
 use self::load::Load;
 use self::net::Net;
-use crate::machine;
+use crate::machine::{self, Software};
 use crate::network::NetworkError;
 use crate::plan::TargetSpec;
 use crate::progress::{Event, Reporter};
 use crate::target::Target;
 use crate::wallet::{Base, Kind, Wallet};
-
-pub use self::converge::{Convergence, Difference, Leftover, Rejection};
-pub use self::faults::{Departure, Fault};
-pub use self::figures::{CompactFigures, Latency, ProgramFigures, RatioOf};
-pub use self::outdated::Outdated;
-pub use self::report::{LoadFigures, MixedReport, NodeEntry};
 
 /// Kind of link cuts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,8 +74,8 @@ pub struct MixedOptions {
     pub seed: u64,
     /// Command that starts Assay's node.
     pub node_command: Vec<OsString>,
-    /// Version of the calling program.
-    pub assay_version: String,
+    /// The calling program.
+    pub software: Software,
     /// Command line that repeats the run.
     pub rerun: String,
 }
@@ -98,7 +93,7 @@ impl Programs {
         for spec in &options.targets {
             let place = specs.iter().position(|known| *known == spec).unwrap_or(specs.len());
             if place == specs.len() {
-                let target = Target::detect(spec, &options.node_command, &options.assay_version)?;
+                let target = Target::detect(spec, &options.node_command, &options.software.assay)?;
                 target.check_member()?;
                 specs.push(spec);
                 programs.targets.push(target);
@@ -119,7 +114,7 @@ pub const TXS_MAX: f64 = 60_000.0;
 ///
 /// # Errors
 /// When something cannot be written or started, or a node exits.
-pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> Result<MixedReport, NetworkError> {
+pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> Result<Record, NetworkError> {
     let programs = Programs::detect(options)?;
     let logs = options.out_dir.join("logs");
     atomic_file::create_folder(&logs)?;
@@ -139,13 +134,12 @@ pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> Result<MixedRepor
     reporter.event(&Event::NetworkConverges);
     let convergence = converge::run(&mut net, &mut load, base_height, reporter)?;
     reporter.event(&Event::NetworkFinished);
-    let mut report = MixedReport::blank(options, &machine::record(&options.out_dir));
-    report.fill(&net, &programs, &load, figures);
-    report.convergence = convergence;
-    report.faults = faults::find(&net);
+    let faults = faults::find(&net);
+    let subject = (options, &programs);
+    let record = report::record(subject, &net, &load, &figures, &convergence, &faults);
     net.stop()?;
-    report.write(&options.out_dir)?;
-    Ok(report)
+    record.write(&options.out_dir.join("network.json"))?;
+    Ok(record)
 }
 
 /// Coins for the transactions after the load.

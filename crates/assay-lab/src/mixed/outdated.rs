@@ -2,16 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::load::display;
 use crate::network::{NetworkError, Node};
 use crate::wire::tx::each_spent;
 
 /// Reason why no block can include a transaction any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outdated {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outdated {
     /// It is confirmed.
     Confirmed,
     /// A confirmed transaction spends the same output as it or one of its ancestors.

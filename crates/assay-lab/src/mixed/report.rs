@@ -1,365 +1,205 @@
-//! Results of the network experiment.
+//! Record of the network experiment.
 
-use std::path::Path;
+use assay_report::record::{Outcome, Record, Unit};
 
-use assay_report::Table;
-use assay_report::atomic_file::{self, WriteError};
-use assay_report::number;
-use serde::{Deserialize, Serialize};
-
-use super::converge::{Convergence, Leftover, Rejection};
-use super::faults::{self, Departure, Fault};
+use super::converge::{Convergence, Difference, Leftover, Rejection};
+use super::faults::{Departure, Fault, departures};
 use super::figures::{CompactFigures, Figures, Latency, ProgramFigures, RatioOf};
 use super::load::Load;
 use super::net::Net;
 use super::outdated::Outdated;
 use super::{MixedOptions, Programs};
-use crate::machine::Machine;
-use crate::machine::clock::{iso8601, unix_ms};
+use crate::machine::new_record;
 
-/// Version of `network.json`.
-const SCHEMA: u32 = 1;
-
-/// Results of the experiment; written as `network.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MixedReport {
-    pub schema: u32,
-    /// End of the run, ISO 8601 in UTC.
-    pub created: String,
-    pub nodes: Vec<NodeEntry>,
-    pub links: usize,
-    /// Rate of each link, bits per second.
-    pub bits_per_s: f64,
-    /// Round-trip time of a link in milliseconds.
-    pub round_trip_ms: f64,
-    /// Seed of all random choices.
-    pub seed: u64,
-    pub load: LoadFigures,
-    pub programs: Vec<ProgramFigures>,
-    /// Assay against the other programs.
-    pub ratios: Vec<RatioOf>,
-    /// Convergence after the load.
-    pub convergence: Convergence,
-    /// Log lines that blame a peer.
-    pub faults: Vec<Fault>,
-    /// Connections closed by nodes.
-    pub departures: Vec<Departure>,
-    pub machine: Machine,
-    /// Version of Assay.
-    pub assay: String,
-    /// Command line that repeats the run.
-    pub rerun: String,
+fn count(metric: &str, count: u64) -> (&str, Unit, Option<f64>) {
+    (metric, Unit::Count, Some(count as f64))
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NodeEntry {
-    pub name: String,
-    /// Version string of its program.
-    pub version: String,
-    pub cpu_s: Option<f64>,
-    /// Peak resident memory.
-    pub memory_peak_bytes: Option<u64>,
-}
-
-/// Counts of the load.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct LoadFigures {
-    /// Duration in seconds.
-    pub seconds: f64,
-    /// Accepted transactions.
-    pub txs: u64,
-    /// Replacements, and conflicts with transactions at other nodes.
-    pub replacements: u64,
-    pub blocks: u64,
-    /// Blocks of transactions at least ten seconds old.
-    pub settled_blocks: u64,
-    /// Partitions that delayed messages.
-    pub held: u64,
-    /// Partitions that closed connections.
-    pub broken: u64,
-    pub partitioned_s: f64,
-    /// RPC rejections: program, reason and number.
-    pub rejected: Vec<(String, String, u64)>,
-}
-
-impl MixedReport {
-    pub(super) fn blank(options: &MixedOptions, machine: &Machine) -> Self {
-        Self {
-            schema: SCHEMA,
-            created: iso8601(unix_ms()),
-            nodes: Vec::new(),
-            links: 0,
-            bits_per_s: options.bits_per_s,
-            round_trip_ms: options.round_trip.as_secs_f64() * 1000.0,
-            seed: options.seed,
-            load: LoadFigures::default(),
-            programs: Vec::new(),
-            ratios: Vec::new(),
-            convergence: Convergence::default(),
-            faults: Vec::new(),
-            departures: Vec::new(),
-            machine: machine.clone(),
-            assay: options.assay_version.clone(),
-            rerun: options.rerun.clone(),
-        }
+pub(super) fn record(
+    (options, programs): (&MixedOptions, &Programs),
+    net: &Net,
+    load: &Load<'_>,
+    figures: &Figures,
+    convergence: &Convergence,
+    faults: &[Fault],
+) -> Record {
+    let mut record = new_record("network", &options.software, &options.rerun, &options.out_dir);
+    record.set("links", net.links());
+    record.set("rate of each link", format!("{} Mbit/s", options.bits_per_s / 1e6));
+    let round_trip_ms = options.round_trip.as_secs_f64() * 1000.0;
+    record.set("round trip", format!("{round_trip_ms} ms"));
+    record.set("seed", options.seed);
+    for (member, missed) in net.members.iter().zip(&convergence.missed) {
+        let look = member.node.look();
+        record.set(&member.name, &programs.targets[member.program].version);
+        record.add(
+            (&member.name, "", None),
+            &[
+                ("CPU time", Unit::Seconds, look.cpu_s),
+                ("peak memory", Unit::Bytes, look.rss_peak_bytes.map(|bytes| bytes as f64)),
+                count("transactions lacked after relay", *missed as u64),
+            ],
+        );
     }
+    for (member, muhash) in net.members.iter().zip(&convergence.muhash) {
+        record.set(&format!("MuHash at {}", member.name), muhash);
+    }
+    add_load(&mut record, programs, load);
+    figures.programs.iter().for_each(|program| add_program(&mut record, program));
+    for RatioOf { figure, ours, against, ratio } in &figures.ratios {
+        let part = |part| format!("{figure}, {part}");
+        let [low, high, coverage, pairs] = ["low", "high", "coverage", "pairs"].map(part);
+        record.add(
+            (ours, &format!("{ours} / {against}"), None),
+            &[
+                (figure, Unit::Ratio, Some(ratio.median)),
+                (&low, Unit::Ratio, Some(ratio.low)),
+                (&high, Unit::Ratio, Some(ratio.high)),
+                (&coverage, Unit::Percent, Some(100.0 * ratio.coverage)),
+                count(&pairs, ratio.pairs as u64),
+            ],
+        );
+    }
+    add_agreement(&mut record, net.members.len() as u64, convergence);
+    let nodes = net.members.len() as u64;
+    let blame = faults.iter().map(|Fault { node, count, lines }| {
+        format!("{node} blames peers in {count} lines of its log: {}", lines.join("; "))
+    });
+    add_check(&mut record, "no node blames a peer", nodes, blame.collect());
+    let end = departures(net).into_iter().map(|Departure { by, from, count, first_s }| {
+        format!("{by} ended its connection to {from} {count} times, first after {first_s:.1} s")
+    });
+    add_check(&mut record, "no node ends a connection", nodes, end.collect());
+    let agree = if record.has_passed() { "agree" } else { "do NOT agree" };
+    record.headline = format!(
+        "{nodes} nodes {agree} after {} transactions, {} blocks and {} partitions.",
+        load.tally.txs,
+        load.tally.blocks,
+        load.tally.held + load.tally.broken
+    );
+    record
+}
 
-    pub(super) fn fill(
-        &mut self,
-        net: &Net,
-        programs: &Programs,
-        load: &Load<'_>,
-        figures: Figures,
-    ) {
-        let entry = |member: &super::net::Member| {
-            let look = member.node.look();
-            NodeEntry {
-                name: member.name.clone(),
-                version: programs.targets[member.program].version.clone(),
-                cpu_s: look.cpu_s,
-                memory_peak_bytes: look.rss_peak_bytes,
-            }
+/// Adds a check that fails with the first of `findings`; all of them become notes.
+fn add_check(record: &mut Record, name: &str, compared: u64, findings: Vec<String>) {
+    record.check(name, Outcome::of(compared, findings.first().cloned()));
+    record.notes.extend(findings);
+}
+
+fn add_load(record: &mut Record, programs: &Programs, load: &Load<'_>) {
+    let tally = &load.tally;
+    record.add(
+        ("load", "", None),
+        &[
+            ("duration", Unit::Seconds, Some(tally.took.as_secs_f64())),
+            count("transactions", tally.txs),
+            count("replacements and conflicts", tally.replacements),
+            count("blocks", tally.blocks),
+            count("blocks of old transactions", tally.settled_blocks),
+            count("partitions that delay messages", tally.held),
+            count("partitions that close connections", tally.broken),
+            ("time with a partition", Unit::Seconds, Some(tally.partitioned.as_secs_f64())),
+        ],
+    );
+    for ((program, reason), rejected) in &tally.rejected {
+        let metric = format!("rejected by {}: {reason}", programs.targets[*program].name);
+        record.add(("load", "", None), &[count(&metric, *rejected)]);
+    }
+}
+
+fn add_program(record: &mut Record, figures: &ProgramFigures) {
+    let program = figures.program.as_str();
+    record.add((program, "", None), &[count("nodes", figures.nodes as u64)]);
+    for (name, Latency { count: samples, median_s, p90_s }) in &figures.latencies {
+        let [number, median, p90] =
+            ["number", "median", "p90"].map(|part| format!("{name}, {part}"));
+        let time = |time_s: f64| (*samples > 0).then_some(time_s);
+        record.add(
+            (program, "", None),
+            &[
+                (&median, Unit::Seconds, time(*median_s)),
+                (&p90, Unit::Seconds, time(*p90_s)),
+                count(&number, *samples as u64),
+            ],
+        );
+    }
+    for (what, [received, sent]) in [
+        ("transactions", figures.tx_bytes),
+        ("blocks", figures.block_bytes),
+        ("other messages", figures.other_bytes),
+    ] {
+        record.add(
+            (program, "", None),
+            &[
+                (&format!("{what} received"), Unit::Bytes, Some(received as f64)),
+                (&format!("{what} sent"), Unit::Bytes, Some(sent as f64)),
+            ],
+        );
+    }
+    for (case, compact) in [
+        ("compact blocks of old transactions", &figures.compact_settled),
+        ("compact blocks of all transactions", &figures.compact_fresh),
+    ] {
+        let CompactFigures { blocks, at_once, asked, missing, given_up, whole } = *compact;
+        record.add(
+            (program, case, None),
+            &[
+                count("compact", blocks),
+                count("at once", at_once),
+                ("rate", Unit::Percent, Some(100.0 * at_once as f64 / blocks as f64)),
+                count("with a request", asked),
+                count("requested transactions", missing),
+                ("each", Unit::Count, Some(missing as f64 / asked as f64)),
+                count("requested whole in the end", given_up),
+                count("whole", whole),
+            ],
+        );
+    }
+}
+
+fn add_agreement(record: &mut Record, nodes: u64, found: &Convergence) {
+    record.add(
+        ("agreement", "", None),
+        &[
+            count("blocks until all tips are the same", found.tip_blocks.into()),
+            ("all tips the same after", Unit::Seconds, found.tip_s),
+            count("height", found.height.into()),
+            count("transactions of all mempools", found.pool_txs as u64),
+            count("transactions after the load", found.fresh_txs as u64),
+            ("in all mempools after", Unit::Seconds, found.fresh_s),
+            count("last blocks", found.last_blocks.into()),
+        ],
+    );
+    let failure = |is_good: bool, text: &str| (!is_good).then(|| text.to_owned());
+    let tips = failure(found.tip_s.is_some(), "the tips differ");
+    record.check("tips", Outcome::of(nodes, tips));
+    let mut pools: Vec<String> = Vec::new();
+    pools.extend(failure(found.is_pool_same, "the mempools differ"));
+    for Leftover { node, because, txs, txid, is_known } in &found.leftovers {
+        let which = match because {
+            Outdated::Confirmed => "that are confirmed",
+            Outdated::DoubleSpent => "whose inputs other confirmed ones spend",
         };
-        self.nodes = net.members.iter().map(entry).collect();
-        self.links = net.links();
-        let tally = &load.tally;
-        let rejected = tally.rejected.iter().map(|((program, reason), count)| {
-            (programs.targets[*program].name.clone(), reason.clone(), *count)
-        });
-        self.load = LoadFigures {
-            seconds: tally.took.as_secs_f64(),
-            txs: tally.txs,
-            replacements: tally.replacements,
-            blocks: tally.blocks,
-            settled_blocks: tally.settled_blocks,
-            held: tally.held,
-            broken: tally.broken,
-            partitioned_s: tally.partitioned.as_secs_f64(),
-            rejected: rejected.collect(),
-        };
-        self.departures = faults::departures(net);
-        (self.programs, self.ratios) = (figures.programs, figures.ratios);
+        let text = format!("{node} keeps {txs} {which} (such as {txid})");
+        if *is_known {
+            record.notes.push(text + ", as btcd does after reorganisations");
+        } else {
+            pools.push(text);
+        }
     }
-
-    pub(super) fn write(&self, out_dir: &Path) -> Result<(), WriteError> {
-        let path = out_dir.join("network.json");
-        let json = serde_json::to_vec_pretty(self)
-            .map_err(|error| WriteError { path: path.clone(), source: error.into() })?;
-        atomic_file::write(&path, &json)
+    pools.extend(found.differences.iter().map(|Difference { node, txid, reason }| {
+        let reason = if reason.is_empty() { "was not asked" } else { reason };
+        format!("{node} lacks {txid}: {reason}")
+    }));
+    add_check(record, "mempools, after each node was handed what it lacked", nodes, pools);
+    for Rejection { node, reason, txs, txid } in &found.rejected {
+        record.notes.push(format!("{node} rejected {txs}: {reason} (such as {txid})"));
     }
-
-    /// True if all nodes agree at the end, and none blamed another or closed a connection.
-    pub fn is_good(&self) -> bool {
-        self.convergence.is_good() && self.faults.is_empty() && self.departures.is_empty()
-    }
-
-    pub fn terminal(&self) -> String {
-        let mut text = self.front();
-        self.latencies().text(&mut text);
-        text.push('\n');
-        self.compact().text(&mut text);
-        text.push('\n');
-        if !self.ratios.is_empty() {
-            self.ratio_table().text(&mut text);
-            text.push('\n');
-        }
-        text.push_str(&self.agreement());
-        text
-    }
-
-    fn front(&self) -> String {
-        let load = &self.load;
-        let mut names: Vec<String> = Vec::new();
-        for program in &self.programs {
-            names.push(format!("{} {}", program.nodes, program.program));
-        }
-        format!(
-            "{}; {} links of {:.0} Mbit/s and {:.0} ms round trip; {:.0} s, {} transactions ({} replacements), {} blocks, {} partitions ({:.0} s)\n\n",
-            names.join(", "),
-            self.links,
-            self.bits_per_s / 1e6,
-            self.round_trip_ms,
-            load.seconds,
-            number::count(load.txs),
-            number::count(load.replacements),
-            number::count(load.blocks),
-            load.held + load.broken,
-            load.partitioned_s,
-        )
-    }
-
-    fn latencies(&self) -> Table {
-        let head = [
-            "program",
-            "tx accepted",
-            "p90",
-            "tx hop",
-            "p90",
-            "block accepted",
-            "p90",
-            "block hop",
-            "p90",
-            "MiB in",
-            "out",
-        ];
-        let title = "Latency from the first announcement that a node gets, median and p90, ms";
-        let mut table = Table::new(title, &head, 1);
-        for program in &self.programs {
-            let bytes = |direction: usize| {
-                program.tx_bytes[direction]
-                    + program.block_bytes[direction]
-                    + program.other_bytes[direction]
-            };
-            let [accepted, accepted_p90] = program.tx_accepted.cells();
-            let [hop, hop_p90] = program.tx_hop.cells();
-            let [block_accepted, block_accepted_p90] = program.block_accepted.cells();
-            let [block_hop, block_hop_p90] = program.block_hop.cells();
-            table.push([
-                program.program.clone(),
-                accepted,
-                accepted_p90,
-                hop,
-                hop_p90,
-                block_accepted,
-                block_accepted_p90,
-                block_hop,
-                block_hop_p90,
-                number::mib(bytes(0)),
-                number::mib(bytes(1)),
-            ]);
-        }
-        table
-    }
-
-    fn compact(&self) -> Table {
-        let head = [
-            "program",
-            "blocks of",
-            "compact",
-            "at once",
-            "rate",
-            "requested txs",
-            "each",
-            "whole",
-        ];
-        let mut table = Table::new("Compact blocks", &head, 2);
-        for program in &self.programs {
-            let kinds = [
-                ("old transactions", &program.compact_settled),
-                ("all transactions", &program.compact_fresh),
-            ];
-            for (kind, figures) in kinds {
-                table.push(figures.row(&program.program, kind));
-            }
-        }
-        table
-    }
-
-    fn ratio_table(&self) -> Table {
-        let head = ["figure", "programs", "pairs", "ratio", "low", "high"];
-        let mut table =
-            Table::new("Time of ours / time of the other, same transactions and blocks", &head, 2);
-        for RatioOf { figure, ours, against, ratio } in &self.ratios {
-            table.push([
-                figure.clone(),
-                format!("{ours} / {against}"),
-                ratio.pairs.to_string(),
-                number::ratio(ratio.median),
-                number::ratio(ratio.low),
-                number::ratio(ratio.high),
-            ]);
-        }
-        table
-    }
-
-    /// Sentences about the agreement of nodes.
-    fn agreement(&self) -> String {
-        let found = &self.convergence;
-        let mut lines = vec![match found.tip_s {
-            Some(seconds) => format!(
-                "tips: the same at height {}, {seconds:.1} s after the load or the last of {} blocks made for it",
-                found.height, found.tip_blocks
-            ),
-            None => "tips: NOT the same".to_owned(),
-        }];
-        let missed: Vec<String> =
-            self.nodes.iter().zip(&found.missed).map(|(n, m)| format!("{} {m}", n.name)).collect();
-        lines.push(format!(
-            "mempools: {} transactions; lacked after relay: {}; after each was handed what it lacked: {}",
-            found.pool_txs,
-            missed.join(", "),
-            if found.is_pool_same { "the same" } else { "NOT the same" }
-        ));
-        for Leftover { node, because, txs, txid, is_known } in &found.leftovers {
-            let known = if *is_known { ", as btcd does after reorganisations" } else { "" };
-            let which = match because {
-                Outdated::Confirmed => "that are confirmed",
-                Outdated::DoubleSpent => "whose inputs other confirmed ones spend",
-            };
-            lines.push(format!("  {node} keeps {txs} {which}{known} (such as {txid})"));
-        }
-        for Rejection { node, reason, txs, txid } in &found.rejected {
-            lines.push(format!("  {node} rejected {txs}: {reason} (such as {txid})"));
-        }
-        for difference in found.differences.iter().take(DIFFERENCES) {
-            let reason =
-                if difference.reason.is_empty() { "was not asked" } else { &difference.reason };
-            lines.push(format!("  {} lacks {}: {reason}", difference.node, difference.txid));
-        }
-        lines.push(match found.fresh_s {
-            Some(seconds) => format!(
-                "{} transactions after the load: in all mempools after {seconds:.1} s",
-                found.fresh_txs
-            ),
-            None => format!("{} transactions after the load: NOT in all mempools", found.fresh_txs),
-        });
-        lines.push(format!(
-            "after {} blocks more: mempools {}, coins {}",
-            found.last_blocks,
-            if found.is_emptied { "empty and tips the same" } else { "NOT empty" },
-            if found.is_muhash_same { "the same" } else { "NOT the same" }
-        ));
-        for Departure { by, from, count, first_s } in &self.departures {
-            let times = format!("{count} times, first after {first_s:.1} s");
-            lines.push(format!("{by} ended its connection to {from} {times}"));
-        }
-        for Fault { node, count, lines: found } in &self.faults {
-            lines.push(format!("{node} blames peers in {count} lines of its log:"));
-            lines.extend(found.iter().map(|line| format!("  {line}")));
-        }
-        if self.faults.is_empty() && self.departures.is_empty() {
-            lines.push("no node blamed a peer or ended a connection".to_owned());
-        }
-        lines.join("\n") + "\n"
-    }
+    let fresh = failure(found.fresh_s.is_some(), "not in all mempools");
+    record.check("transactions after the load", Outcome::of(found.fresh_txs as u64, fresh));
+    let emptied = failure(found.is_emptied, "a mempool is not empty, or tips differ");
+    record.check("mempools empty and tips the same at the end", Outcome::of(nodes, emptied));
+    let known = found.muhash.iter().filter(|hash| !hash.is_empty()).count() as u64;
+    let coins = failure(found.is_muhash_same, "the MuHash of the coins differs");
+    record.check("coins", Outcome::of(known.saturating_sub(1), coins));
 }
-
-impl Latency {
-    fn cells(&self) -> [String; 2] {
-        if self.count == 0 {
-            return Default::default();
-        }
-        [self.median_s, self.p90_s].map(|seconds| format!("{:.1}", seconds * 1000.0))
-    }
-}
-
-impl CompactFigures {
-    fn row(&self, program: &str, kind: &str) -> [String; 8] {
-        let each = |count: u64, of: u64| {
-            if of == 0 { String::new() } else { format!("{:.1}", count as f64 / of as f64) }
-        };
-        [
-            program.to_owned(),
-            kind.to_owned(),
-            self.blocks.to_string(),
-            self.at_once.to_string(),
-            self.rate().map(number::percent).unwrap_or_default(),
-            self.missing.to_string(),
-            each(self.missing, self.asked),
-            self.whole.to_string(),
-        ]
-    }
-}
-
-/// Maximum number of printed differences.
-const DIFFERENCES: usize = 20;

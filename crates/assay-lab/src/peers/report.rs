@@ -73,7 +73,7 @@ pub(super) fn record(options: &PeersOptions, setup: &Setup<'_>, runs: &[Scenario
     record.set("blocks of the chain", Unit::Bytes.format(tip.bytes as f64));
     record.set("signatures", Unit::Count.format(tip.signatures as f64));
     record.set("honest peers", options.links);
-    record.set("rate of each link", format!("{} bit/s", options.bits_per_s));
+    record.set("rate of each link", format!("{} Mbit/s", options.bits_per_s / 1e6));
     let round_trip_ms = options.round_trip.as_secs_f64() * 1000.0;
     record.set("round trip", format!("{round_trip_ms} ms"));
     record.set("cores", runs.first().map_or(0, |run| run.cores));

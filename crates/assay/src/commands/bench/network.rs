@@ -1,16 +1,16 @@
 //! `assay bench network`.
 
 use anyhow::ensure;
-use assay_lab::mixed::{Cut, MixedOptions, MixedReport, TXS_MAX, run as measure};
+use assay_lab::mixed::{Cut, MixedOptions, TXS_MAX, run as measure};
 use assay_lab::network::NetworkError;
 use assay_lab::plan::{NodeSpec, TargetSpec};
 use assay_lab::progress::Terminal;
 use clap::ValueEnum as _;
 
-use crate::Outcome;
 use crate::cli::{BenchNetworkArguments, CutArgument};
 use crate::commands::own_command;
 use crate::commands::stop_flag;
+use crate::{Outcome, output};
 
 pub(super) fn run(arguments: &BenchNetworkArguments) -> anyhow::Result<Outcome> {
     let targets = match arguments.targets.as_slice() {
@@ -35,15 +35,13 @@ pub(super) fn run(arguments: &BenchNetworkArguments) -> anyhow::Result<Outcome> 
         round_trip: arguments.round_trip,
         seed: arguments.seed,
         node_command: own_command(&["node"])?,
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        software: super::software(),
         rerun: rerun(arguments),
     };
-    let report = match measure(&options, &Terminal::stopped_by(stop_flag())) {
-        Err(NetworkError::Interrupted) => return Ok(Outcome::Interrupted),
-        other => other?,
-    };
-    super::print(&report, arguments.json, MixedReport::terminal)?;
-    Ok(if report.is_good() { Outcome::Good } else { Outcome::Negative })
+    match measure(&options, &Terminal::stopped_by(stop_flag())) {
+        Err(NetworkError::Interrupted) => Ok(Outcome::Interrupted),
+        record => output::print_record(&record?, arguments.json),
+    }
 }
 
 fn cut_of(argument: CutArgument) -> Option<Cut> {
