@@ -47,18 +47,7 @@ pub(super) fn record(
     add_load(&mut record, programs, load);
     figures.programs.iter().for_each(|program| add_program(&mut record, program));
     for RatioOf { figure, ours, against, ratio } in &figures.ratios {
-        let part = |part| format!("{figure}, {part}");
-        let [low, high, coverage, pairs] = ["low", "high", "coverage", "pairs"].map(part);
-        record.add(
-            (ours, &format!("{ours} / {against}"), None),
-            &[
-                (figure, Unit::Ratio, Some(ratio.median)),
-                (&low, Unit::Ratio, Some(ratio.low)),
-                (&high, Unit::Ratio, Some(ratio.high)),
-                (&coverage, Unit::Percent, Some(100.0 * ratio.coverage)),
-                count(&pairs, ratio.pairs as u64),
-            ],
-        );
+        record.add_interval((ours, &format!("{ours} / {against}")), figure, ratio);
     }
     add_agreement(&mut record, net.members.len() as u64, convergence);
     let nodes = net.members.len() as u64;

@@ -7,16 +7,16 @@
 //! ledger of the chain. This module defines the runs, and computes ratios of pairs.
 
 mod results;
-mod text;
 
 use std::path::{Path, PathBuf};
 
+use assay_report::record::Record;
+
+use self::results::SyncRun;
 use crate::plan::{Delivery, NodeSpec, Plan, PlanError, SyncPlan, TargetSpec};
 use crate::progress::Reporter;
 use crate::results::{Check, Results, Run};
 use crate::run::{self, LabError, RunFault, RunOptions};
-
-pub use self::results::{Side, SyncResults, SyncRun, SyncSettings};
 
 /// Coin cache in MiB: fixed by the kernel's interface.
 pub const DB_CACHE_MIB: u32 = 450;
@@ -155,7 +155,7 @@ pub fn run(
     options: &SyncOptions,
     with: RunOptions,
     reporter: &dyn Reporter,
-) -> Result<SyncResults, SyncError> {
+) -> Result<Record, SyncError> {
     if options.pairs == 0 || options.threads == 0 || options.cores.is_empty() {
         return Err(SyncError::Nothing);
     }
@@ -171,21 +171,7 @@ pub fn run(
     };
     let results = run::run(plan(options)?, &with, reporter)?;
     let runs = in_order(&subjects, &results)?;
-    let settings = SyncSettings {
-        pairs: options.pairs,
-        cores: options.cores.clone(),
-        threads: options.threads,
-        db_cache_mib: DB_CACHE_MIB,
-        recipe: results.chain.recipe.clone(),
-        seed: results.chain.seed,
-        scale: results.chain.scale,
-        distinct_keys: results.chain.distinct_keys,
-        page_cache: results
-            .runs()
-            .find_map(|run| run.preparation.page_cache.clone())
-            .unwrap_or_default(),
-    };
-    Ok(SyncResults::new(results, settings, runs))
+    Ok(results::record(options, &results, &runs))
 }
 
 fn plan(options: &SyncOptions) -> Result<Plan, PlanError> {
@@ -244,7 +230,7 @@ fn checked(subject: Subject, pair: usize, run: &Run) -> Result<SyncRun, SyncErro
     }
     let process = run.process.as_ref().ok_or(SyncError::NoAccount { side })?;
     Ok(SyncRun {
-        subject: side.to_owned(),
+        subject,
         pair,
         usage: process.usage,
         connect_s: process.connect_s,
@@ -321,7 +307,7 @@ mod tests {
     fn pairs_alternate() {
         let runs = in_order(&[Subject::Ours, Subject::Kernel], &results()).expect("all agree");
         let order: Vec<(&str, usize)> =
-            runs.iter().map(|run| (run.subject.as_str(), run.pair)).collect();
+            runs.iter().map(|run| (run.subject.name(), run.pair)).collect();
         let expected =
             [("assay", 0), ("kernel", 0), ("kernel", 1), ("assay", 1), ("assay", 2), ("kernel", 2)];
         assert_eq!(order, expected);

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::atomic_file::{self, WriteError};
 use crate::machine::{Machine, Software};
+use crate::stats::ratio::Ratio;
 use crate::{LoadError, ResultsFile};
 
 pub use self::unit::{Summary, Unit};
@@ -154,6 +155,20 @@ impl Record {
         for (round, value) in (0..).zip(values) {
             self.add((target, case, Some(round)), &[(metric, unit, Some(*value))]);
         }
+    }
+
+    /// Adds the median of ratios with its interval.
+    pub fn add_interval(&mut self, (target, case): (&str, &str), metric: &str, ratio: &Ratio) {
+        let part = |part| format!("{metric}, {part}");
+        let [low, high, coverage, pairs] = ["low", "high", "coverage", "pairs"].map(part);
+        let figures = [
+            (metric, Unit::Ratio, Some(ratio.median)),
+            (&low, Unit::Ratio, Some(ratio.low)),
+            (&high, Unit::Ratio, Some(ratio.high)),
+            (&coverage, Unit::Percent, Some(100.0 * ratio.coverage)),
+            (&pairs, Unit::Count, Some(ratio.pairs as f64)),
+        ];
+        self.add((target, case, None), &figures);
     }
 
     /// Adds values over time, a row for each time.

@@ -4,14 +4,14 @@ use anyhow::{Context, ensure};
 use assay_lab::process::cores;
 use assay_lab::progress::Terminal;
 use assay_lab::run::RunOptions;
-use assay_lab::sync::{SyncOptions, SyncResults, run as measure};
+use assay_lab::sync::{SyncOptions, run as measure};
 use assay_lab::target::kernel;
 
 use super::progress::Bar;
-use crate::Outcome;
 use crate::cli::{Against, BenchSyncArguments};
 use crate::commands::own_command;
 use crate::commands::stop_flag;
+use crate::{Outcome, output};
 
 pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
     let Against::Kernel = arguments.against;
@@ -49,9 +49,9 @@ pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
         ..RunOptions::default()
     };
     Bar::new().warn();
-    let results = measure(&options, with, &Terminal::stopped_by(stop_flag()))?;
-    super::print(&results, arguments.json, SyncResults::text)?;
-    Ok(Outcome::Good)
+    let mut record = measure(&options, with, &Terminal::stopped_by(stop_flag()))?;
+    record.software = super::software();
+    output::print_record(&record, arguments.json)
 }
 
 /// Command line that repeats the measurement, without folders and cores.
