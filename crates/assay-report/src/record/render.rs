@@ -10,7 +10,7 @@ use crate::{Front, Page, Section, Table};
 /// Columns of a terminal.
 const WIDTH: usize = 80;
 /// Widest name in a list of names and values.
-const NAME_WIDTH_MAX: usize = 34;
+const NAME_WIDTH_MAX: usize = 38;
 /// Form of several values.
 const SUMMARY: &str = "Several values: median (min to max, p95 of 20 values or more; number).";
 
