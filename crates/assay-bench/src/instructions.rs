@@ -145,6 +145,7 @@ impl Counter {
             .args(&self.command)
             .args(["--extent", once.extent.text(), "--operations", &once.operations.to_string()])
             .args(["--alternative", &once.alternative, "--benchmark", &once.benchmark])
+            .envs(assay_report::child_environment())
             .stdin(Stdio::null())
             .output()
             .map_err(|source| BenchError::NoValgrind { source })?;

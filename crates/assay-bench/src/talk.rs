@@ -30,6 +30,7 @@ impl Talk {
         let fail = |source| BenchError::Peer { program: program.to_owned(), source };
         let mut child = Command::new(program)
             .args(arguments)
+            .envs(assay_report::child_environment())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -35,7 +35,7 @@ pub use chart::{
 pub use page::{Figure, Front, Page, Section};
 pub use results_file::{LoadError, ResultsFile};
 pub use table::{Table, csv_field, escape};
-pub use temporary::{Temporary, remove_all};
+pub use temporary::{Temporary, child_environment, remove_all, set_scratch};
 
 use serde::{Deserialize, Serialize};
 

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use assay_report::{Temporary, remove_all};
+use assay_report::{Temporary, remove_all, set_scratch};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -83,5 +83,6 @@ fn scratch() -> Option<Temporary> {
         || tempfile::Builder::new().prefix("assay-").tempdir().map(tempfile::TempDir::keep);
     let scratch = Temporary::folder(create).ok()?;
     tempfile::env::override_temp_dir(scratch.path()).ok()?;
+    set_scratch(scratch.path());
     Some(scratch)
 }

@@ -55,9 +55,14 @@ pub enum ReferenceRateError {
 /// Runs `command`; without one there is no reference rate.
 pub(crate) fn measure(command: &[OsString]) -> Result<Option<ReferenceRate>, ReferenceRateError> {
     let Some((program, args)) = command.split_first() else { return Ok(None) };
-    let output =
-        Command::new(program).args(args).stdin(Stdio::null()).output().map_err(|source| {
-            ReferenceRateError::Run { program: program.to_string_lossy().into_owned(), source }
+    let output = Command::new(program)
+        .args(args)
+        .envs(assay_report::child_environment())
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|source| ReferenceRateError::Run {
+            program: program.to_string_lossy().into_owned(),
+            source,
         })?;
     if !output.status.success() {
         return Err(ReferenceRateError::Failed {

@@ -22,11 +22,13 @@ enum Sign {
     Says(&'static str),
     /// A file in the folder of the test whose path contains this text.
     Makes(&'static str),
+    /// A temporary folder of a child process in that of the command.
+    Nests,
     /// Installed signal handlers: the command waits for input, or is in a long preparation.
     Watches,
 }
 
-use Sign::{Makes, Says, Watches};
+use Sign::{Makes, Nests, Says, Watches};
 
 /// Long-running commands, with `DIR` for the folder of the test and `SILENT` for a server that never responds.
 const COMMANDS: &[(&str, Sign)] = &[
@@ -34,6 +36,7 @@ const COMMANDS: &[(&str, Sign)] = &[
     ("run worst-blocks --quick --out DIR/out", Watches),
     ("run mempool --out DIR/out", Makes("/out/")),
     ("run bitcoin-scaling --target assay --out DIR/out", Makes("/out/")),
+    ("run bitcoin-scaling --scale 0.01 --target assay --out DIR/out", Nests),
     ("bench hash", Watches),
     ("bench mempool", Makes("/tmp/assay-")),
     ("bench network --out DIR/out", Makes("/out/")),
@@ -135,6 +138,9 @@ impl Running {
         loop {
             let is_seen = match sign {
                 Says(text) => lines.try_iter().any(|line| line.contains(text)),
+                Nests => files(self.folder.path())
+                    .iter()
+                    .any(|path| path.to_string_lossy().matches("/assay-").count() > 1),
                 Makes(text) => files(self.folder.path())
                     .iter()
                     .any(|path| path.to_string_lossy().contains(text)),
