@@ -1,7 +1,8 @@
-//! What must hold of a message that parses.
+//! Messages of peers, and the rules that one that parses must keep.
 
 use assay_wire::p2p::{
-    BlockTxs, BlockTxsRequest, COMPACT_TXS_MAX, Command, CompactBlock, FrameHeader, Host, Message,
+    BlockTxs, BlockTxsRequest, COMPACT_TXS_MAX, Command, CompactBlock, FrameHeader, Host,
+    MESSAGE_BYTES_MAX, Message,
 };
 use assay_wire::{Block, Encoding, Transaction};
 
@@ -121,5 +122,31 @@ fn read_later(message: &Message<'_>) {
         }
         Message::Tx(payload) => drop(Transaction::parse(payload.to_vec(), Encoding::Segwit)),
         _ => {}
+    }
+}
+
+/// Messages of peers: a stream is taken apart, and each message that parses is written and read again unchanged.
+pub fn p2p(data: &[u8]) {
+    let mut rest = data;
+    while let Some((head, after)) = rest.split_first_chunk::<{ FrameHeader::SIZE }>() {
+        let header = match FrameHeader::parse(head, MAGIC, MESSAGE_BYTES_MAX) {
+            Ok(header) => header,
+            Err(error) => {
+                assert!(error.offset() < FrameHeader::SIZE);
+                return;
+            }
+        };
+        assert_eq!(header.to_bytes(), *head);
+        let Some((payload, next)) = after.split_at_checked(header.length as usize) else { return };
+        // The checksum is not asked: no mutation would get past it.
+        check(header.command, payload);
+        rest = next;
+    }
+}
+
+/// One payload, under the name of any message: what parses is written and read again unchanged.
+pub fn message(data: &[u8]) {
+    if let Some((kind, payload)) = data.split_first() {
+        check(command(*kind), payload);
     }
 }

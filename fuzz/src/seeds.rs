@@ -1,10 +1,8 @@
-//! Writes the first inputs of every target: blocks, transactions, scripts and files of small forged
-//! chains, and the texts that come with the program.
-//!
-//! `cargo run --example seeds -- FOLDER` makes a folder per target, with a file per input.
+//! First inputs of every target: blocks, transactions, scripts and files of small forged chains, and the texts that come with
+//! the program.
 
-mod seeds_peers;
-mod seeds_shard;
+mod peers;
+mod shard;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -17,14 +15,11 @@ use assay_store::{CoinRef, KeyForms, SnapshotHeader, SnapshotWriter, UndoWriter}
 use assay_wire::p2p::{FilterLoad, Message};
 use assay_wire::{Block, BlockHash, Coin, Encoding, OutPoint, Tx};
 
-// Links the runtime of the coverage counters that `cargo xtask fuzz` compiles into everything; nothing calls it here.
-libfuzzer_sys::fuzz_target!(|_bytes: &[u8]| {});
-
 /// Larger inputs only make every round slower.
 const BYTES_MAX: usize = 1 << 15;
 
-fn main() {
-    let root = PathBuf::from(std::env::args().nth(1).expect("usage: seeds FOLDER"));
+/// Makes a folder for each target in `root`, with a file for each input, and prints their numbers.
+pub fn write(root: PathBuf) {
     let mut seeds = Seeds { root, count: HashMap::new() };
     for name in Recipe::builtin_names() {
         // The chain of widths cannot be small; its blocks hold nothing that the others lack.
@@ -45,8 +40,8 @@ fn main() {
     for text in ELECTRUM_LINES {
         seeds.add("electrum", text.as_bytes());
     }
-    seeds_peers::add(&mut seeds);
-    seeds_shard::add(&mut seeds);
+    peers::add(&mut seeds);
+    shard::add(&mut seeds);
     // Bytes without a pattern, for targets that hash or compute.
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     for length in [1usize, 8, 16, 33, 65, 100, 200, 400, 1000] {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 
 use crate::finish;
-use crate::fuzz::host_triple;
+use crate::fuzz;
 
 const PACKAGE: &str = "python/assay-cluster";
 
@@ -14,7 +14,7 @@ const PACKAGE: &str = "python/assay-cluster";
 pub(crate) fn run() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     let program = program(root)?;
-    let fuzz = root.join("fuzz/target").join(host_triple()?).join("release");
+    let fuzz = fuzz::program(root)?;
     let environment = root.join("target/assay-cluster");
     if let Some(missing) = make(root, &environment) {
         println!("skipped: {missing}");
@@ -25,8 +25,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
         let mut command = Command::new(bin.join(tool));
         command.args(arguments).current_dir(root.join(PACKAGE)).env("ASSAY", &program);
         // The test that needs them says that it was skipped.
-        if std::env::var_os("ASSAY_FUZZ_BINARIES").is_none() && fuzz.exists() {
-            command.env("ASSAY_FUZZ_BINARIES", &fuzz);
+        if std::env::var_os("ASSAY_FUZZ_PROGRAM").is_none() && fuzz.exists() {
+            command.env("ASSAY_FUZZ_PROGRAM", &fuzz);
         }
         finish(&mut command)
     };

@@ -11,10 +11,12 @@ from typing import Any
 
 from tests import support
 
-# Takes libFuzzer's arguments, and finds something with seed 3 in the target `b`.
+# Takes the program's and libFuzzer's arguments, and finds something with seed 3 in the target `b`.
 STAND_IN = """#!/bin/sh
-prefix= seed= merge= folders=
+prefix= seed= merge= target= folders=
 for word in "$@"; do case "$word" in
+  --list) echo a; echo b; exit 0;;
+  --target=*) target=${word#--target=};;
   -help=1) exit 0;;
   -seed=*) seed=${word#-seed=};;
   -artifact_prefix=*) prefix=${word#-artifact_prefix=};;
@@ -26,8 +28,8 @@ set -- $folders
 if [ "$merge" ]; then to=$1; shift; for from in "$@"; do cp "$from"/* "$to"; done; exit 0; fi
 mkdir "/dev/shm/assay-fuzz-$$"
 touch "/dev/shm/assay-fuzz-$$/stand-in"
-echo "input of $(basename "$0") $seed" > "$1/$(basename "$0")-$seed"
-[ "$(basename "$0")-$seed" = b-3 ] && { echo bad > "${prefix}crash-1"; echo "panicked" >&2; exit 77; }
+echo "input of $target $seed" > "$1/$target-$seed"
+[ "$target-$seed" = b-3 ] && { echo bad > "${prefix}crash-1"; echo "panicked" >&2; exit 77; }
 [ "$seed" -gt 3 ] && sleep 600
 echo "stat::number_of_executed_units: 1000" >&2
 """
@@ -38,15 +40,13 @@ class Fuzz(unittest.TestCase):
         support.program()
         self.dir = support.folder_of(self)
         self.out = self.dir / "results"
-        self.binaries = self.dir / "binaries"
-        self.binaries.mkdir(parents=True)
-        for name in ("a", "b"):
-            path = self.binaries / name
-            path.write_text(STAND_IN)
-            path.chmod(0o755)
+        self.dir.mkdir(parents=True)
+        self.program = self.dir / "fuzz"
+        self.program.write_text(STAND_IN)
+        self.program.chmod(0o755)
 
     def command(self, *more: str | Path) -> list[str | Path]:
-        fixed: list[str | Path] = ["fuzz", "--binaries", self.binaries, "--out", self.out, "--seconds", "1"]
+        fixed: list[str | Path] = ["fuzz", "--program", self.program, "--out", self.out, "--seconds", "1"]
         return [*fixed, *support.shared(), "--json", *more]
 
     def report(self, output: subprocess.CompletedProcess[str], status: int = 0) -> Any:  # noqa: ANN401 (JSON)
@@ -84,13 +84,11 @@ class Fuzz(unittest.TestCase):
         self.assertEqual(self.report(support.run(*self.command("--seeds", "3..9")), 1), report)
 
     def test_a_target_of_the_repository(self) -> None:
-        built = os.environ.get("ASSAY_FUZZ_BINARIES")
+        built = os.environ.get("ASSAY_FUZZ_PROGRAM")
         if not built:
-            self.skipTest("no fuzz targets: run `cargo xtask fuzz` and set ASSAY_FUZZ_BINARIES")
+            self.skipTest("no fuzz targets: run `cargo xtask fuzz` and set ASSAY_FUZZ_PROGRAM")
         target = "ids"
-        if not (Path(built) / target).is_file():
-            self.skipTest(f"{built} has no target {target}: run `cargo xtask fuzz`")
-        fixed: list[str | Path] = ["fuzz", target, "--binaries", built, "--out", self.out, "--seconds", "2"]
+        fixed: list[str | Path] = ["fuzz", target, "--program", built, "--out", self.out, "--seconds", "2"]
         output = support.run(*fixed, *support.shared(), "--seeds", "1..2", "--json")
         report = self.report(output)
         self.assertGreater(report["executions"], 1000)
@@ -98,9 +96,9 @@ class Fuzz(unittest.TestCase):
 
     def test_wrong_arguments(self) -> None:
         for arguments, words in [
-            (("--binaries", self.dir / "nowhere", "--seeds", "1"), "cargo xtask fuzz"),
-            (("--binaries", self.binaries, "--seeds", "1", "c"), "there is no target c; there are a, b"),
-            (("--binaries", self.binaries, "--seeds", "2..1"), "holds no seed"),
+            (("--program", self.dir / "nowhere", "--seeds", "1"), "cargo xtask fuzz"),
+            (("--program", self.program, "--seeds", "1", "c"), "there is no target c; there are a, b"),
+            (("--program", self.program, "--seeds", "2..1"), "holds no seed"),
         ]:
             with self.subTest(arguments=arguments):
                 output = support.run("fuzz", *arguments, "--out", self.out)

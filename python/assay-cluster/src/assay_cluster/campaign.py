@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import ray
@@ -33,10 +33,6 @@ class Placement:
     processes: int | None
     retries: int
     wait_s: float
-
-    def with_program(self, program: str) -> Placement:
-        """Another program, placed in the same way."""
-        return replace(self, program=program)
 
 
 @dataclass(frozen=True)

@@ -114,12 +114,12 @@ def _add_fuzz(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "command goes on.",
         epilog="Exit status: 0 nothing was found, 1 a finding, 2 the campaign could not be finished, 130 interrupted.",
     )
-    command.add_argument("targets", nargs="*", metavar="TARGET", help="fuzz targets [default: all that are built]")
+    command.add_argument("targets", nargs="*", metavar="TARGET", help="fuzz targets [default: all]")
     command.add_argument(
-        "--binaries",
+        "--program",
         required=True,
-        metavar="DIR",
-        help="folder of the built targets, on every node: fuzz/target/HOST/release of the repository",
+        metavar="PATH",
+        help="the program of all targets, on every node: fuzz/target/HOST/release/fuzz of the repository",
     )
     command.add_argument(
         "--corpus",
@@ -229,7 +229,6 @@ def _fuzz(arguments: argparse.Namespace) -> int:
 
     return run(
         Options(
-            binaries=str(Path(arguments.binaries).absolute()),
             targets=tuple(arguments.targets),
             seeds=arguments.seeds,
             seconds=arguments.seconds,

@@ -7,7 +7,6 @@ campaign. What every run adds to the corpus returns with it, and at the end libF
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -17,14 +16,12 @@ from typing import Any
 from assay_cluster.campaign import Campaign, Job, Placement
 from assay_cluster.cluster import connected
 from assay_cluster.errors import Again, Failure
-from assay_cluster.node import Inspection, Reply, Task, inspect
+from assay_cluster.node import Reply, Task, inspect
 from assay_cluster.progress import Progress, say
 from assay_cluster.results import same_campaign, write
 
 # The limits of `cargo xtask fuzz`.
 LIMITS = ("-max_len=32768", "-timeout=10", "-rss_limit_mb=2048")
-# For libFuzzer these are not files: it explains itself and ends.
-PROBE = ("-help=1",)
 _UNITS = re.compile(r"^stat::number_of_executed_units:\s*(\d+)", re.MULTILINE)
 
 
@@ -32,8 +29,6 @@ _UNITS = re.compile(r"^stat::number_of_executed_units:\s*(\d+)", re.MULTILINE)
 class Options:
     """The arguments of the command."""
 
-    # Folder of the built targets, on every node.
-    binaries: str
     targets: tuple[str, ...]
     seeds: range
     seconds: int
@@ -57,9 +52,14 @@ def run(options: Options) -> int:
     targets = _targets(options)
     # Every target with a seed before the next seed: an early end has tried all of them.
     runs = [One(target, seed) for seed in options.seeds for target in targets]
-    programs = {target: _inspected(options, target) for target in targets}
+    # libFuzzer explains itself and ends.
+    probe = (f"--target={targets[0]}", "-help=1")
+    here = inspect(options.placement.program, None, (), ("", "driver"), probe)
+    if here.trouble:
+        raise Failure(here.trouble)
     work = {
-        "programs": {target: program.digest for target, program in programs.items()},
+        "program": here.digest,
+        "targets": targets,
         "seeds": [options.seeds.start, options.seeds.stop],
         "seconds": options.seconds,
     }
@@ -73,37 +73,28 @@ def run(options: Options) -> int:
     if reports:
         say(f"{len(reports)} of {len(runs)} runs have a result")
     if missing and not any(report["found"] for report in reports.values()):
-        paths = tuple(f"{options.binaries}/{target}" for target in targets)
-        if options.corpus:
-            paths += (options.corpus,)
-        first = options.placement.with_program(f"{options.binaries}/{targets[0]}")
+        paths = (options.corpus,) if options.corpus else ()
         with connected(options.placement.address, options.placement.processes):
-            placed = Campaign(first, programs[targets[0]], paths=paths, probe=PROBE)
-            _place(options, runs, missing, reports, programs, placed)
+            placed = Campaign(options.placement, here, paths=paths, probe=probe)
+            _place(options, runs, missing, reports, here.digest, placed)
     merged = {target: _merge(options, target) for target in targets}
     return _report(options, [reports[number] for number in sorted(reports)], merged)
 
 
 def _targets(options: Options) -> list[str]:
-    """Those named, or all that are built."""
-    folder = Path(options.binaries)
-    if not folder.is_dir():
-        raise Failure(f"{folder}: no folder; `cargo xtask fuzz` builds the targets into fuzz/target/HOST/release")
-    built = sorted(path.name for path in folder.iterdir() if "." not in path.name and path.is_file())
-    runnable = [name for name in built if os.access(folder / name, os.X_OK)]
-    if not runnable:
-        raise Failure(f"{folder}: no fuzz targets there; `cargo xtask fuzz` builds them")
+    """Those named, or all that the program lists."""
+    program = options.placement.program
+    try:
+        listed = subprocess.run([program, "--list"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Failure(f"{program} does not start: {error}; `cargo xtask fuzz` builds it") from None
+    known = listed.stdout.split()
+    if listed.returncode != 0 or not known:
+        raise Failure(f"{program} lists no fuzz targets; `cargo xtask fuzz` builds the program that does")
     for name in options.targets:
-        if name not in runnable:
-            raise Failure(f"{folder}: there is no target {name}; there are {', '.join(runnable)}")
-    return list(dict.fromkeys(options.targets)) or runnable
-
-
-def _inspected(options: Options, target: str) -> Inspection:
-    found = inspect(f"{options.binaries}/{target}", None, (), ("", "driver"), PROBE)
-    if found.trouble:
-        raise Failure(found.trouble)
-    return found
+        if name not in known:
+            raise Failure(f"{program}: there is no target {name}; there are {', '.join(known)}")
+    return list(dict.fromkeys(options.targets)) or known
 
 
 def _place(
@@ -111,7 +102,7 @@ def _place(
     runs: list[One],
     missing: list[int],
     reports: dict[int, Any],
-    programs: dict[str, Inspection],
+    digest: str,
     placed: Campaign,
 ) -> None:
     progress = Progress(dict.fromkeys(missing, 1.0), len(reports), "executions", "run")
@@ -142,18 +133,18 @@ def _place(
 
     def job(number: int) -> Job:
         one = runs[number]
-        arguments = [f"-seed={one.seed}", f"-max_total_time={options.seconds}", *LIMITS, "-print_final_stats=1"]
-        arguments += ["-artifact_prefix={out}/artifacts/", "{out}/new"]
+        arguments = [f"--target={one.target}", f"-seed={one.seed}", f"-max_total_time={options.seconds}", *LIMITS]
+        arguments += ["-print_final_stats=1", "-artifact_prefix={out}/artifacts/", "{out}/new"]
         if options.corpus:
             arguments.append(f"{options.corpus}/{one.target}")
         task = Task(
             number,
-            f"{options.binaries}/{one.target}",
-            programs[one.target].digest,
+            options.placement.program,
+            digest,
             tuple(arguments),
             files=("artifacts/*", "new/*"),
             folders=("artifacts", "new"),
-            # `assay_fuzz::folder`: libFuzzer ends the process without a chance to remove it.
+            # `folder` of fuzz/src/input.rs: libFuzzer ends the process without a chance to remove it.
             leftovers=("/dev/shm/assay-fuzz-{pid}", "/tmp/assay-fuzz-{pid}"),
         )
         return Job(f"run {number}: {one.target}, seed {one.seed}", task)
@@ -186,7 +177,7 @@ def _merge(options: Options, target: str) -> int:
     given = Path(options.corpus) / target if options.corpus else None
     folders = [str(folder) for folder in (new, given) if folder and folder.is_dir()]
     if folders:
-        command = [f"{options.binaries}/{target}", "-merge=1", *LIMITS, str(corpus), *folders]
+        command = [options.placement.program, f"--target={target}", "-merge=1", *LIMITS, str(corpus), *folders]
         merged = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
         if merged.returncode != 0:
             say(f"{target}: the corpora could not be merged, and stay in {new}: {merged.stderr[-300:].strip()}")

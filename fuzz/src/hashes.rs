@@ -1,15 +1,14 @@
-//! Every hash kernel of this machine against the portable one, whole and in pieces.
+//! Hash kernels.
 
-#![no_main]
-
-use assay_fuzz::Input;
 use assay_hash::{
-    Backend, Sha256, SipHash13, SipHash24, hash_outpoint, merkle_root_with, sha256,
+    Backend, MuHash3072, Sha256, SipHash13, SipHash24, hash_outpoint, merkle_root_with, sha256,
     sha256d_64_many_with, sha256d_many_with,
 };
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+use crate::input::Input;
+
+/// Every hash kernel of this machine against the portable one, whole and in pieces.
+pub fn hashes(data: &[u8]) {
     let mut input = Input(data);
     let cuts: [u8; 4] = input.array();
     let (k0, k1) = (u64::from_le_bytes(input.array()), u64::from_le_bytes(input.array()));
@@ -58,4 +57,50 @@ fuzz_target!(|data: &[u8]| {
         let two = SipHash24::new(k0, k1);
         assert_eq!(two.hash_outpoint(txid, vout), two.hash(outpoint));
     }
-});
+}
+
+/// Set hashes: the same on every kernel, in any order, and removing undoes inserting.
+pub fn muhash(data: &[u8]) {
+    let mut input = Input(data);
+    let mut steps = Vec::new();
+    while !input.0.is_empty() && steps.len() < 6 {
+        let insert = input.byte() % 2 == 0;
+        let length = usize::from(input.byte());
+        steps.push((insert, input.bytes(length)));
+    }
+    let raw: Box<[u8; MuHash3072::SIZE]> = Box::new(input.array());
+    let run = |backend, reversed: bool| {
+        let mut set = MuHash3072::with_backend(backend);
+        let mut apply = |&(insert, item): &(bool, &[u8])| {
+            if insert { set.insert(item) } else { set.remove(item) }
+        };
+        if reversed {
+            steps.iter().rev().for_each(&mut apply)
+        } else {
+            steps.iter().for_each(apply)
+        }
+        set
+    };
+    let expected = run(Backend::PORTABLE, false);
+    let from_bytes = |backend| {
+        let mut set = MuHash3072::from_bytes_with(backend, &raw);
+        set.insert(b"item");
+        set.finalize()
+    };
+    let expected_raw = from_bytes(Backend::PORTABLE);
+    for backend in Backend::available() {
+        assert_eq!(
+            run(backend, true).finalize(),
+            expected.clone().finalize(),
+            "{}",
+            backend.name()
+        );
+        assert_eq!(from_bytes(backend), expected_raw, "{}", backend.name());
+    }
+    // Removing every item leaves the empty set.
+    let mut back = expected;
+    for &(insert, item) in &steps {
+        if insert { back.remove(item) } else { back.insert(item) }
+    }
+    assert_eq!(back.finalize(), MuHash3072::new().finalize());
+}

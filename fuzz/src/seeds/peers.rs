@@ -1,7 +1,7 @@
 //! First inputs of the targets about peers.
 
-use assay_fuzz::messages::{COMMANDS, MAGIC};
-use assay_fuzz::peer;
+use crate::messages::{COMMANDS, MAGIC};
+use crate::peer;
 use assay_wire::encode::compact_size;
 use assay_wire::p2p::{
     Endpoint, FilterLoad, FrameHeader, Host, Inventory, InventoryKind, Locator, Message,
@@ -105,7 +105,7 @@ fn messages() -> Vec<Vec<u8>> {
     messages.iter().map(|message| message.to_bytes(MAGIC)).collect()
 }
 
-/// Bits of the first byte: see `assay_fuzz::peer::Manner`.
+/// Bits of the first byte: see `crate::peer::Manner`.
 const MANNERS: [u8; 10] = [0, 1, 2, 3, 4, 6, 0x0b, 0x20, 0x42, 0x43];
 
 /// Messages of peers to a node: every kind, and valid blocks that the node does not know in every form.

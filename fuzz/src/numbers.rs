@@ -1,15 +1,20 @@
-//! Arithmetic of scripts against 64-bit integers: every operation on every pair of numbers, the
-//! encodings read and written by a second implementation.
+//! Arithmetic of scripts and of compact targets, each against a second implementation.
 
-#![no_main]
-
+use assay_consensus::params::ChainParams;
+use assay_consensus::pow::{
+    block_work, decode_compact, encode_compact, permitted_transition, retarget, target_from_bits,
+};
 use assay_consensus::script::{Flags, ScriptError, TxContext, verify_input};
-use assay_fuzz::{FirstByte, Input};
+use assay_consensus::uint256::U256;
 use assay_wire::encode::var_bytes;
 use assay_wire::{Encoding, Transaction, TxOut};
-use libfuzzer_sys::fuzz_target;
+use oracle::Number;
 
-fuzz_target!(|data: &[u8]| {
+use crate::input::{FirstByte, Input};
+
+/// Arithmetic of scripts against 64-bit integers: every operation on every pair of numbers, the
+/// encodings read and written by a second implementation.
+pub fn numbers(data: &[u8]) {
     let mut input = Input(data);
     let choice = input.byte();
     let minimal = input.byte() % 2 == 0;
@@ -48,7 +53,7 @@ fuzz_target!(|data: &[u8]| {
         Some(_) => assert_eq!(verdict, Ok(()), "{script:02x?}"),
         None => assert_eq!(verdict, Err(ScriptError::ScriptNum), "{script:02x?}"),
     }
-});
+}
 
 type Operation = (u8, bool, fn(i64, i64) -> i64);
 
@@ -111,5 +116,43 @@ fn push(script: &mut Vec<u8>, bytes: &[u8]) {
         [0x81] => script.push(0x4f),
         [small @ 1..=16] => script.push(0x50 + small),
         _ => var_bytes(script, bytes),
+    }
+}
+
+#[path = "../../crates/assay-consensus/tests/suite/difficulty/oracle.rs"]
+#[allow(dead_code, reason = "the oracle's networks are for whole chains")]
+mod oracle;
+
+/// Compact targets, retargeting and work against schoolbook arithmetic on base-256 digits.
+pub fn compact(data: &[u8]) {
+    let mut input = Input(data);
+    let bits = u32::from_le_bytes(input.array());
+    let number: [u8; 32] = input.array();
+    let elapsed = i64::from_le_bytes(input.array());
+    let main = ChainParams::by_name("main").expect("a known chain").pow;
+
+    let decoded = decode_compact(bits);
+    let (expected, negative) = oracle::read_compact(bits);
+    assert_eq!(decoded.overflow, expected.bytes() > 32);
+    assert_eq!(decoded.negative, negative);
+    if !decoded.overflow {
+        assert_eq!(decoded.target.to_le_bytes().to_vec(), expected.to_le_bytes(32));
+    }
+    let written = encode_compact(U256::from_le_bytes(&number));
+    assert_eq!(written, Number::from_le_bytes(&number).write_compact());
+
+    // Work times target + 1 is the most that fits 256 bits.
+    let work = Number::from_le_bytes(&block_work(bits).to_le_bytes());
+    if decoded.overflow || negative || expected.bytes() == 0 {
+        assert_eq!(work.bytes(), 0);
+    } else {
+        let above = expected.plus_one();
+        assert!(work.times(&above) <= Number::power_of_256(32));
+        assert!(work.plus_one().times(&above) > Number::power_of_256(32));
+    }
+    let next = retarget(&main, bits, elapsed);
+    let acceptable = target_from_bits(bits, main.limit).is_some();
+    if acceptable {
+        assert!(permitted_transition(&main, 2016, bits, next), "{bits:#010x} to {next:#010x}");
     }
 }

@@ -1,16 +1,15 @@
-//! Signatures and keys of any shape. ECDSA is judged a second time on plain numbers, read by a lax
-//! parser of this file; strictness is judged by the words of BIP-0066.
-
-#![no_main]
+//! Signatures over secp256k1.
 
 use assay_consensus::script::{Flags, ScriptError, TxContext, verify_input};
-use assay_fuzz::{FirstByte, Input};
 use assay_wire::encode::var_bytes;
 use assay_wire::{Encoding, Transaction, TxOut};
-use libfuzzer_sys::fuzz_target;
 use secp256k1::{Message, PublicKey, SecretKey, ecdsa};
 
-fuzz_target!(|data: &[u8]| {
+use crate::input::{FirstByte, Input};
+
+/// Signatures and keys of any shape. ECDSA is judged a second time on plain numbers, read by a lax
+/// parser of this file; strictness is judged by the words of BIP-0066.
+pub fn signature(data: &[u8]) {
     let mut input = Input(data);
     let how = input.byte();
     let message: [u8; 32] = input.array();
@@ -51,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
     let even = assay_secp::taproot_tweak_ok(&half, &message, &other, false);
     let odd = assay_secp::taproot_tweak_ok(&half, &message, &other, true);
     assert!(!(even && odd), "a point has one parity");
-});
+}
 
 /// Applies edits of three bytes: where, what, and whether to change, insert or remove.
 fn edit(mut bytes: Vec<u8>, edits: &[u8]) -> Vec<u8> {
@@ -116,7 +115,7 @@ fn read_lax_number(rest: &mut Input<'_>) -> Option<[u8; 32]> {
     Some(out)
 }
 
-/// Whether a script that checks the signature refuses it for its encoding.
+/// True if a script that checks the signature rejects it for its encoding.
 fn strict_error(key: &[u8], sig: &[u8]) -> bool {
     let pushed = [sig, &[1]].concat();
     if pushed.len() > 520 || key.len() > 520 {

@@ -1,15 +1,12 @@
-//! SLH-DSA signatures, valid ones edited: the lanes of every backend, the standard's text one hash
-//! after the other, and the crate `slh-dsa` agree.
-
-#![no_main]
+//! Hash-based signatures.
 
 use std::sync::LazyLock;
 
-use assay_fuzz::Input;
 use assay_hash::Backend;
 use assay_pq::{Check, Message, ParameterSet, serial, verify_many_with};
-use libfuzzer_sys::fuzz_target;
 use slh_dsa::{Sha2_128f, Signature, SigningKey, VerifyingKey};
+
+use crate::input::Input;
 
 /// A key with a signature of an empty context, of the set that is signed fastest.
 struct Signed {
@@ -34,7 +31,9 @@ static VALID: LazyLock<Vec<Signed>> = LazyLock::new(|| {
         .collect()
 });
 
-fuzz_target!(|data: &[u8]| {
+/// SLH-DSA signatures, valid ones edited: the lanes of every backend, the standard's text one hash
+/// after the other, and the crate `slh-dsa` agree.
+pub fn slh_dsa(data: &[u8]) {
     let mut input = Input(data);
     let count = usize::from(input.byte() % 20);
     let signed: Vec<Signed> = (0..count).map(|_| edited(&mut input)).collect();
@@ -57,7 +56,7 @@ fuzz_target!(|data: &[u8]| {
     // Any other set sees bytes of wrong lengths.
     let other = &ParameterSet::ALL[2 + count % 4];
     assert!(verify_many_with(Backend::detect(), other, &checks).into_iter().all(|valid| !valid));
-});
+}
 
 /// A valid signature with up to three bytes of one part changed, or with that part cut or extended.
 fn edited(input: &mut Input<'_>) -> Signed {

@@ -1,7 +1,4 @@
-//! What several fuzz targets need.
-
-pub mod messages;
-pub mod peer;
+//! Input taken apart, a folder for files, and a judge of signatures: common to several targets.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,18 +1,17 @@
-//! The encrypted transport (BIP324). Two correct sides agree whatever their keys and garbage are and however the bytes are cut;
-//! packets come out as they went in, in both directions and through many changes of keys; what was changed on the way does not
-//! open. To a side that is not correct, the rest of the input, nothing opens, and how its bytes are cut makes no difference.
+//! The encrypted transport.
 
-#![no_main]
-
-use assay_fuzz::Input;
-use assay_fuzz::messages::MAGIC;
 use assay_node::bip324::{
     GARBAGE_BYTES_MAX, HEAD_BYTES, Handshake, KEY_BYTES, LENGTH_BYTES, Session, TAG_BYTES,
     TERMINATOR_BYTES, name_bytes, split,
 };
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+use crate::input::Input;
+use crate::messages::MAGIC;
+
+/// The encrypted transport (BIP324). Two correct sides agree for any keys, any garbage and any cuts of the bytes;
+/// packets come out as they went in, in both directions and through many changes of keys; what was changed on the way does not
+/// open. To a side that is not correct, the rest of the input, nothing opens, and how its bytes are cut makes no difference.
+pub fn transport(data: &[u8]) {
     let mut input = Input(data);
     let manner = input.byte();
     let piece = usize::from(input.byte()).max(1);
@@ -48,7 +47,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-});
+}
 
 /// One side: any bytes become a key, and garbage can be longer than the input.
 fn side(input: &mut Input<'_>, is_initiator: bool, has_long_garbage: bool) -> Handshake {
@@ -81,7 +80,7 @@ fn pass(sides: &mut [Session; 2], from: usize, kind: u8, contents: &[u8]) -> boo
     true
 }
 
-/// What contents are called, and what they are called when they are written again.
+/// The name in contents is the same after writing and reading.
 fn names(contents: &[u8]) {
     if let Some((command, payload)) = split(contents)
         && !command.as_str().is_empty()

@@ -1,21 +1,20 @@
-//! The interpreter ends with a verdict on any scripts under any rules, and on Bitcoin fewer rules
-//! never reject what more rules allow: that is what makes a soft fork. Nor do today's rules reject what proposals allow.
-
-#![no_main]
+//! The interpreter of scripts.
 
 use assay_consensus::script::{Flags, Interpreter, NAMED_RULES, RuleSet, TxContext};
 use assay_consensus::sigops::{count_sigops, input_sigop_cost};
-use assay_fuzz::{FirstByte, Input};
 use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, Transaction, TxOut};
-use libfuzzer_sys::fuzz_target;
+
+use crate::input::{FirstByte, Input};
 
 /// Core's flags are the lowest 21 bits.
 const CORE_BITS: u64 = (1 << 21) - 1;
 /// Proposals that only forbid.
 const SOFT_FORKS: &str = "p2mr+ctv+cat+bip448";
 
-fuzz_target!(|data: &[u8]| {
+/// The interpreter ends with a verdict on any scripts under any rules, and on Bitcoin fewer rules
+/// never reject what more rules allow: that is what makes a soft fork. Nor do today's rules reject what proposals allow.
+pub fn script(data: &[u8]) {
     let mut input = Input(data);
     let bits = u64::from_le_bytes(input.array());
     let fewer = u64::from_le_bytes(input.array());
@@ -59,7 +58,7 @@ fuzz_target!(|data: &[u8]| {
         let subset = trim(from_bits(bits & fewer & CORE_BITS));
         assert!(verify(subset).is_ok(), "{flags:?} allow what {subset:?} refuse");
     }
-    // What is left to later soft forks is discouraged under today's rules alone.
+    // Constructs reserved for later soft forks are discouraged under today's rules alone.
     let consensus = flags.without(discouraged());
     let verify_under = |names: &str| {
         let rules = RuleSet::by_name(names).expect("names of rule sets");
@@ -81,7 +80,7 @@ fuzz_target!(|data: &[u8]| {
     let cost = |flags| input_sigop_cost(script_sig, script_pubkey, tx.view().witness(0), flags);
     assert!(cost(Flags::NONE) <= cost(Flags::P2SH));
     assert!(cost(Flags::P2SH) <= cost(Flags::P2SH | Flags::WITNESS));
-});
+}
 
 fn from_bits(bits: u64) -> Flags {
     let chosen = Flags::NAMED.iter().filter(|(_, flag)| flag.bits() & bits != 0);

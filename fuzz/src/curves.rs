@@ -1,21 +1,20 @@
-//! Points of BLS12-381 in every format, signatures over it, and the precompiles of the Ethereum virtual machine: verdicts and
-//! bytes are blst's, and what is accepted is written as it was read.
+//! Pairing curves.
 
-#![no_main]
-
-use assay_fuzz::Input;
 use assay_pairing::bls::{PublicKey, SecretKey, Signature, verify};
 use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve};
 use assay_pairing::evm::{self, ModexpRules, PrecompileError};
 use assay_pairing::kzg::{CELL_ELEMENTS, CellOf, CellVerifier, Settings};
 use blst::{BLST_ERROR, min_pk, min_sig};
-use libfuzzer_sys::fuzz_target;
+
+use crate::input::Input;
 
 const DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
-/// What a call may cost: the gas that a block of a test chain has.
+/// Limit of a call, in gas: that of a block of a test chain.
 const GAS_MAX: u64 = 300_000;
 
-fuzz_target!(|data: &[u8]| {
+/// Points of BLS12-381 in every format, signatures over it, and the precompiles of the Ethereum virtual machine: verdicts and
+/// bytes are blst's, and what is accepted is written as it was read.
+pub fn curves(data: &[u8]) {
     let mut input = Input(data);
     match input.byte() % 5 {
         0 => first_group(&mut input),
@@ -24,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
         3 => commitments(&mut input),
         _ => precompiles(&mut input),
     }
-});
+}
 
 /// A multiple of the generator; infinity among them.
 fn point<C: Curve>(input: &mut Input<'_>) -> Affine<C> {
