@@ -1,5 +1,6 @@
-//! Process-wide state: log and signals, in a single test.
+//! Process-wide state: log and signals, in a process of its own, because nodes of other tests log and stop with it.
 
+use std::env;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -16,8 +17,22 @@ use crate::chain::{block, regtest_genesis};
 use crate::p2p::MAGIC;
 use crate::support::Client;
 
+/// Set in the process that runs this test alone.
+const ALONE: &str = "ASSAY_TEST_ALONE";
+
 #[test]
 fn the_log_is_bitcoin_cores_and_sigterm_stops_the_node() {
+    if env::var_os(ALONE).is_some() {
+        return run_alone();
+    }
+    let name = "process::the_log_is_bitcoin_cores_and_sigterm_stops_the_node";
+    let mut program = Command::new(env::current_exe().unwrap());
+    let output = program.args(["--exact", name]).env(ALONE, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{}: {text}", output.status);
+}
+
+fn run_alone() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = NodeConfig::new("regtest", dir.path()).unwrap();
     config.rpc.bind = vec!["127.0.0.1:0".parse().unwrap()];
