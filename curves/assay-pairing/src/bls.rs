@@ -10,13 +10,13 @@
 //! # fn hex<const N: usize>(text: &str) -> [u8; N] {
 //! #     core::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
 //! # }
-//! From Ethereum's tests of BLS signatures.
+//! // From Ethereum's tests of BLS signatures.
 //! let key = hex("a491d1b0ecd9bb917989f0e74f0dea0422eac4a873e5e2644f368dffb9a6e20fd6e10c1b77654d067c0618f6e5a7f79a");
 //! let signature = hex("b6ed936746e01f8ecf281f020953fbf1f01debd5657c4a383940b020b26507f6076334f91e2366c96e9ab279fb5158090352ea1c5b0c9274504f4f0e7053af24802e51e4568d164fe986834f41e55c8e850ce1f98458c0cfc9ab380b55285a55");
 //! let key = PublicKey::from_bytes(&key)?;
 //! let signature = Signature::from_bytes(&signature)?;
 //! assert!(verify(&key, &[0; 32], &signature));
-//! A committee: several keys, and one aggregated signature.
+//! // A committee: several keys, and one aggregated signature.
 //! assert!(fast_aggregate_verify(&[key], &[0; 32], &Signature::aggregate(&[signature])));
 //! # Ok::<_, assay_pairing::encoding::DecodeError>(())
 //! ```

@@ -7,7 +7,7 @@
 //! ```
 //! use assay_pairing::kzg::{CELL_BYTES, CellOf, CellVerifier};
 //!
-//! For the zero blob every cell is zero, its commitment and every proof are infinity.
+//! // For the zero blob every cell is zero, its commitment and every proof are infinity.
 //! let (cell, mut infinity) = ([0; CELL_BYTES], [0; 48]);
 //! infinity[0] = 0xc0;
 //! let of = |index| CellOf { commitment: &infinity, index, cell: &cell, proof: &infinity };
