@@ -160,7 +160,7 @@ const COMMITMENT_VERSION: u8 = 1;
 /// the commitment, z and y, 32 bytes each, the commitment and the proof.
 ///
 /// # Errors
-/// Where the input has not 192 bytes, the hash is another, anything is not canonical or the proof is wrong.
+/// The input has another length than 192 bytes, another hash, a non-canonical value, or a wrong proof.
 pub fn point_evaluation(settings: &Settings, input: &[u8]) -> Result<[u8; 64], PrecompileError> {
     let input: &[u8; 192] = exactly(input)?;
     let commitment: [u8; 48] = part(input, 96);

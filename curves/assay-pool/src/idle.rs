@@ -93,7 +93,7 @@ impl Idle {
         }
         // Before the wake-up, so that the counts never miss a worker.
         self.counts.fetch_sub(SLEEPING - SEARCHING, Ordering::SeqCst);
-        // Cloned, since the worker may register again as soon as it is awake.
+        // Cloned: a worker that wakes may register again at once.
         let thread = parker.thread.lock().expect("nobody panics with it").clone();
         state.store(AWAKE, Ordering::Release);
         thread.expect("noted before it waits").unpark();

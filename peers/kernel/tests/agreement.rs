@@ -1,4 +1,4 @@
-//! Small runs of everything: both sides agree, and every class ends as it is meant to. Coins that are read out of the kernel's
+//! Small runs of everything: both sides agree, and every class has its expected result. Coins that are read out of the kernel's
 //! database are those that the engine has.
 
 use std::sync::Arc;

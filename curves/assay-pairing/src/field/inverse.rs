@@ -82,7 +82,7 @@ fn steps(mut eta: i64, f: u64, g: u64) -> (i64, Matrix) {
     let (mut u, mut v, mut q, mut r) = (1u64, 0u64, 0u64, 1u64);
     let mut left = 62u32;
     loop {
-        // Halves g as long as it is even.
+        // Halves g until it is odd.
         let zeros = (g | u64::MAX << left).trailing_zeros();
         g >>= zeros;
         u <<= zeros;

@@ -73,7 +73,7 @@ fn a_panic_in_a_stolen_half_comes_back() {
     }
 }
 
-/// What nobody ran is dropped once, and what was returned and is not wanted any more too.
+/// Tasks that never ran are dropped exactly once, and so are results that nobody reads.
 #[test]
 fn a_panic_drops_everything_once() {
     fn fork(worker: &Worker, depth: usize, owned: Arc<()>) -> Arc<()> {
