@@ -160,7 +160,7 @@ const COMMITMENT_VERSION: u8 = 1;
 /// the commitment, z and y, 32 bytes each, the commitment and the proof.
 ///
 /// # Errors
-/// The input has another length than 192 bytes, another hash, a non-canonical value, or a wrong proof.
+/// The input is not 192 bytes long, its hash is not that of the commitment, a value is not canonical, or the proof is wrong.
 pub fn point_evaluation(settings: &Settings, input: &[u8]) -> Result<[u8; 64], PrecompileError> {
     let input: &[u8; 192] = exactly(input)?;
     let commitment: [u8; 48] = part(input, 96);
