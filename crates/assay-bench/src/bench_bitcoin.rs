@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use assay_lab::builds::{Cache, FindError};
 use assay_lab::plan::{NodeSpec, TargetSpec};
+use assay_report::child;
 use serde::Deserialize;
 
 use crate::counters::Counts;
@@ -116,10 +117,10 @@ impl Subject {
     fn output(&self, arguments: &[&str]) -> Result<Output, CoreBenchError> {
         let run = |source| CoreBenchError::Run { program: self.program.clone(), source };
         let mut command = Command::new(&self.program);
-        command.args(arguments).stdin(Stdio::null());
+        command.args(arguments);
         // Suppresses repeated advice on standard error.
         command.env("NANOBENCH_SUPPRESS_WARNINGS", "1").env_remove("NANOBENCH_ENDLESS");
-        let output = command.output().map_err(run)?;
+        let output = child::output(&mut command).map_err(run)?;
         if output.status.success() {
             return Ok(output);
         }

@@ -6,9 +6,10 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 
+use assay_report::child;
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
@@ -82,7 +83,7 @@ impl Counter {
     /// When it is not.
     pub fn find(command: Vec<OsString>) -> Result<Self, BenchError> {
         let fail = |source| BenchError::NoValgrind { source };
-        let output = Command::new(VALGRIND).arg("--version").output().map_err(fail)?;
+        let output = child::output(Command::new(VALGRIND).arg("--version")).map_err(fail)?;
         if !output.status.success() {
             return Err(fail(io::ErrorKind::Unsupported.into()));
         }
@@ -139,16 +140,15 @@ impl Counter {
             .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
         let mut log_flag = OsString::from("--log-file=");
         log_flag.push(log.path());
-        let output = Command::new(VALGRIND)
+        let mut command = Command::new(VALGRIND);
+        command
             .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
             .arg(log_flag)
             .args(&self.command)
             .args(["--extent", once.extent.text(), "--operations", &once.operations.to_string()])
-            .args(["--alternative", &once.alternative, "--benchmark", &once.benchmark])
-            .envs(assay_report::child_environment())
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|source| BenchError::NoValgrind { source })?;
+            .args(["--alternative", &once.alternative, "--benchmark", &once.benchmark]);
+        let output =
+            child::output(&mut command).map_err(|source| BenchError::NoValgrind { source })?;
         let said = std::fs::read_to_string(log.path()).unwrap_or_default();
         let done = serde_json::from_slice(&output.stdout).ok().zip(instructions(&said));
         done.filter(|_| output.status.success()).ok_or_else(|| BenchError::PeerFailed {

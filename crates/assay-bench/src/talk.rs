@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use assay_report::child;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -28,13 +29,9 @@ impl Talk {
     /// When it cannot be started.
     pub fn start(program: &Path, arguments: &[String]) -> Result<Self, BenchError> {
         let fail = |source| BenchError::Peer { program: program.to_owned(), source };
-        let mut child = Command::new(program)
-            .args(arguments)
-            .envs(assay_report::child_environment())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(fail)?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = child::spawn(&mut command).map_err(fail)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let stdout = stdout.ok_or_else(|| fail(io::ErrorKind::BrokenPipe.into()))?;
         let stdout = BufReader::new(stdout);

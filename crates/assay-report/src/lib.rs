@@ -19,6 +19,7 @@
 
 pub mod atomic_file;
 mod chart;
+pub mod child;
 pub mod control;
 pub mod machine;
 pub mod number;
@@ -35,7 +36,7 @@ pub use chart::{
 pub use page::{Figure, Front, Page, Section};
 pub use results_file::{LoadError, ResultsFile};
 pub use table::{Table, csv_field, escape};
-pub use temporary::{Temporary, child_environment, remove_all, set_scratch};
+pub use temporary::{Temporary, remove_all};
 
 use serde::{Deserialize, Serialize};
 

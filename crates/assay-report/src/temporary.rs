@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -14,21 +14,6 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// All registered paths.
 static ALL: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-
-/// Folder of [`set_scratch`].
-static SCRATCH: OnceLock<PathBuf> = OnceLock::new();
-
-/// Makes this folder the one for temporary files of child processes.
-pub fn set_scratch(path: &Path) {
-    // One command, one folder.
-    let _ = SCRATCH.set(path.to_owned());
-}
-
-/// Environment of a child process that makes temporary files: they are removed with the folder of this process, even after the
-/// child is killed.
-pub fn child_environment() -> Option<(&'static str, &'static Path)> {
-    SCRATCH.get().map(|path| ("TMPDIR", path.as_path()))
-}
 
 /// A file or folder that is removed on drop.
 #[derive(Debug)]

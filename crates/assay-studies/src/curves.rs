@@ -11,6 +11,7 @@ use assay_bench::plan::BenchPlan;
 use assay_bench::registry::Section;
 use assay_bench::served::ServedSuite;
 use assay_lab::companion::{Companion, listed};
+use assay_report::child;
 use serde::Serialize;
 
 const PROGRAM: Companion<'static> =
@@ -77,7 +78,7 @@ fn program(say: &dyn Fn(&str)) -> Result<PathBuf, CurvesError> {
 fn build(workspace: &Path) -> Result<(), CurvesError> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--release", "--locked"]).current_dir(workspace);
-    let status = cargo.stdin(Stdio::null()).stdout(Stdio::null()).status();
+    let status = child::status(cargo.stdout(Stdio::null()));
     let status =
         status.map_err(|source| CurvesError::Cargo { workspace: workspace.to_owned(), source })?;
     if status.success() {

@@ -14,7 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use assay_report::{Temporary, remove_all, set_scratch};
+use assay_report::child::set_scratch;
+use assay_report::{Temporary, remove_all};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 

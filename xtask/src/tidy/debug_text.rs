@@ -73,8 +73,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether a file is compiled for tests alone, or is an example or a fuzz target.
-fn is_test(path: &Path) -> bool {
+/// True if a file is compiled for tests alone, or is an example or a fuzz target.
+pub(super) fn is_test(path: &Path) -> bool {
     let folders = ["tests", "examples", "benches", "fuzz", "fuzz_targets"];
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     path.iter().any(|part| folders.iter().any(|folder| part == *folder))

@@ -1,6 +1,7 @@
 //! The checks that keep the house in order.
 
 pub(crate) mod budgets;
+mod children;
 mod cycles;
 mod debug_text;
 mod edges;
@@ -50,6 +51,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     check_unsafe(&root, &sources, &mut findings)?;
     check_sources(&root, &sources, &mut findings)?;
     debug_text::check(&root, &sources, &mut findings)?;
+    children::check(&root, &sources, &mut findings)?;
     check_documents(&root, &mut findings)?;
     crate::words::check(&root, &sources, &mut findings)?;
     if findings.is_empty() {

@@ -1,8 +1,9 @@
 //! The C and C++ compiler pair of a build.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use assay_report::child;
 use serde::{Deserialize, Serialize};
 
 use super::BuildFault;
@@ -67,8 +68,7 @@ fn version_of(program: &str) -> Result<String, BuildFault> {
     let package = if program.contains("clang") { "clang" } else { "g++" };
     let no_program =
         |source| BuildFault::NoProgram { program: program.to_owned(), package, source };
-    let output =
-        Command::new(program).arg("--version").stdin(Stdio::null()).output().map_err(no_program)?;
+    let output = child::output(Command::new(program).arg("--version")).map_err(no_program)?;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().next().unwrap_or_default().trim();
     if output.status.success() && !line.is_empty() {

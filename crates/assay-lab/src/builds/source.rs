@@ -7,7 +7,9 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+
+use assay_report::child;
 
 use super::BuildFault;
 
@@ -107,8 +109,7 @@ fn git<S: AsRef<OsStr>>(
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"] {
         command.env_remove(name);
     }
-    command.stdin(Stdio::null());
-    let output = command.output().map_err(|source| BuildFault::NoProgram {
+    let output = child::output(&mut command).map_err(|source| BuildFault::NoProgram {
         program: "git".to_owned(),
         package: "git",
         source,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use assay_report::atomic_file::{self, WriteError};
+use assay_report::child;
 
 use crate::chain::{Chain, ChainError, ChainHeader};
 use crate::machine::disk::folder_bytes;
@@ -189,17 +190,12 @@ impl ForgeJob<'_> {
             None => (OsString::new(), &[][..]),
         };
         let start = Instant::now();
-        let child = Command::new(&program)
-            .args(first_args)
-            .args(self.args())
-            .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(err)
-            .spawn()
-            .map_err(|source| ForgeError::Spawn {
-                program: program.to_string_lossy().into_owned(),
-                source,
-            })?;
+        let mut command = Command::new(&program);
+        command.args(first_args).args(self.args()).stdin(Stdio::null()).stdout(out).stderr(err);
+        let child = child::spawn(&mut command).map_err(|source| ForgeError::Spawn {
+            program: program.to_string_lossy().into_owned(),
+            source,
+        })?;
         let status = self.wait(Guard(child))?;
         if status.success() {
             return Ok(start.elapsed().as_secs_f64());

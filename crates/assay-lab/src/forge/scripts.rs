@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use assay_report::atomic_file::WriteError;
+use assay_report::child;
 
 use crate::plan::IndexCheckPlan;
 use crate::process::tail;
@@ -43,21 +44,20 @@ impl ScriptsJob<'_> {
             Some((program, args)) => (program.clone(), args),
             None => (OsString::new(), &[][..]),
         };
-        let status = Command::new(&program)
+        let mut command = Command::new(&program);
+        command
             .args(first_args)
             .arg(self.chain_dir)
             .args(["--sample", &self.check.scripts_max.to_string()])
             .args(["--seed", &self.check.sample_seed.to_string()])
             .arg("--out")
             .arg(self.out)
-            .stdin(Stdio::null())
             .stdout(out)
-            .stderr(err)
-            .status()
-            .map_err(|source| ScriptsError::Spawn {
-                program: program.to_string_lossy().into_owned(),
-                source,
-            })?;
+            .stderr(err);
+        let status = child::status(&mut command).map_err(|source| ScriptsError::Spawn {
+            program: program.to_string_lossy().into_owned(),
+            source,
+        })?;
         if status.success() {
             return Ok(());
         }

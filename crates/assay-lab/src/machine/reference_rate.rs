@@ -3,8 +3,9 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use assay_report::child;
 use serde::{Deserialize, Serialize};
 
 /// Signature rates of one thread of the reference library.
@@ -55,15 +56,9 @@ pub enum ReferenceRateError {
 /// Runs `command`; without one there is no reference rate.
 pub(crate) fn measure(command: &[OsString]) -> Result<Option<ReferenceRate>, ReferenceRateError> {
     let Some((program, args)) = command.split_first() else { return Ok(None) };
-    let output = Command::new(program)
-        .args(args)
-        .envs(assay_report::child_environment())
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|source| ReferenceRateError::Run {
-            program: program.to_string_lossy().into_owned(),
-            source,
-        })?;
+    let output = child::output(Command::new(program).args(args)).map_err(|source| {
+        ReferenceRateError::Run { program: program.to_string_lossy().into_owned(), source }
+    })?;
     if !output.status.success() {
         return Err(ReferenceRateError::Failed {
             status: output.status.to_string(),

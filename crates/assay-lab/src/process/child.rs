@@ -4,6 +4,7 @@ use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use assay_report::child;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde::{Deserialize, Serialize};
 use wait4::{ResUse, Wait4};
@@ -45,10 +46,10 @@ impl Supervised {
     pub(crate) fn spawn(command: &mut Command, cores: &[usize]) -> io::Result<io::Result<Self>> {
         let start = Instant::now();
         let spawned = if cores.is_empty() {
-            command.spawn()
+            child::spawn(command)
         } else {
             // A process inherits the cores of the starting thread.
-            cores::on(cores, || command.spawn())?
+            cores::on(cores, || child::spawn(command))?
         };
         Ok(spawned.map(|child| Self { id: child.id(), child: Some(child), start, end: None }))
     }

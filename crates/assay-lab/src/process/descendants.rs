@@ -1,21 +1,40 @@
 //! Descendants of this process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use assay_report::child;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Kills all descendants, for a process that exits at once. Finds none on systems without `/proc`.
+/// Kills all descendants, for a process that exits at once and starts no others. Finds none on systems without `/proc`.
 pub fn kill_descendants() {
-    for pid in descendants(std::process::id()) {
-        if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+    child::forbid();
+    kill_descendants_of(std::process::id());
+}
+
+fn kill_descendants_of(pid: u32) {
+    let mut stopped = BTreeSet::new();
+    // A stopped process starts no other, so a round that finds none has found all.
+    loop {
+        let mut new = descendants(pid);
+        new.retain(|pid| stopped.insert(*pid));
+        if new.is_empty() {
+            break;
+        }
+        send(&new, Signal::STOP);
+    }
+    send(&stopped, Signal::KILL);
+}
+
+fn send<'a>(to: impl IntoIterator<Item = &'a u32>, signal: Signal) {
+    for pid in to {
+        if let Some(pid) = i32::try_from(*pid).ok().and_then(Pid::from_raw) {
             // A process that has ended needs no signal.
-            let _ = kill_process(pid, Signal::KILL);
+            let _ = kill_process(pid, signal);
         }
     }
 }
 
-/// Youngest generation last, so that no parent can start another after its children are dead.
 fn descendants(of: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -45,6 +64,8 @@ fn parent(pid: u32) -> Option<u32> {
 mod tests {
     use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
+    use std::thread;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -67,5 +88,41 @@ mod tests {
         let pid = Pid::from_raw(i32::try_from(sleep).expect("small")).expect("not zero");
         kill_process(pid, Signal::KILL).expect("it runs");
         shell.wait().expect("it ends");
+    }
+
+    /// A grandchild that starts others all the time.
+    #[test]
+    fn none_survives_that_is_started_meanwhile() {
+        if !cfg!(target_os = "linux") {
+            return eprintln!("skipped: no /proc");
+        }
+        let busy = "while :; do sh -c 'sleep 600.125 & sleep 600.125' & sleep 0.002; done";
+        let script = format!("({busy}) & read end");
+        let mut shell = Command::new("sh")
+            .args(["-c", &script])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("there is a shell");
+        while descendants(shell.id()).len() < 40 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        kill_descendants_of(shell.id());
+        drop(shell.stdin.take());
+        shell.wait().expect("it ends");
+        // Those killed need a while to end; one that survives sleeps for ten minutes.
+        let start = Instant::now();
+        while is_there("600.125") {
+            assert!(start.elapsed() < Duration::from_mins(1), "one has survived");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// True if a process has this argument.
+    fn is_there(argument: &str) -> bool {
+        let has = |entry: fs::DirEntry| {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes())
+        };
+        fs::read_dir("/proc").expect("readable").flatten().any(has)
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use assay_report::atomic_file;
+use assay_report::{atomic_file, child};
 
 use super::flame::{self, Folded};
 use crate::process::Launch;
@@ -24,13 +24,7 @@ const TOP: usize = 8;
 
 /// True if `perf` is available.
 pub(crate) fn is_there() -> bool {
-    let version = Command::new("perf")
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    version.is_ok_and(|status| status.success())
+    child::output(Command::new("perf").arg("--version")).is_ok_and(|output| output.status.success())
 }
 
 /// The same program under `perf record`, which writes to `data`.
@@ -110,13 +104,14 @@ fn make(
     profile: &mut Profile,
 ) -> io::Result<Folded> {
     let log = File::create(data.with_extension("script.log"))?;
-    let mut script = Command::new("perf")
+    let mut command = Command::new("perf");
+    command
         .args(["script", "--no-inline", "-F", "comm,tid,ip,sym", "-i"])
         .arg(data)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()?;
+        .stderr(log);
+    let mut script = child::spawn(&mut command)?;
     let stacks = match script.stdout.take() {
         Some(output) => fold(BufReader::new(output))?,
         None => Folded::new(),

@@ -7,11 +7,12 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use assay_report::atomic_file::WriteError;
+use assay_report::child;
 use serde::Deserialize;
 
 use super::RunJob;
@@ -342,12 +343,9 @@ impl RunJob<'_> {
     fn kernel_end(&self, output: &Output, place: &Place<'_>) -> Result<(EndState, f64), RunFault> {
         let end = output.last_line().ok_or(RunFault::Output { source: None })?;
         let end: HeightLine = serde_json::from_str(end)?;
-        let coins = Command::new(self.target.program())
-            .args(["coins", "--datadir"])
-            .arg(place.datadir)
-            .arg("--json")
-            .stdin(Stdio::null())
-            .output()
+        let mut command = Command::new(self.target.program());
+        command.args(["coins", "--datadir"]).arg(place.datadir).arg("--json");
+        let coins = child::output(&mut command)
             .map_err(|source| WriteError { path: PathBuf::from(self.target.program()), source })?;
         let coins: CoinsLine = serde_json::from_slice(&coins.stdout)?;
         let mut state = end_of(self.chain, &end.hash, end.height);

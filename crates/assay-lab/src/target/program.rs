@@ -3,18 +3,16 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::UNIX_EPOCH;
 
+use assay_report::child;
 use serde::{Deserialize, Serialize};
 
 use super::TargetError;
 
 pub(super) fn output_of(program: &Path, args: &[&str]) -> Result<String, TargetError> {
-    let output = Command::new(program)
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
+    let output = child::output(Command::new(program).args(args))
         .map_err(|source| TargetError::Run { program: program.to_owned(), source })?;
     // btcd prints its help to standard error.
     let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };

@@ -7,9 +7,10 @@ mod settings;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use assay_report::atomic_file::{self, WriteError};
+use assay_report::child;
 
 use super::program::{Fingerprint, fingerprint, version_number};
 use super::{Family, TargetError};
@@ -135,8 +136,7 @@ fn version_of(kind: IndexKind, program: &Path) -> Result<String, TargetError> {
         std::fs::metadata(program).map_err(failed)?;
         return Ok("ElectrumX".to_owned());
     }
-    let output =
-        Command::new(program).arg("--version").stdin(Stdio::null()).output().map_err(failed)?;
+    let output = child::output(Command::new(program).arg("--version")).map_err(failed)?;
     let (out, err) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let banner = out.lines().chain(err.lines()).map(str::trim).find(|line| !line.is_empty());

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use assay_engine::Salt;
+use assay_report::child;
 
 use super::part::Summary;
 use super::{cores, open, report, salt_of};
@@ -150,7 +151,7 @@ impl Work<'_> {
             }
         }
         command.arg(&self.arguments.plan).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().context("cannot start a process")?;
+        let mut child = child::spawn(&mut command).context("cannot start a process")?;
         let mut input = child.stdin.take().context("the standard input of a process is gone")?;
         let line = format!("{}\n", faster_hex::hex_string(self.salt));
         let _ = input.write_all(line.as_bytes()).and_then(|()| input.flush());
