@@ -62,7 +62,7 @@ const P2PKH: [u8; 25] = [
     0xac,
 ];
 
-/// A transaction with so many inputs, as they spend P2PKH, and two outputs.
+/// A transaction with `inputs` inputs that spend P2PKH, and two outputs.
 fn transaction(inputs: usize) -> Transaction {
     let mut raw = vec![1, 0, 0, 0];
     encode::compact_size(&mut raw, inputs as u64);

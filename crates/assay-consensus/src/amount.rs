@@ -6,7 +6,7 @@ pub const COIN: i64 = 100_000_000;
 /// More than will ever exist; no amount and no sum may exceed it (Core `consensus/amount.h`).
 pub const MAX_MONEY: i64 = 21_000_000 * COIN;
 
-/// Whether `satoshi` is an amount that may appear: not negative and at most [`MAX_MONEY`].
+/// Returns `true` if `satoshi` is an amount that may appear: not negative and at most [`MAX_MONEY`].
 #[inline]
 pub const fn money_range(satoshi: i64) -> bool {
     satoshi >= 0 && satoshi <= MAX_MONEY

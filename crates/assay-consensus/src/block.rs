@@ -33,7 +33,7 @@ pub use error::{BlockError, ScriptFailure, ScriptRules};
 pub use facts::TxFacts;
 pub use rules::{BlockRules, BlockTotals, TxSpend, is_overwritten_coinbase, repeats_coinbase};
 
-/// Checks all that a block tells alone, except its work and a signet solution.
+/// Checks a block without its chain, except for the proof of work and the signet solution.
 ///
 /// # Errors
 /// The first rule broken, in Core's order.
@@ -65,8 +65,8 @@ pub fn check_merkle_root(header: &Header, txids: &[Txid]) -> Result<(), BlockErr
 
 /// Checks the size of a block, and that its first transaction is its only coinbase.
 ///
-/// On Bitcoin Cash only that it begins with a coinbase: there [`check_transactions`] refuses further
-/// ones, each in its turn, and [`check_weight`] the size, in BCHN's order.
+/// On Bitcoin Cash it checks only that the block begins with a coinbase. There [`check_transactions`]
+/// rejects each further coinbase at its index, and [`check_weight`] checks the size, in BCHN's order.
 ///
 /// # Errors
 /// [`BlockError::Length`], [`BlockError::CoinbaseMissing`] or [`BlockError::CoinbaseMultiple`].
@@ -132,7 +132,7 @@ pub fn check_legacy_sigops(params: &ChainParams, sigops: u64) -> Result<(), Bloc
 
 /// Checks a block against the chain it extends, except for the outputs it spends.
 ///
-/// `wtxids` may be empty when [`needs_wtxids`] says so.
+/// `wtxids` may be empty when [`needs_wtxids`] returns `false`.
 ///
 /// # Errors
 /// The first rule broken, in Core's order.
@@ -211,7 +211,7 @@ pub fn check_coinbase_height(rules: &BlockRules, block: &Block) -> Result<(), Bl
     Ok(())
 }
 
-/// Whether [`check_witnesses`] will look at the wtxids, which cost a hash per transaction.
+/// Returns `true` if [`check_witnesses`] reads the wtxids, which cost a hash per transaction.
 #[must_use]
 pub fn needs_wtxids(rules: &BlockRules, block: &Block) -> bool {
     rules.segwit && block.tx_count() > 0 && witness_commitment_index(block.tx(0)).is_some()

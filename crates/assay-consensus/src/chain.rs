@@ -1,21 +1,18 @@
-//! What the rules ask of the chain that a block extends.
+//! The facts that the rules need from the chain that a block extends.
 
 use assay_wire::BlockHash;
 
-/// What the rules need of one header.
+/// The facts that the rules need from one header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderFacts {
-    /// The block's hash.
     pub hash: BlockHash,
-    /// The timestamp the block claims.
     pub time: u32,
-    /// The compact target it claims.
     pub bits: u32,
 }
 
 /// The headers from the genesis block to the parent of the block in question.
 ///
-/// Whoever keeps the headers implements this; the rules never walk a data structure of their own.
+/// The code that stores the headers implements this. The rules never walk a data structure of their own.
 pub trait Ancestors {
     /// Height of the parent of the block in question.
     fn tip_height(&self) -> u32;
@@ -36,7 +33,7 @@ pub trait Ancestors {
     }
 }
 
-/// How many blocks the median time past looks back on, the last one included.
+/// Number of blocks that the median time past covers, the last one included.
 pub const MEDIAN_TIME_SPAN: u32 = 11;
 
 /// The median of `times`, which it sorts; of an even number the upper of the two middle ones.

@@ -1,4 +1,4 @@
-//! What the coinbase says about its block: the height, and the hash of all witnesses.
+//! The contents of a coinbase that concern its block: the height, and the hash of all witnesses.
 
 use assay_hash::{Sha256, merkle_root};
 use assay_wire::{Tx, Txid, Wtxid};

@@ -6,18 +6,15 @@ use assay_wire::{BlockHash, Header, encode};
 use crate::amount::COIN;
 use crate::script::opcode::op;
 
-/// What a genesis block is made of.
+/// The data from which a genesis block is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GenesisSpec {
     /// The newspaper line in the coinbase.
     pub message: &'static str,
     /// The key that the coinbase pays to.
     pub pubkey: &'static [u8],
-    /// Timestamp.
     pub time: u32,
-    /// Nonce that meets the target.
     pub nonce: u32,
-    /// Compact target.
     pub bits: u32,
 }
 

@@ -8,90 +8,72 @@ use crate::chain::Ancestors;
 use crate::params::ChainParams;
 use crate::pow::{check_proof_of_work, next_work_required};
 
-/// How far in the future a timestamp may lie, seconds.
+/// Largest distance of a timestamp into the future, seconds.
 pub const MAX_FUTURE_BLOCK_TIME_S: i64 = 2 * 60 * 60;
 
-/// How much earlier than its parent the first block of a period may be under BIP94, seconds.
+/// Largest time by which the first block of a period may precede its parent under BIP94, seconds.
 pub const MAX_TIMEWARP_S: i64 = 600;
 
-/// How much earlier than its parent the first block of a period may be under BIP54, seconds.
+/// Largest time by which the first block of a period may precede its parent under BIP54, seconds.
 pub const MAX_TIMEWARP_BIP54_S: i64 = 7200;
 
-/// Why a header is invalid: one variant per rule.
+/// The reason a header is invalid: one variant per rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The hash does not meet the target, or the target is none.
     #[error("hash {hash} does not meet the target {bits:#010x}")]
     HighHash {
-        /// The header's hash.
         hash: BlockHash,
-        /// The compact target it claims.
         bits: u32,
     },
-    /// The target is not the one the chain asks for.
     #[error("target {found:#010x} where {expected:#010x} is required")]
     BadDiffBits {
-        /// The compact target the chain asks for.
         expected: u32,
-        /// The one the header claims.
         found: u32,
     },
-    /// Not later than the median of the blocks before it.
     #[error("time {time} is not after the median time past {median_time_past}")]
     TimeTooOld {
-        /// The header's timestamp.
         time: u32,
-        /// The median that it must exceed.
         median_time_past: u32,
     },
     /// The first block of a retarget period lies too far before its parent (BIP94, BIP54).
     #[error("time {time} is too far before the parent's {parent_time} at a retarget")]
     TimewarpAttack {
-        /// The header's timestamp.
         time: u32,
-        /// Its parent's.
         parent_time: u32,
     },
     /// The last block of a retarget period lies before the first one (BIP54).
     #[error("time {time} at the end of a retarget period, before its beginning {first_time}")]
     NegativeInterval {
-        /// The header's timestamp.
         time: u32,
-        /// That of the first block of the period.
         first_time: u32,
     },
     /// Too far in the future; the only rule about the header itself whose verdict changes with time.
     #[error("time {time} is too far after the present {now_s}")]
     TimeTooNew {
-        /// The header's timestamp.
         time: u32,
-        /// What the caller said the time is.
+        /// The current time that the caller passed, seconds since 1970.
         now_s: i64,
     },
-    /// The block it builds on is not known. Found by whoever keeps the headers.
+    /// The block it builds on is not known. The code that stores the headers finds this.
     #[error("the parent {parent} is not known")]
     ParentUnknown {
-        /// The parent it names.
         parent: BlockHash,
     },
-    /// The block it builds on, or one below, is invalid. Found by whoever keeps the headers.
+    /// The block it builds on, or one below, is invalid. The code that stores the headers finds this.
     #[error("the parent {parent} is invalid")]
     ParentInvalid {
-        /// The parent it names.
         parent: BlockHash,
     },
-    /// The block has been found invalid before. Found by whoever keeps the headers.
+    /// The block has been found invalid before. The code that stores the headers finds this.
     #[error("block {hash} has been found invalid before")]
     KnownInvalid {
-        /// The header's hash.
         hash: BlockHash,
     },
     /// A version that a soft fork has retired.
     #[error("version {version:#010x} is retired at height {height}")]
     BadVersion {
-        /// The header's version.
         version: i32,
-        /// Its height.
         height: u32,
     },
 }
@@ -113,7 +95,7 @@ impl HeaderError {
         }
     }
 
-    /// What Bitcoin Core adds to the reject reason in its log.
+    /// The text that Bitcoin Core adds to the reject reason in its log.
     pub fn debug_message(&self) -> Cow<'static, str> {
         match self {
             Self::HighHash { .. } => "proof of work failed".into(),
@@ -136,14 +118,13 @@ impl HeaderError {
         }
     }
 
-    /// Whether the same header may become valid by waiting, so that it must not be remembered as
-    /// invalid.
+    /// Returns `true` if the same header may become valid later. It must then not be remembered as invalid.
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::TimeTooNew { .. } | Self::ParentUnknown { .. })
     }
 }
 
-/// Checks what can be told from the header alone: its proof of work.
+/// Checks the header alone: its proof of work.
 ///
 /// # Errors
 /// [`HeaderError::HighHash`].
@@ -291,7 +272,7 @@ mod tests {
         }
     }
 
-    /// BIP90: the first height of each soft fork is the first at which older versions are refused.
+    /// BIP90: the first height of each soft fork is the first at which older versions are rejected.
     #[test]
     fn versions_are_retired_at_the_buried_heights() {
         for (name, heights) in [
@@ -305,7 +286,7 @@ mod tests {
             let params = ChainParams::by_name(name).expect("the chain is known");
             for version in 1..=3 {
                 let verdict = |height: u32| check_version(&params, version, height).is_ok();
-                // Each fork refuses its own version and those before it.
+                // Each fork rejects its own version and the earlier ones.
                 let first = heights[version as usize - 1..].iter().min().expect("a height");
                 assert!(!verdict(*first), "{name}: version {version} at {first}");
                 assert!(verdict(first - 1), "{name}: version {version} before {first}");

@@ -1,6 +1,6 @@
 //! Decides whether a block is valid given the outputs it spends.
 //!
-//! Everything here is a function of its arguments. Whoever calls brings the chain's headers
+//! Everything here is a function of its arguments. The caller brings the chain's headers
 //! ([`chain::Ancestors`]), the outputs that inputs spend ([`tx::SpentCoin`]), the identifiers
 //! already hashed, and the cryptography ([`script::SignatureChecker`]). Chains differ by data
 //! ([`params::ChainParams`]).

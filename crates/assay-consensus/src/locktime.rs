@@ -20,10 +20,10 @@ pub const SEQUENCE_LOCKTIME_MASK: u32 = 0xffff;
 /// A relative lock time counts units of 2^9 seconds (BIP68).
 pub const SEQUENCE_LOCKTIME_GRANULARITY: u32 = 9;
 
-/// Whether `tx` may be in a block at `height` as far as its lock time goes.
+/// Returns `true` if the lock time of `tx` permits the transaction in a block at `height`.
 ///
-/// `cutoff_s` is what a lock time in seconds is compared with: the median time past of the parent
-/// since BIP113, before that the block's own time.
+/// A lock time in seconds is compared with `cutoff_s`: the median time past of the parent since BIP113,
+/// before that the block's own time.
 #[must_use]
 pub fn is_final_tx(tx: Tx<'_>, height: u32, cutoff_s: i64) -> bool {
     let lock_time = tx.lock_time();
@@ -38,7 +38,7 @@ pub fn is_final_tx(tx: Tx<'_>, height: u32, cutoff_s: i64) -> bool {
     reached || tx.inputs().all(|input| input.sequence == SEQUENCE_FINAL)
 }
 
-/// Whether any input of `tx` carries a relative lock time at all.
+/// Returns `true` if any input of `tx` carries a relative lock time.
 #[must_use]
 pub fn has_sequence_locks(tx: Tx<'_>) -> bool {
     // The version is unsigned here: half of the values are "negative" and count too.
@@ -56,7 +56,6 @@ pub struct SequenceLocks {
 }
 
 impl SequenceLocks {
-    /// Holds nothing back.
     pub const NONE: Self = Self { height: -1, time_s: -1 };
 
     /// Combines the relative lock times of all inputs of `tx` (BIP68).
@@ -98,7 +97,7 @@ impl SequenceLocks {
         }
     }
 
-    /// Whether a block at `height` whose parent has this median time past may hold the transaction.
+    /// Returns `true` if a block at `height` whose parent has this median time past may hold the transaction.
     #[must_use]
     pub fn permit(&self, height: u32, parent_median_time_past: u32) -> bool {
         self.height < i64::from(height) && self.time_s < i64::from(parent_median_time_past)

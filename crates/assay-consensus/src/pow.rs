@@ -68,7 +68,7 @@ pub fn target_from_bits(bits: u32, limit: U256) -> Option<U256> {
     acceptable.then_some(decoded.target)
 }
 
-/// Whether `hash`, read as a number, meets the target in `bits`.
+/// Returns `true` if `hash`, read as a number, meets the target in `bits`.
 #[must_use]
 pub fn check_proof_of_work(hash: &BlockHash, bits: u32, params: &PowParams) -> bool {
     target_from_bits(bits, params.limit)
@@ -153,7 +153,7 @@ pub fn retarget(pow: &PowParams, bits: u32, elapsed_s: i64) -> u32 {
     encode_compact(scaled.min(pow.limit))
 }
 
-/// Whether a header at `height` may change the target from `old_bits` to `new_bits`.
+/// Returns `true` if a header at `height` may change the target from `old_bits` to `new_bits`.
 ///
 /// Judges one step without its timestamps, as header synchronisation needs it
 /// (Core `pow.cpp`, `PermittedDifficultyTransition`).

@@ -69,7 +69,7 @@ fn signet_transaction(block: &Block, txids: &[Txid], challenge: &[u8]) -> Option
 }
 
 /// Splits a commitment script into itself without the solution, and the solution. Without one the
-/// script stays as it is.
+/// script stays unchanged.
 ///
 /// The script is written anew from what can be read of it: pushes of data in their shortest form,
 /// everything else as its bare opcode. So a solver and every verifier arrive at the same bytes.
@@ -154,7 +154,7 @@ fn spending_transaction(prevout: &OutPoint, solution: Option<&[u8]>) -> Option<T
     Transaction::parse(tx, Encoding::Segwit).ok()
 }
 
-/// How many bytes of `solution` the input script takes with its length; `None` when it is cut off
+/// Number of bytes of `solution` that the input script takes with its length; `None` when it is cut off
 /// or its length is not in the shortest form.
 fn script_sig_length(solution: &[u8]) -> Option<usize> {
     let (length, prefix) = match *solution.first()? {

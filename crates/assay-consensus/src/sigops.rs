@@ -6,7 +6,7 @@ use crate::params::WITNESS_SCALE_FACTOR;
 use crate::script::Flags;
 use crate::script::opcode::{is_p2sh, last_push, op, read_instruction, witness_program};
 
-/// What an imprecise count charges for one multisig.
+/// The charge of an imprecise count for one multisig.
 const MAX_PUBKEYS_PER_MULTISIG: u64 = 20;
 
 /// Counts the signature operations of one script.
@@ -95,7 +95,7 @@ pub const MAX_TX_LEGACY_SIGOPS: u64 = 2500;
 /// The signature operations that BIP54 limits to [`MAX_TX_LEGACY_SIGOPS`]: those of input scripts, of the scripts spent and of
 /// P2SH redeem scripts, each counted accurately and by itself, whether or not they are run (Core `CheckSigopsBIP54`).
 ///
-/// `spent_scripts` are the locking scripts of the outputs spent, in order. Witness scripts do not count. An input script that
+/// `spent_scripts` are the locking scripts of the outputs spent, in order. Witness scripts are not counted. An input script that
 /// does more than push has no redeem script, and cannot spend a P2SH output.
 pub fn tx_legacy_sigops<'s>(tx: Tx<'_>, spent_scripts: impl IntoIterator<Item = &'s [u8]>) -> u64 {
     let of = |(index, script_pubkey): (usize, &[u8])| {

@@ -3,7 +3,7 @@
 use crate::amount::COIN;
 use crate::params::ChainParams;
 
-/// What a block at `height` may create beyond its fees, satoshi.
+/// The amount that a block at `height` may create beyond its fees, satoshi.
 #[must_use]
 pub fn block_subsidy(params: &ChainParams, height: u32) -> i64 {
     let halvings = height / params.subsidy_halving_interval;

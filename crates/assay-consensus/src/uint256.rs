@@ -11,9 +11,7 @@ use std::ops::{Not, Shl, Shr};
 pub struct U256([u64; 4]);
 
 impl U256 {
-    /// Zero.
     pub const ZERO: Self = Self([0; 4]);
-    /// One.
     pub const ONE: Self = Self([1, 0, 0, 0]);
     /// 2^256 - 1.
     pub const MAX: Self = Self([u64::MAX; 4]);
@@ -66,7 +64,6 @@ impl U256 {
         }
     }
 
-    /// Whether the number is zero.
     #[must_use]
     pub fn is_zero(self) -> bool {
         self == Self::ZERO

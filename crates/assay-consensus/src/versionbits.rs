@@ -4,15 +4,15 @@
 
 use crate::chain::Ancestors;
 
-/// What a version that signals begins with, in its top three bits.
+/// The top three bits of a version that signals.
 pub const VERSION_TOP_BITS: i32 = 0x2000_0000;
-/// Those three bits.
+/// The mask of these three bits.
 pub const VERSION_TOP_MASK: u32 = 0xe000_0000;
 
 /// A deployment, as plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deployment {
-    /// What RPC calls it.
+    /// The name that RPC gives it.
     pub name: &'static str,
     /// The bit that signals, 0 to 28.
     pub bit: u8,
@@ -26,16 +26,16 @@ pub struct Deployment {
     pub period: u32,
     /// Signals in one period that lock it in.
     pub threshold: u32,
-    /// Whether miners may ignore it when they build templates of their own.
+    /// `true` if miners may ignore it when they build templates of their own.
     pub is_optional: bool,
 }
 
-/// How far a deployment has come.
+/// The progress of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeploymentState {
-    /// Signals do not count yet.
+    /// Signals are not counted yet.
     Defined,
-    /// Signals count.
+    /// Signals are counted.
     Started,
     /// It becomes active after this period, unless the height is too low.
     LockedIn,
@@ -46,7 +46,6 @@ pub enum DeploymentState {
 }
 
 impl DeploymentState {
-    /// The name that RPC gives it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Defined => "defined",
@@ -57,19 +56,18 @@ impl DeploymentState {
         }
     }
 
-    /// Whether miners signal.
+    /// Returns `true` if miners signal.
     pub const fn is_signalled(self) -> bool {
         matches!(self, Self::Started | Self::LockedIn)
     }
 }
 
 impl Deployment {
-    /// The bit as a mask.
     pub const fn mask(&self) -> i32 {
         1 << self.bit
     }
 
-    /// Whether a block with this version signals.
+    /// Returns `true` if a block with this version signals.
     pub const fn is_signal(&self, version: i32) -> bool {
         version.cast_unsigned() & VERSION_TOP_MASK == VERSION_TOP_BITS.cast_unsigned()
             && version & self.mask() != 0

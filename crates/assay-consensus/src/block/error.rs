@@ -1,4 +1,4 @@
-//! Why a block is invalid.
+//! The reasons for which a block is invalid.
 
 use std::borrow::Cow;
 
@@ -8,21 +8,17 @@ use crate::header::HeaderError;
 use crate::script::{Flags, ScriptError};
 use crate::tx::TxError;
 
-/// Why a block is invalid: one variant per rule.
+/// The reason a block is invalid: one variant per rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
-    /// The header is invalid.
     #[error(transparent)]
     Header(#[from] HeaderError),
     /// No valid solution of the signet challenge (BIP325).
     #[error("the block does not solve the signet challenge")]
     SignetSolution,
-    /// The header commits to other transactions.
     #[error("the transactions do not have the merkle root of the header")]
     MerkleRoot {
-        /// The root in the header.
         claimed: [u8; 32],
-        /// The root of these transactions.
         computed: [u8; 32],
     },
     /// Transactions at the end are repeated such that the root stays the same (CVE-2012-2459).
@@ -33,46 +29,33 @@ pub enum BlockError {
     Length {
         /// Bytes that count against the limit: without witnesses on Bitcoin.
         bytes: u64,
-        /// The limit.
         bytes_max: u64,
-        /// Number of transactions.
         txs: usize,
     },
-    /// The first transaction is no coinbase.
     #[error("the first transaction is not a coinbase")]
     CoinbaseMissing,
-    /// A further transaction is a coinbase.
     #[error("transaction {tx_index} is a second coinbase")]
     CoinbaseMultiple {
-        /// Its index.
         tx_index: usize,
     },
-    /// A transaction breaks a rule of transactions.
     #[error("transaction {tx_index} ({txid}): {source}")]
     Tx {
-        /// Its index.
         tx_index: usize,
-        /// Its txid.
         txid: Txid,
-        /// The rule.
         source: TxError,
     },
-    /// Too many signature operations.
     #[error("signature operations cost {cost}, more than {cost_max}")]
     SigOps {
         /// Their cost, as far as it was added up.
         cost: u64,
-        /// The limit.
         cost_max: u64,
-        /// Whether the outputs being spent were counted.
+        /// `true` if the outputs being spent were counted.
         with_spends: bool,
     },
     /// Bitcoin Cash: a transaction appears twice.
     #[error("transaction {tx_index} ({txid}) repeats the one before it")]
     TxDuplicate {
-        /// Its index.
         tx_index: usize,
-        /// Its txid.
         txid: Txid,
     },
     /// Bitcoin Cash: transactions are not in canonical order.
@@ -80,21 +63,17 @@ pub enum BlockError {
     TxOrdering {
         /// Index of the transaction that comes too late.
         tx_index: usize,
-        /// Its txid.
         txid: Txid,
-        /// The txid before it.
         previous: Txid,
     },
     /// The coinbase does not begin with the height (BIP34).
     #[error("the coinbase does not begin with the height {height}")]
     CoinbaseHeight {
-        /// The height it should begin with.
         height: u32,
     },
     /// BIP54: the lock time of the coinbase is not the height before.
     #[error("the coinbase has the lock time {found}, not {expected}")]
     CoinbaseLockTime {
-        /// The lock time that the coinbase has.
         found: u32,
         /// The height less one.
         expected: u32,
@@ -105,10 +84,8 @@ pub enum BlockError {
     /// A commitment without the one 32-byte witness item that goes with it.
     #[error("the coinbase witness has {items} items, not one of 32 bytes")]
     WitnessNonceSize {
-        /// Number of items.
         items: usize,
     },
-    /// The commitment is to other witnesses.
     #[error("the witnesses are not those the coinbase commits to")]
     WitnessCommitment {
         /// The hash in the coinbase.
@@ -119,26 +96,19 @@ pub enum BlockError {
     /// A witness in a block that commits to none.
     #[error("transaction {tx_index} has a witness that the block does not commit to")]
     UnexpectedWitness {
-        /// Its index.
         tx_index: usize,
     },
-    /// Too heavy.
     #[error("the block weighs {weight}, more than {weight_max}")]
     Weight {
-        /// Its weight.
         weight: u64,
-        /// The limit.
         weight_max: u64,
     },
-    /// An output would overwrite one that is unspent (BIP30). Found by whoever keeps the coins.
+    /// An output would overwrite one that is unspent (BIP30). The code that stores the coins finds this.
     #[error("transaction {tx_index} would overwrite {outpoint}")]
     OverwritesUnspent {
-        /// Index of the transaction.
         tx_index: usize,
-        /// The output that exists already.
         outpoint: OutPoint,
     },
-    /// Fees that sum to more than all money.
     #[error("the fees up to transaction {tx_index} sum to {fees}, more than all money")]
     FeesOutOfRange {
         /// Index of the transaction that made the sum too large.
@@ -146,10 +116,9 @@ pub enum BlockError {
         /// The sum, satoshi.
         fees: i64,
     },
-    /// The coinbase creates too much.
     #[error("the coinbase pays {actual} of {limit} allowed")]
     CoinbaseAmount {
-        /// What it pays, satoshi.
+        /// The amount the coinbase pays, satoshi.
         actual: i64,
         /// Subsidy and fees, satoshi.
         limit: i64,
@@ -159,13 +128,10 @@ pub enum BlockError {
     SigChecks {
         /// Checks executed, as far as they were added up.
         sigchecks: u64,
-        /// The limit.
         sigchecks_max: u64,
     },
-    /// A script does not authorise a spend.
     #[error("transaction {tx_index}: {source}")]
     Script {
-        /// Index of the transaction.
         tx_index: usize,
         /// The failure; boxed to keep the other verdicts small.
         source: Box<ScriptFailure>,
@@ -203,7 +169,7 @@ impl BlockError {
         reason.into()
     }
 
-    /// What the reference node adds to the reject reason in its log.
+    /// The text that the reference node adds to the reject reason in its log.
     pub fn debug_message(&self) -> Cow<'static, str> {
         let message = match self {
             Self::Header(error) => return error.debug_message(),
@@ -246,7 +212,7 @@ impl BlockError {
         message.into()
     }
 
-    /// Whether other bytes with the same block hash may be valid, so that the hash must not be
+    /// Returns `true` if other bytes with the same block hash may be valid. The hash must then not be
     /// remembered as invalid.
     pub fn is_mutation(&self) -> bool {
         matches!(
@@ -259,12 +225,12 @@ impl BlockError {
         )
     }
 
-    /// Whether waiting may make the block valid.
+    /// Returns `true` if the block may become valid later.
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Header(error) if error.is_temporary())
     }
 
-    /// Index of the transaction at fault, where one is.
+    /// Index of the transaction at fault, if there is one.
     pub fn tx_index(&self) -> Option<usize> {
         match self {
             Self::Tx { tx_index, .. }
@@ -305,33 +271,24 @@ fn tx_debug_message(txid: Txid, error: &TxError) -> Cow<'static, str> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("input {input} of {txid}, spending {prevout}: {error}")]
 pub struct ScriptFailure {
-    /// The spending transaction.
     pub txid: Txid,
-    /// The same with witnesses.
     pub wtxid: Wtxid,
-    /// Index of the input.
     pub input: usize,
-    /// What it spends.
     pub prevout: OutPoint,
-    /// Why the script failed.
     pub error: ScriptError,
-    /// Which rules say so.
     pub rules: ScriptRules,
 }
 
 /// The rules that a script breaks, as the reference nodes tell them apart in their reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptRules {
-    /// Bitcoin's.
     Bitcoin,
-    /// Bitcoin Cash's.
     Cash,
-    /// Bitcoin Cash's, none that its nodes call mandatory.
+    /// Rules of Bitcoin Cash that its nodes do not call mandatory.
     CashPolicy,
 }
 
 impl ScriptRules {
-    /// Those that have these flags.
     pub const fn of(flags: Flags) -> Self {
         if flags.contains(Flags::BCH) { Self::Cash } else { Self::Bitcoin }
     }
@@ -356,7 +313,8 @@ impl ScriptFailure {
         }
     }
 
-    /// What Bitcoin Core adds to the reject reason; on Bitcoin Cash after the error, which is no part of a block's reason there.
+    /// The text that Bitcoin Core adds to the reject reason. On Bitcoin Cash it follows the error, which is not part of a
+    /// block's reason there.
     pub fn debug_message(&self) -> String {
         let Self { txid, wtxid, input, prevout, .. } = self;
         let place = format!("input {input} of {txid} (wtxid {wtxid}), spending {prevout}");

@@ -1,4 +1,4 @@
-//! What coins need to know of a transaction besides its inputs and outputs.
+//! Facts about a transaction that its coins need besides its inputs and outputs.
 
 use std::ops::Range;
 
@@ -7,20 +7,18 @@ use assay_wire::{Block, Tx};
 use crate::locktime::has_sequence_locks;
 use crate::sigops::legacy_sigops;
 
-/// What follows from a transaction alone and is asked for again when its coins move: found while its
-/// bytes are in the processor's cache anyway, so that they need not be fetched once more.
+/// Facts that follow from a transaction alone and are needed again when its coins move. They are
+/// computed while its bytes are in the processor's cache, so that the bytes need not be fetched again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxFacts {
     /// Signature operations in its own scripts, counted imprecisely ([`legacy_sigops`]).
     pub legacy_sigops: u32,
-    /// Whether any input has a relative lock time ([`has_sequence_locks`]).
+    /// `true` if any input has a relative lock time ([`has_sequence_locks`]).
     pub has_sequence_locks: bool,
-    /// Whether it is a coinbase.
     pub is_coinbase: bool,
 }
 
 impl TxFacts {
-    /// The facts of one transaction.
     #[must_use]
     pub fn of(tx: Tx<'_>) -> Self {
         Self {

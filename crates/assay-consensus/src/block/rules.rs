@@ -16,28 +16,24 @@ use crate::tx::{SpentCoin, TxError, check_tx_inputs};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each says whether one rule is in force")]
 pub struct BlockRules {
-    /// Height of the block.
     pub height: u32,
-    /// Script rules.
     pub flags: Flags,
-    /// What a lock time in seconds is compared with.
+    /// The time that a lock time in seconds is compared with.
     pub lock_time_cutoff_s: i64,
-    /// Median time past of the parent.
     pub parent_median_time_past: u32,
-    /// Whether relative lock times apply (BIP68).
+    /// `true` if relative lock times apply (BIP68).
     pub sequence_locks: bool,
-    /// Whether the coinbase begins with the height (BIP34).
+    /// `true` if the coinbase begins with the height (BIP34).
     pub height_in_coinbase: bool,
-    /// Whether the block commits to its witnesses (BIP141).
+    /// `true` if the block commits to its witnesses (BIP141).
     pub segwit: bool,
-    /// Whether no output may overwrite an unspent one, as the coins were before the block (BIP30).
-    /// Where this is `false`, it has been shown that none can.
+    /// `true` if no output may overwrite an unspent one, as the coins were before the block (BIP30).
+    /// `false` if it has been shown that none can.
     pub bip30: bool,
-    /// Whether the consensus cleanup applies (BIP54).
+    /// `true` if the consensus cleanup applies (BIP54).
     pub bip54: bool,
-    /// What the block may create, satoshi.
+    /// The amount the block may create, satoshi.
     pub subsidy: i64,
-    /// The rules of Bitcoin Cash.
     pub cash: Option<CashRules>,
 }
 
@@ -60,7 +56,7 @@ impl BlockRules {
         rules
     }
 
-    /// The rules for whatever block comes after the tip of `ancestors`: those of the mempool.
+    /// The rules for the block after the tip of `ancestors`: those of the mempool.
     ///
     /// BIP68 and BIP113 apply from the start, as in every mempool. [`BlockRules::flags`] has what
     /// blocks must obey, without policy.
@@ -221,7 +217,7 @@ fn check_tx_legacy_sigops<'c>(
 /// Bytes of two hashes: an inner node of a merkle tree.
 const MERKLE_NODE_BYTES: usize = 64;
 
-/// What [`BlockRules::check_spends`] found out about one transaction.
+/// The result of [`BlockRules::check_spends`] for one transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxSpend {
     /// Inputs less outputs, satoshi.
@@ -235,7 +231,6 @@ pub struct TxSpend {
 pub struct BlockTotals {
     /// Fees, satoshi.
     pub fees: i64,
-    /// Cost of the signature operations.
     pub sigop_cost: u64,
 }
 
@@ -259,7 +254,7 @@ impl BlockTotals {
     }
 }
 
-/// Whether the unspent outputs must be searched for what the block would overwrite.
+/// Returns `true` if the unspent outputs must be searched for outputs that the block would overwrite.
 ///
 /// Not in the two blocks that did overwrite, and not where BIP34 has made every coinbase unique:
 /// on the real chain from its activation up to the first height that an old coinbase had claimed
@@ -297,13 +292,13 @@ const BIP30_REPEATS: [(u32, BlockHash); 2] = [
     ),
 ];
 
-/// Whether a later block overwrote the coinbase of this one while its output was unspent, which never became spendable
-/// (Core `validation.cpp`, `IsBIP30Unspendable`).
+/// Returns `true` if a later block overwrote the coinbase of this one while its output was unspent. That output never
+/// became spendable (Core `validation.cpp`, `IsBIP30Unspendable`).
 pub fn is_overwritten_coinbase(height: u32, hash: &BlockHash) -> bool {
     OVERWRITTEN_COINBASES.contains(&(height, *hash))
 }
 
-/// Whether this block is one of the two that repeated an unspent coinbase.
+/// Returns `true` if this block is one of the two that repeated an unspent coinbase.
 pub fn repeats_coinbase(height: u32, hash: &BlockHash) -> bool {
     BIP30_REPEATS.contains(&(height, *hash))
 }

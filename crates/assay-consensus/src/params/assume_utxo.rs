@@ -8,9 +8,7 @@ use crate::hex;
 /// The UTXO set of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssumeUtxo {
-    /// Height of the block.
     pub height: u32,
-    /// The block.
     pub block: BlockHash,
     /// Hash over the coins in their order (Core's `hash_serialized_3`), printed like a block hash.
     pub hash_serialized: BlockHash,

@@ -1,4 +1,4 @@
-//! What distinguishes one chain from another, as plain data.
+//! The differences between chains, as plain data.
 //!
 //! Every difference between the chains of the family is a field here; no rule asks for a chain's
 //! name. Fields are public so that a test network can be altered before use.
@@ -14,12 +14,11 @@ use crate::uint256::U256;
 use crate::versionbits::Deployment;
 pub use assume_utxo::AssumeUtxo;
 
-/// The parameters of one chain.
 #[derive(Clone, Debug)]
 pub struct ChainParams {
     /// The name [`ChainParams::by_name`] knows it by.
     pub name: &'static str,
-    /// What `getblockchaininfo` prints as `chain`.
+    /// The value that `getblockchaininfo` prints as `chain`.
     pub rpc_name: &'static str,
     /// First four bytes of every P2P message.
     pub magic: [u8; 4],
@@ -31,21 +30,15 @@ pub struct ChainParams {
     pub rpc_port: u16,
     /// Folder below the data directory, empty for the main network.
     pub datadir_subfolder: &'static str,
-    /// Address parameters.
     pub address: AddressParams,
-    /// How transactions are laid out.
     pub encoding: Encoding,
-    /// What the first block is made of.
     pub genesis: GenesisSpec,
-    /// Hash of the first block.
     pub genesis_hash: BlockHash,
     /// Blocks between two halvings of the subsidy.
     pub subsidy_halving_interval: u32,
-    /// Proof of work.
     pub pow: PowParams,
-    /// From which heights on the soft forks apply.
     pub activation: ActivationHeights,
-    /// What miners signal by bits of the version (BIP9).
+    /// Deployments that miners signal by bits of the version (BIP9).
     pub deployments: Vec<Deployment>,
     /// Height from which on signals of deployments that are not known are counted; `None` for never.
     pub unknown_rules_from: Option<u32>,
@@ -85,7 +78,6 @@ pub struct PowParams {
     pub target_timespan_s: u32,
     /// A block more than two spacings after its parent may have the easiest target.
     pub allow_min_difficulty: bool,
-    /// The target never changes.
     pub no_retargeting: bool,
     /// Testnet4's rules against time warps and block storms (BIP94).
     pub enforce_bip94: bool,
@@ -93,7 +85,7 @@ pub struct PowParams {
     pub asert: Option<Asert>,
 }
 
-/// Where the schedule of a chain's difficulty begins, and how fast targets follow it (Bitcoin Cash).
+/// The start of the schedule of a chain's difficulty, and how fast targets follow it (Bitcoin Cash).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asert {
     /// Height of the anchor, the last block under the rules before.
@@ -137,7 +129,7 @@ pub struct ActivationHeights {
     pub bip54: u32,
 }
 
-/// What Bitcoin Cash rules add or replace. The upgrades up to May 2022 are in force from the first
+/// The rules that Bitcoin Cash adds or replaces. The upgrades up to May 2022 are in force from the first
 /// block, as on BCHN's regtest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CashRules {
@@ -213,22 +205,22 @@ impl ChainParams {
         self.genesis.block()
     }
 
-    /// Whether blocks commit to witnesses at `height`.
+    /// Returns `true` if blocks commit to witnesses at `height`.
     pub fn segwit_active(&self, height: u32) -> bool {
         height >= self.activation.segwit
     }
 
-    /// Whether relative lock times and median time past apply at `height`.
+    /// Returns `true` if relative lock times and median time past apply at `height`.
     pub fn csv_active(&self, height: u32) -> bool {
         height >= self.activation.csv
     }
 
-    /// Whether the consensus cleanup applies at `height` (BIP54).
+    /// Returns `true` if the consensus cleanup applies at `height` (BIP54).
     pub fn bip54_active(&self, height: u32) -> bool {
         height >= self.activation.bip54
     }
 
-    /// The largest serialised block that can be valid: what a reader may refuse unread.
+    /// The largest serialised block that can be valid. A reader may reject larger ones unread.
     pub fn block_bytes_max(&self) -> u64 {
         self.cash.map_or(MAX_BLOCK_WEIGHT, |cash| cash.block_bytes_max)
     }
@@ -278,7 +270,7 @@ const CASH_NETWORKS: [&str; 12] = [
     "bitcoincash",
 ];
 
-/// Why there is no chain of this name, in a sentence without a full stop.
+/// The error text for a chain name that is not known: a sentence without a full stop.
 pub fn unknown_chain(name: &str) -> String {
     let known = ChainParams::NAMES.join(", ");
     if CASH_NETWORKS.contains(&name) {
@@ -289,7 +281,7 @@ pub fn unknown_chain(name: &str) -> String {
     format!("unknown chain {name:?}; known are {known}")
 }
 
-/// What Bitcoin Cash has in force since May 2022, less the soft forks that came with a height.
+/// The flags that Bitcoin Cash has in force since May 2022, less the soft forks that came with a height.
 const CASH_FLAGS: Flags = Flags::BCH_MAY_2022
     .without(Flags::DERSIG)
     .without(Flags::CHECKLOCKTIMEVERIFY)
@@ -301,7 +293,7 @@ pub const MAX_BLOCK_WEIGHT: u64 = 4_000_000;
 /// Largest signature-operation cost of a block (BIP141).
 pub const MAX_BLOCK_SIGOPS_COST: u64 = 80_000;
 
-/// What one byte outside the witness weighs.
+/// The weight of one byte outside the witness.
 pub const WITNESS_SCALE_FACTOR: u64 = 4;
 
 /// Largest transaction without witnesses, bytes: a quarter of [`MAX_BLOCK_WEIGHT`], and by

@@ -43,7 +43,7 @@ pub(super) fn main() -> ChainParams {
             bip54: u32::MAX,
         },
         deployments: vec![TESTDUMMY],
-        // Where taproot was active, and a period more.
+        // The height at which taproot was active, plus one period.
         unknown_rules_from: Some(711_648),
         script_flag_exceptions: vec![
             // One block of 2012 spends a P2SH output against BIP16.

@@ -55,7 +55,7 @@ pub fn asert_target(
         (i128::from(time_diff_s) - i128::from(scheduled_s)) * 65_536 / i128::from(half_life_s);
     let (shifts, fraction) = (exponent >> 16, (exponent & 0xffff) as u64);
     let product = anchor.wrapping_mul_u32(power_of_two(fraction));
-    // What is left of the product is in units of 2^-16.
+    // The rest of the product is in units of 2^-16.
     let shifts = shifts - 16;
     let target = if shifts <= 0 {
         product >> u32::try_from(-shifts).unwrap_or(u32::MAX).min(256)
@@ -77,7 +77,7 @@ fn power_of_two(fraction: u64) -> u32 {
     65_536 + (cubic >> 48) as u32
 }
 
-/// Whether targets up to `limit` leave room for the multiplication.
+/// Returns `true` if targets up to `limit` leave room for the multiplication.
 fn has_room(limit: U256) -> bool {
     limit.bits() <= 224
 }

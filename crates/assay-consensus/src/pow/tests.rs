@@ -144,7 +144,7 @@ fn late_blocks_of_test_networks_may_be_easy() {
     let next = |time| next_work_required(&test, chain.as_slice(), time);
     assert_eq!(next(tip_time + 1201), limit);
     assert_eq!(next(tip_time + 1200), real, "the last block not mined under the exception");
-    // Where the period has only easy blocks, its first one is where the search ends.
+    // If the period has only easy blocks, the search ends at its first one.
     let all_easy = self::chain(2016 + 100, real, 2016, limit);
     assert_eq!(next_work_required(&test, all_easy.as_slice(), tip_time), limit);
 }

@@ -27,7 +27,7 @@ const LANES_MIN: usize = 8;
 /// Inputs looked at for script codes of the same length.
 const WINDOW: usize = 64;
 
-/// After so many searches in vain there is no further one: they must not cost more than hashing.
+/// After this many failed searches there is no further one: searches must not cost more than hashing.
 const FAILURES_MAX: u8 = 8;
 
 /// Inputs of a transaction from which on legacy messages are computed together.
@@ -39,7 +39,7 @@ const BLANK: usize = 41;
 /// The messages of some inputs of a transaction for all inputs and outputs, up to their hash type.
 #[derive(Debug)]
 pub(super) struct LegacyAhead<'a> {
-    /// What [`legacy_tail`] gives.
+    /// The bytes that [`legacy_tail`] gives.
     tail: Cow<'a, [u8]>,
     /// The inputs whose messages will be asked for.
     inputs: Range<usize>,
@@ -48,7 +48,7 @@ pub(super) struct LegacyAhead<'a> {
     failures: u8,
 }
 
-/// What legacy messages end with: all inputs with their scripts blanked, the outputs, the lock time.
+/// The end of every legacy message: all inputs with their scripts blanked, the outputs, the lock time.
 pub(super) fn legacy_tail(tx: Tx<'_>) -> Vec<u8> {
     let outputs = tx.outputs_with_count_raw();
     let mut tail = Vec::with_capacity(BLANK * tx.input_count() + outputs.len() + 4);

@@ -1,4 +1,4 @@
-//! Where the Bitcoin Cash family differs: opcodes, signature forms and counted checks.
+//! The differences of the Bitcoin Cash family: opcodes, signature forms and counted checks.
 //!
 //! The upgrades up to May 2022, after BCHN's `script/interpreter.cpp` and `script/sigencoding.cpp`;
 //! the opcodes that read the transaction are in `introspection.rs`. Later opcodes (tokens, bitwise
@@ -48,8 +48,8 @@ pub(super) fn divide(opcode: u8, a: i64, b: i64) -> Result<i64, ScriptError> {
     }
 }
 
-/// Whether a pay-to-script-hash spend is exempt from everything but the hash: coins sent to the
-/// P2SH form of a witness program can be recovered by anyone who shows the program (May 2019).
+/// Returns `true` if a pay-to-script-hash spend is exempt from everything but the hash: coins sent to
+/// the P2SH form of a witness program can be recovered by anyone who shows the program (May 2019).
 pub(super) fn is_segwit_recovery(flags: Flags, redeem_script: &[u8], stack_len: usize) -> bool {
     flags.contains(Flags::BCH)
         && !flags.contains(Flags::DISALLOW_SEGWIT_RECOVERY)
@@ -70,7 +70,7 @@ pub(super) fn check_input_sig_checks(
     Ok(())
 }
 
-/// Which signatures an operation takes.
+/// The signatures that an operation takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Accept {
     Any,

@@ -1,11 +1,10 @@
-//! Who decides about a signature once its message is known.
+//! The interface that decides about a signature once its message is known.
 
 /// An ECDSA signature, without its hash type, and the message that it signs.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedMessage<'a> {
     /// The signature in any "lax" DER.
     pub der_sig: &'a [u8],
-    /// The message.
     pub msg: [u8; 32],
 }
 
@@ -19,7 +18,6 @@ pub enum PqScheme {
 }
 
 impl PqScheme {
-    /// Bytes of a public key.
     pub const fn key_bytes(self) -> usize {
         match self {
             Self::SlhDsa128s => 32,
@@ -27,7 +25,6 @@ impl PqScheme {
         }
     }
 
-    /// Bytes of a signature.
     pub const fn signature_bytes(self) -> usize {
         match self {
             Self::SlhDsa128s => 7856,
@@ -58,7 +55,7 @@ pub trait SignatureChecker {
     /// Schnorr by Bitcoin Cash's specification of May 2019.
     fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool;
 
-    /// Whether `output` is the x coordinate of `internal + tweak * G`, with that parity of y
+    /// Returns `true` if `output` is the x coordinate of `internal + tweak * G`, with that parity of y
     /// (BIP-0341).
     fn taproot_tweak(
         &mut self,
@@ -68,13 +65,13 @@ pub trait SignatureChecker {
         output_parity: bool,
     ) -> bool;
 
-    /// Whether [`Self::multisig`] has to be asked before the pairs of a CHECKMULTISIG.
+    /// Returns `true` if [`Self::multisig`] has to be asked before the pairs of a CHECKMULTISIG.
     fn takes_multisig(&self) -> bool {
         false
     }
 
-    /// Whether a CHECKMULTISIG with fewer signatures than keys is known, or from now on assumed, to
-    /// be satisfied: each signature by a key of its own, both in the order given.
+    /// Returns `true` if a CHECKMULTISIG with fewer signatures than keys is known, or from now on assumed,
+    /// to be satisfied: each signature by a key of its own, both in the order given.
     ///
     /// Signatures and keys are well formed, so that the pairs that the opcode would try besides the
     /// satisfying ones have no influence, and the order in which they are tried has none either.

@@ -1,4 +1,4 @@
-//! CHECKSIG, CHECKSIGADD and CHECKMULTISIG of Bitcoin, and what the Cash family shares with them.
+//! CHECKSIG, CHECKSIGADD and CHECKMULTISIG of Bitcoin, and the parts that the Cash family shares with them.
 
 use super::checker::{SignatureChecker, SignedMessage};
 use super::encoding;
@@ -8,16 +8,15 @@ use super::flags::Flags;
 use super::opcode::{MAX_MULTISIG_KEYS, MAX_OPS};
 use super::sighash::{CodeKey, SIGHASH_FORKID, TapscriptPosition};
 
-/// What a passed signature costs of the tapscript budget (BIP-0342).
+/// The cost of a passed signature in the tapscript budget (BIP-0342).
 const WEIGHT_PER_SIGNATURE: i64 = 50;
 
-/// Where a CHECKMULTISIG finds its arguments, as depths below the top.
+/// Positions of the arguments of a CHECKMULTISIG, as depths below the top.
 pub(super) struct MultisigArgs {
     pub(super) keys: usize,
     pub(super) sigs: usize,
     /// Depth of the topmost signature; keys begin at depth 1.
     pub(super) sig_at: usize,
-    /// Depth of the dummy element.
     pub(super) dummy_at: usize,
 }
 
@@ -281,7 +280,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                 exec.check_encodings(sig_at, key_at)?;
                 Ok(exec.verify_ecdsa(frame, deleted, sig_at, key_at))
             })?;
-        // However many pairs were tried.
+        // The same for any number of pairs tried.
         self.sig_checks = asked_before + args.sigs as u32;
         if !valid && self.flags.contains(Flags::NULLFAIL) && self.any_signature(args) {
             return Err(ScriptError::SigNullFail);
@@ -292,7 +291,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         Ok(valid)
     }
 
-    /// Whether any signature of a CHECKMULTISIG is not empty.
+    /// Returns `true` if any signature of a CHECKMULTISIG is not empty.
     pub(super) fn any_signature(&self, args: &MultisigArgs) -> bool {
         (0..args.sigs).any(|index| !self.stack.peek(args.sig_at + index).is_empty())
     }
@@ -328,7 +327,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         let mut last = None;
         for (index, signed) in sigs.iter_mut().enumerate().take(args.sigs) {
             let hash_type = self.stack.peek(sig_at(index)).last().copied().unwrap_or_default();
-            // Hardly ever do they differ.
+            // They hardly ever differ.
             signed.msg = match last {
                 Some((same, msg)) if same == hash_type => msg,
                 _ => self.message(frame, deleted, u32::from(hash_type)),
@@ -381,7 +380,7 @@ pub(super) fn split_schnorr(sig: &[u8]) -> Result<(&[u8; 64], u8), ScriptError> 
     Ok((sig.first_chunk().ok_or(ScriptError::SchnorrSigSize)?, hash_type))
 }
 
-/// Splits off the hash type of a signature of so many bytes: the default one is left out and must not be spelt out (BIP-0341).
+/// Splits off the hash type of a signature of `bytes` bytes. The default one is left out and must not be spelt out (BIP-0341).
 #[inline]
 pub(super) fn split_hash_type(
     sig: &[u8],

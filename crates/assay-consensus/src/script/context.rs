@@ -24,7 +24,7 @@ pub struct TxContext<'a> {
     spent: &'a [TxOut<'a>],
     /// The inputs that this context is asked about; for others it only works less ahead.
     inputs: Range<usize>,
-    /// What it has in common with the contexts of other parts.
+    /// Hashes in common with the contexts of other parts.
     shared: Option<&'a SharedHashes>,
     key_hashes: KeyHashesOf<'a>,
     prevouts: OnceCell<[u8; 32]>,
@@ -51,7 +51,7 @@ pub(super) struct LegacyPrefix {
 }
 
 impl LegacyPrefix {
-    /// Before the first of so many inputs.
+    /// The state before the first of `input_count` inputs.
     pub(super) fn start(tx: Tx<'_>, input_count: usize) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(&tx.version().to_le_bytes());
@@ -59,7 +59,7 @@ impl LegacyPrefix {
         Self { blank_inputs: 0, hasher }
     }
 
-    /// After so many inputs, which the caller knows to have been absorbed.
+    /// The state after `blank_inputs` inputs, which the caller knows to have been absorbed.
     pub(super) fn after(blank_inputs: usize, hasher: Sha256) -> Self {
         Self { blank_inputs, hasher }
     }
@@ -128,7 +128,6 @@ impl<'a> TxContext<'a> {
         self.key_hashes.hash160(input.wrapping_sub(self.inputs.start), data)
     }
 
-    /// The spending transaction.
     #[inline]
     pub fn tx(&self) -> Tx<'a> {
         self.tx
@@ -210,7 +209,7 @@ impl<'a> TxContext<'a> {
         self.outputs_double.get_or_init(|| sha256(self.outputs_hash()))
     }
 
-    /// How every BIP-0143 message for all inputs and outputs begins: one of its three blocks, for a short script.
+    /// The start of every BIP-0143 message for all inputs and outputs: one of its three blocks, for a short script.
     #[inline]
     pub(super) fn segwit_v0_start(&self) -> Sha256 {
         let start = || {
@@ -223,7 +222,7 @@ impl<'a> TxContext<'a> {
         self.segwit_v0_start.get_or_init(start).clone()
     }
 
-    /// How every BIP-0341 message of this hash type, for all inputs, begins: two of its three blocks.
+    /// The start of every BIP-0341 message of this hash type, for all inputs: two of its three blocks.
     ///
     /// Kept for the first hash type that is asked for; transactions that mix them are rare.
     #[inline]
@@ -249,13 +248,13 @@ impl<'a> TxContext<'a> {
         self.check_template_start.get_or_init(start).clone()
     }
 
-    /// Whether legacy messages for all inputs and outputs are so long that it pays to keep their hashes.
+    /// Returns `true` if legacy messages for all inputs and outputs are so long that it pays to keep their hashes.
     #[inline]
     pub(super) fn has_long_messages(&self) -> bool {
         41 * self.tx.input_count() + self.tx.outputs_raw().len() >= LONG_BYTES
     }
 
-    /// Version and number of inputs: how every legacy message begins.
+    /// Version and number of inputs: the start of every legacy message.
     #[inline]
     pub(super) fn legacy_start(&self, input_count: usize) -> Sha256 {
         LegacyPrefix::start(self.tx, input_count).hasher

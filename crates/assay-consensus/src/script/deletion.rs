@@ -26,18 +26,19 @@ impl Deletions {
         self.last = None;
     }
 
-    /// What is left of the script code.
+    /// The script code without the deleted signatures.
     pub(super) fn code(&self) -> &[u8] {
         &self.code
     }
 
-    /// What its messages are kept under.
+    /// The key under which its messages are kept.
     pub(super) fn key(&mut self, fork: bool) -> CodeKey {
         let hash = *self.hash.get_or_insert_with(|| sha256d(&self.code));
         CodeKey::Deleted { hash, fork }
     }
 
-    /// Deletes the signature of a CHECKSIG from the code of script number `script` that begins at `start`; whether it was there.
+    /// Deletes the signature of a CHECKSIG from the code of script number `script` that begins at `start`. Returns `true` if it
+    /// was there.
     pub(super) fn delete_one(&mut self, script: u8, start: usize, code: &[u8], sig: &[u8]) -> bool {
         if let Some((last_script, last_start, was_there)) = self.last
             && (last_script, last_start) == (script, start)
@@ -53,7 +54,7 @@ impl Deletions {
         is_there
     }
 
-    /// Deletes one of several signatures from `code`, or from what is left of it if `deleted`, which says whether one was there.
+    /// Deletes one of several signatures from `code`, or from the rest of it if `deleted`. Sets `deleted` if it was there.
     pub(super) fn delete(&mut self, code: &[u8], sig: &[u8], deleted: &mut bool) {
         self.last = None;
         let from = if *deleted { &self.code } else { code };
@@ -65,7 +66,7 @@ impl Deletions {
     }
 }
 
-/// Where the push `prefix data` stands next, at `pos` or an instruction after it.
+/// The next position of the push `prefix data`, at `pos` or an instruction after it.
 fn find(code: &[u8], mut pos: usize, prefix: &[u8], data: &[u8]) -> Option<usize> {
     while let Some(&opcode) = code.get(pos) {
         if opcode > op::PUSHDATA4 {
@@ -122,7 +123,7 @@ mod tests {
         // Pushes with another opcode stay.
         let other = [op::PUSHDATA1, 1, 7];
         assert_eq!(delete(&other, &[7]), other);
-        // A cut-off tail is kept as it is.
+        // A cut-off tail is kept unchanged.
         assert_eq!(delete(&[1, 7, 5, 1], &[7]), [5, 1]);
     }
 

@@ -41,7 +41,7 @@ fn der_integer(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     minimal.then_some((number, rest))
 }
 
-/// Compares a positive DER integer with a number of 32 bytes: whether it is greater.
+/// Returns `true` if a positive DER integer is greater than a number of 32 bytes.
 fn exceeds(number: &[u8], bound: &[u8; 32]) -> bool {
     let digits = match number {
         [0, rest @ ..] => rest,
@@ -53,8 +53,8 @@ fn exceeds(number: &[u8], bound: &[u8; 32]) -> bool {
     }
 }
 
-/// Whether S is at most half the order, as Core's `CPubKey::CheckLowS` answers it: a number outside
-/// the scalar field turns the whole signature into zeros there, and zero is low.
+/// Returns `true` if S is at most half the order, as Core's `CPubKey::CheckLowS` answers it: a number
+/// outside the scalar field turns the whole signature into zeros there, and zero is low.
 #[inline]
 pub(super) fn is_low_s(r: &[u8], s: &[u8]) -> bool {
     if !exceeds(s, &HALF_ORDER) {
@@ -94,19 +94,19 @@ pub(super) fn check_der(der: &[u8], flags: Flags) -> Result<(), ScriptError> {
     Ok(())
 }
 
-/// Whether the key is 02/03 with 33 bytes or 04 with 65 bytes.
+/// Returns `true` if the key is 02/03 with 33 bytes or 04 with 65 bytes.
 #[inline]
 pub(super) fn is_plain_key(key: &[u8]) -> bool {
     is_compressed_key(key) || matches!(key, [4, ..] if key.len() == 65)
 }
 
-/// Whether the key is 02/03 with 33 bytes.
+/// Returns `true` if the key is 02/03 with 33 bytes.
 #[inline]
 pub(super) fn is_compressed_key(key: &[u8]) -> bool {
     matches!(key, [2 | 3, ..] if key.len() == 33)
 }
 
-/// Whether first byte and length fit together at all (Core `CPubKey::IsValid`); hybrid keys do.
+/// Returns `true` if first byte and length fit together (Core `CPubKey::IsValid`); those of hybrid keys do.
 #[inline]
 pub(super) fn has_key_form(key: &[u8]) -> bool {
     is_compressed_key(key) || matches!(key, [4 | 6 | 7, ..] if key.len() == 65)

@@ -1,8 +1,8 @@
-//! Why a script failed: one variant per rule, with the texts and names of the reference nodes.
+//! The reasons for which a script fails: one variant per rule, with the texts and names of the reference nodes.
 
 macro_rules! script_errors {
     ($($variant:ident, $name:literal, $text:literal;)*) => {
-        /// Why an input's scripts do not authorise the spend.
+        /// The reason an input's scripts do not authorise the spend.
         ///
         /// `Display` gives the text of Bitcoin Core's `ScriptErrorString` (which ends up in reject
         /// reasons); the last group are rules of Bitcoin Cash with BCHN's texts.

@@ -18,7 +18,7 @@ use super::rules::{Language, RuleSet};
 use super::sighash::SighashCache;
 use super::stack::Stack;
 
-/// Which language a script is in.
+/// The language of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SigVersion {
     /// Input scripts, output scripts and redeem scripts.
@@ -36,18 +36,18 @@ pub(super) struct SigScratch {
     pub(super) cache: SighashCache,
     /// Long messages of this run.
     pub(super) long: LongMessages,
-    /// Those of an earlier run of the same input.
+    /// Long messages of an earlier run of the same input.
     pub(super) known: LongMessages,
 }
 
-/// What Taproot rules remember during an input.
+/// State that the Taproot rules keep during an input.
 #[derive(Debug, Default)]
 pub(super) struct TapState {
     pub(super) annex_hash: Option<[u8; 32]>,
     pub(super) leaf_hash: [u8; 32],
     /// The key that the output key was made from; none in P2MR.
     pub(super) internal_key: Option<[u8; 32]>,
-    /// What is left of the budget for signature checks (BIP-0342).
+    /// The rest of the budget for signature checks (BIP-0342).
     pub(super) weight_left: i64,
     pub(super) output_hash: Option<[u8; 32]>,
 }
@@ -74,7 +74,7 @@ pub(super) struct Frame<'s> {
     /// Number of the script within its input; part of the keys of the sighash cache.
     pub(super) id: u8,
     pos: usize,
-    /// Where the script code begins: behind the last executed CODESEPARATOR.
+    /// The start of the script code: behind the last executed CODESEPARATOR.
     pub(super) code_start: usize,
     /// Position in opcodes of that CODESEPARATOR, all ones before the first (BIP-0342).
     pub(super) code_separator: u32,
@@ -131,14 +131,15 @@ impl Branches {
     }
 }
 
-/// How many opcodes from here on mean nothing in a branch that is not taken, and do not count: numbers, and `OP_RESERVED`.
+/// Number of opcodes from here on that mean nothing in a branch that is not taken, and are not counted: numbers, and
+/// `OP_RESERVED`.
 #[inline]
 fn passed_over(script: &[u8]) -> usize {
     script.iter().take_while(|&opcode| (op::RESERVED..=op::PUSH16).contains(opcode)).count()
 }
 
 impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
-    /// Runs `script` on the stack as it is.
+    /// Runs `script` on the current stack.
     pub(super) fn run(&mut self, script: &[u8], id: u8) -> Result<(), ScriptError> {
         let limited = self.version != SigVersion::Tapscript;
         if limited && script.len() > MAX_SCRIPT_SIZE {

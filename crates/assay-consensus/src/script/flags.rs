@@ -105,28 +105,23 @@ impl Flags {
             | Self::SIGHASH_FORKID.0
             | Self::DISALLOW_SEGWIT_RECOVERY.0,
     );
-    /// Bitcoin Cash from November 2017.
     pub const BCH_NOV_2017: Self = Self(Self::BCH_AUG_2017.0 | Self::LOW_S.0 | Self::NULLFAIL.0);
-    /// Bitcoin Cash from May 2018.
     pub const BCH_MAY_2018: Self = Self(Self::BCH_NOV_2017.0 | Self::MONOLITH_OPCODES.0);
-    /// Bitcoin Cash from November 2018.
     pub const BCH_NOV_2018: Self = Self(
         Self::BCH_MAY_2018.0 | Self::CHECKDATASIG.0 | Self::SIGPUSHONLY.0 | Self::CLEANSTACK.0,
     );
     /// Bitcoin Cash from May 2019: the exemption for recovering segwit coins begins.
     pub const BCH_MAY_2019: Self =
         Self((Self::BCH_NOV_2018.0 | Self::SCHNORR.0) & !Self::DISALLOW_SEGWIT_RECOVERY.0);
-    /// Bitcoin Cash from November 2019.
     pub const BCH_NOV_2019: Self =
         Self(Self::BCH_MAY_2019.0 | Self::SCHNORR_MULTISIG.0 | Self::MINIMALDATA.0);
-    /// Bitcoin Cash from May 2020.
     pub const BCH_MAY_2020: Self =
         Self(Self::BCH_NOV_2019.0 | Self::REVERSEBYTES.0 | Self::ENFORCE_SIGCHECKS.0);
     /// Bitcoin Cash from May 2022, the rules of the regression-test chain. The upgrades of November
     /// 2020 and May 2021 changed difficulty and policy alone.
     pub const BCH_MAY_2022: Self =
         Self(Self::BCH_MAY_2020.0 | Self::INTEGERS_64_BIT.0 | Self::NATIVE_INTROSPECTION.0);
-    /// What BCHN's mempool adds to [`Self::BCH_MAY_2022`].
+    /// The rules that BCHN's mempool adds to [`Self::BCH_MAY_2022`].
     pub const BCH_STANDARD: Self = Self(
         Self::BCH_MAY_2022.0
             | Self::DISCOURAGE_UPGRADABLE_NOPS.0
@@ -146,13 +141,13 @@ impl Flags {
             | Self::INPUT_SIGCHECKS.0,
     );
 
-    /// Whether every flag of `other` is set.
+    /// Returns `true` if every flag of `other` is set.
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any flag of `other` is set.
+    /// Returns `true` if any flag of `other` is set.
     #[inline]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0

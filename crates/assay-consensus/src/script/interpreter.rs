@@ -16,7 +16,7 @@ use super::opcode::{
 use super::rules::{self, RuleSet};
 use super::stack::Stack;
 
-/// What verifying an input found out besides its validity.
+/// The results of verifying an input besides its validity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputStats {
     /// With [`Flags::BCH`] the `SigChecks` of the input (May 2020), which the caller limits per
@@ -53,7 +53,6 @@ impl Interpreter {
         Self::default()
     }
 
-    /// One under other rules than today's.
     pub fn with_rules(rules: RuleSet) -> Self {
         Self { rules, ..Self::default() }
     }
@@ -243,7 +242,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     }
 }
 
-/// Whether the checks on what is left on the stack apply.
+/// Selects whether the checks on the remaining stack apply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spend {
     Ordinary,

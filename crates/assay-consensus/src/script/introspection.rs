@@ -1,8 +1,8 @@
 //! Opcodes by which a script reads the transaction that spends it (Bitcoin Cash, May 2022).
 //!
 //! CHIP-2021-02 "Add Native Introspection Opcodes", in the order of checks of BCHN's
-//! `script/interpreter.cpp`. What is read is at hand in [`TxContext`](super::TxContext): each costs
-//! what a push of its result costs.
+//! `script/interpreter.cpp`. [`TxContext`](super::TxContext) holds all the data: each opcode costs what
+//! a push of its result costs.
 
 use super::checker::SignatureChecker;
 use super::error::ScriptError;
@@ -37,7 +37,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         Ok(())
     }
 
-    /// What an input says, or the output it spends.
+    /// Pushes a field of an input, or of the output it spends.
     fn introspect_input(&mut self, opcode: u8, index: usize) -> Result<(), ScriptError> {
         let input = self.ctx.tx().input(index);
         let spent = self.ctx.spent(index);

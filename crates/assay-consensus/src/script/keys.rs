@@ -1,7 +1,7 @@
 //! HASH160 of the keys and redeem scripts of many inputs at once.
 //!
 //! The commonest scripts hash exactly one thing, which stands in the input. Hashing those of many
-//! inputs together takes a quarter of the time, so whoever verifies many transactions may do that
+//! inputs together takes a quarter of the time, so a caller that verifies many transactions may do that
 //! beforehand. A script that hashes something else is not affected.
 
 use std::ops::Range;
@@ -11,7 +11,7 @@ use assay_wire::{Tx, TxOut};
 
 use super::opcode::{Instructions, is_p2pkh, is_p2sh, op};
 
-/// What the script of an input is expected to hash, with its hash.
+/// The data that the script of an input is expected to hash, with its hash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyHash<'a> {
     /// Empty where nothing is expected.
@@ -57,14 +57,13 @@ impl<'a> KeyHashes<'a> {
     /// The hashes of `count` inputs, after `first` others that were taken in.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// When fewer were taken in.
     pub fn of(&'a self, first: usize, count: usize) -> KeyHashesOf<'a> {
         KeyHashesOf(&self.all[first..first + count])
     }
 }
 
 impl KeyHashesOf<'_> {
-    /// No hash is known.
     pub const NONE: Self = Self(&[]);
 
     /// The HASH160 of `data`, which the script of the input at `index` of these asks for.
@@ -77,7 +76,7 @@ impl KeyHashesOf<'_> {
     }
 }
 
-/// What a script of a common form hashes when it succeeds.
+/// The data that a script of a common form hashes when it succeeds.
 fn expected<'a>(tx: Tx<'a>, input: usize, script_pubkey: &[u8]) -> &'a [u8] {
     if matches!(script_pubkey, [0, 20, ..] if script_pubkey.len() == 22) {
         return tx.witness(input).iter().nth(1).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::sighash::CodeKey;
 
-/// Transactions whose legacy messages have about so many bytes have long ones.
+/// Transactions whose legacy messages have about this many bytes have long ones.
 pub(super) const LONG_BYTES: usize = 4_096;
 
 /// Signature messages from before `SegWit` that were long, in the order in which the scripts of one input asked for them.
@@ -13,12 +13,11 @@ pub(super) const LONG_BYTES: usize = 4_096;
 #[derive(Clone, Debug, Default)]
 pub struct LongMessages {
     messages: Vec<(CodeKey, u32, [u8; 32])>,
-    /// How many were asked for, where they are known.
+    /// Number of messages asked for, where it is known.
     asked: usize,
 }
 
 impl LongMessages {
-    /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -28,7 +27,6 @@ impl LongMessages {
         self.asked = 0;
     }
 
-    /// Keeps one more.
     pub(super) fn keep(&mut self, key: CodeKey, hash_type: u32, message: [u8; 32]) {
         if self.messages.last().is_none_or(|last| (last.0, last.1) != (key, hash_type)) {
             self.messages.push((key, hash_type, message));

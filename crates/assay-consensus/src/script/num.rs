@@ -1,6 +1,6 @@
 //! Numbers of the script language: little endian, sign in the top bit of the last byte.
 
-/// Why bytes are not a number.
+/// The reason bytes are not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NumError {
     /// More bytes than the operation takes.
@@ -26,7 +26,7 @@ pub(super) fn decode(bytes: &[u8], minimal: bool, size_max: usize) -> Result<i64
     Ok(if last & 0x80 == 0 { magnitude } else { -magnitude })
 }
 
-/// Whether no shorter encoding of the same number exists.
+/// Returns `true` if no shorter encoding of the same number exists.
 #[inline]
 pub(super) fn is_minimal(bytes: &[u8]) -> bool {
     match bytes {

@@ -131,7 +131,6 @@ pub mod op {
 pub const MAX_ELEMENT_SIZE: usize = 520;
 /// Most operations (opcodes above `OP_16`) outside tapscript.
 pub const MAX_OPS: u32 = 201;
-/// Most keys of one CHECKMULTISIG.
 pub const MAX_MULTISIG_KEYS: i64 = 20;
 /// Most bytes of a script outside tapscript.
 pub const MAX_SCRIPT_SIZE: usize = 10_000;
@@ -141,7 +140,6 @@ pub const MAX_STACK_SIZE: usize = 1000;
 /// One instruction: its opcode and, for pushes of data, the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction<'s> {
-    /// The opcode byte.
     pub opcode: u8,
     /// Bytes pushed by opcodes up to `OP_PUSHDATA4`, empty for all others.
     pub data: &'s [u8],
@@ -184,7 +182,6 @@ pub struct Instructions<'s> {
 }
 
 impl<'s> Instructions<'s> {
-    /// Starts at the beginning of `script`.
     pub fn new(script: &'s [u8]) -> Self {
         Self { script, pos: 0, broken: false }
     }
@@ -204,12 +201,12 @@ impl<'s> Iterator for Instructions<'s> {
     }
 }
 
-/// Whether the script only pushes. `OP_RESERVED` counts as a push here, as in Core's `IsPushOnly`.
+/// Returns `true` if the script only pushes. `OP_RESERVED` counts as a push here, as in Core's `IsPushOnly`.
 pub fn is_push_only(script: &[u8]) -> bool {
     Instructions::new(script).all(|i| i.is_some_and(|i| i.opcode <= op::PUSH16))
 }
 
-/// Whether `script` is `DUP HASH160 <20 bytes> EQUALVERIFY CHECKSIG`.
+/// Returns `true` if `script` is `DUP HASH160 <20 bytes> EQUALVERIFY CHECKSIG`.
 #[inline]
 pub fn is_p2pkh(script: &[u8]) -> bool {
     matches!(script, [op::DUP, op::HASH160, 20, .., op::EQUALVERIFY, op::CHECKSIG] if script.len() == 25)
@@ -228,13 +225,13 @@ pub fn last_push(script_sig: &[u8]) -> Option<&[u8]> {
     Some(last)
 }
 
-/// Whether `script` is `HASH160 <20 bytes> EQUAL`.
+/// Returns `true` if `script` is `HASH160 <20 bytes> EQUAL`.
 #[inline]
 pub fn is_p2sh(script: &[u8]) -> bool {
     matches!(script, [op::HASH160, 20, .., op::EQUAL] if script.len() == 23)
 }
 
-/// Whether `script` is `HASH256 <32 bytes> EQUAL` (Bitcoin Cash).
+/// Returns `true` if `script` is `HASH256 <32 bytes> EQUAL` (Bitcoin Cash).
 #[inline]
 pub fn is_p2sh_32(script: &[u8]) -> bool {
     matches!(script, [op::HASH256, 32, .., op::EQUAL] if script.len() == 35)
@@ -260,7 +257,7 @@ pub fn witness_program(script: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
-/// Whether a push of `data` with `opcode` is the shortest possible (BIP-0062 rule 3).
+/// Returns `true` if a push of `data` with `opcode` is the shortest possible (BIP-0062 rule 3).
 #[inline]
 pub fn is_minimal_push(opcode: u8, data: &[u8]) -> bool {
     match data {
@@ -273,7 +270,7 @@ pub fn is_minimal_push(opcode: u8, data: &[u8]) -> bool {
     }
 }
 
-/// Whether the length agrees with what the first byte announces (Core's `CPubKey::ValidSize`).
+/// Returns `true` if the length agrees with the one that the first byte announces (Core's `CPubKey::ValidSize`).
 pub fn has_key_size(key: &[u8]) -> bool {
     match key.first() {
         Some(2 | 3) => key.len() == 33,
@@ -282,8 +279,8 @@ pub fn has_key_size(key: &[u8]) -> bool {
     }
 }
 
-/// How many signatures a bare multi-signature script asks for, and its keys; `None` of any other script (Core's
-/// `MatchMultisig` in `script/solver.cpp`).
+/// The number of signatures that a bare multi-signature script asks for, and its keys; `None` for any other script
+/// (Core's `MatchMultisig` in `script/solver.cpp`).
 pub fn multisig(script: &[u8]) -> Option<(u8, Vec<&[u8]>)> {
     let (&op::CHECKMULTISIG, _) = script.split_last()? else { return None };
     let mut instructions = Instructions::new(script);
@@ -318,7 +315,7 @@ fn small_number(instruction: Instruction<'_>) -> Option<u8> {
     }
 }
 
-/// Whether tapscript treats the opcode as an unconditional success (BIP-0342).
+/// Returns `true` if tapscript treats the opcode as an unconditional success (BIP-0342).
 #[inline]
 pub const fn is_op_success(opcode: u8) -> bool {
     matches!(

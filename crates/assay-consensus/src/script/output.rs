@@ -1,4 +1,4 @@
-//! What kind of output a script makes (Core `script/solver.cpp`, `Solver`).
+//! The kinds of outputs that scripts make (Core `script/solver.cpp`, `Solver`).
 
 use super::opcode::{has_key_size, is_p2pkh, is_p2sh, is_push_only, multisig, op, witness_program};
 
@@ -8,24 +8,18 @@ const ANCHOR_PROGRAM: [u8; 2] = [0x4e, 0x73];
 /// The kind of an output, with what identifies its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputKind<'a> {
-    /// A public key.
     PubKey(&'a [u8]),
-    /// The hash of a public key.
     PubKeyHash(&'a [u8]),
     /// The hash of a script; on Bitcoin Cash of 20 or 32 bytes.
     ScriptHash(&'a [u8]),
-    /// Public keys of which some must sign.
     Multisig {
-        /// How many must sign.
+        /// Number of keys that must sign.
         required: u8,
-        /// All of them.
         keys: Vec<&'a [u8]>,
     },
     /// `OP_RETURN` and pushes.
     NullData,
-    /// The hash of a public key, as a witness program.
     WitnessKeyHash(&'a [u8]),
-    /// The hash of a script, as a witness program.
     WitnessScriptHash(&'a [u8]),
     /// A Taproot output key.
     Taproot(&'a [u8]),
@@ -33,17 +27,14 @@ pub enum OutputKind<'a> {
     Anchor(&'a [u8]),
     /// A witness program of a later version.
     WitnessUnknown {
-        /// The version.
         version: u8,
-        /// The program.
         program: &'a [u8],
     },
-    /// Everything else.
     NonStandard,
 }
 
 impl<'a> OutputKind<'a> {
-    /// The kind of a locking script; `is_cash` says whether by the rules of Bitcoin Cash.
+    /// The kind of a locking script; `is_cash` selects the rules of Bitcoin Cash.
     pub fn of(script: &'a [u8], is_cash: bool) -> Self {
         if is_p2sh(script) {
             return Self::ScriptHash(&script[2..22]);

@@ -69,7 +69,7 @@ fn small_script(dice: &mut Random) -> Vec<u8> {
     (0..=dice.below(5)).map(|_| [0, PUSH1, PUSH1, DROP, NOP][dice.below(5)]).collect()
 }
 
-/// Whether a script of nothing but `0`, `1`, DROP and NOP leaves exactly one true element.
+/// Returns `true` if a script of nothing but `0`, `1`, DROP and NOP leaves exactly one true element.
 fn run(script: &[u8], arguments: &[Vec<u8>]) -> bool {
     let mut stack = arguments.to_vec();
     for opcode in script {
@@ -91,7 +91,7 @@ fn run(script: &[u8], arguments: &[Vec<u8>]) -> bool {
     stack.len() == 1 && !is_false(&stack[0])
 }
 
-/// What BIP-0360 says of a witness, in its order.
+/// The verdict of BIP-0360 on a witness, in its order.
 fn oracle(program: &[u8; 32], witness: &[Vec<u8>]) -> bool {
     let mut items = witness.to_vec();
     if items.len() < 2 {

@@ -147,8 +147,8 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
 }
 
 impl TxContext<'_> {
-    /// What `OP_CHECKTEMPLATEVERIFY` compares with: BIP-0119's hash of the transaction for one of its inputs. A script may
-    /// ask often, so all but the index of the input is hashed once.
+    /// The value that `OP_CHECKTEMPLATEVERIFY` compares with: BIP-0119's hash of the transaction for one of its inputs. A
+    /// script may ask often, so all but the index of the input is hashed once.
     pub fn check_template_hash(&self, input: usize) -> [u8; 32] {
         let mut hasher = self.check_template_start(|| {
             let tx = self.tx();
@@ -173,8 +173,8 @@ impl TxContext<'_> {
         hasher.finalize()
     }
 
-    /// What `OP_TEMPLATEHASH` pushes: BIP-0446's hash of the transaction for one of its inputs. `annex_hash` is the SHA-256 of
-    /// the annex with its length.
+    /// The value that `OP_TEMPLATEHASH` pushes: BIP-0446's hash of the transaction for one of its inputs. `annex_hash` is the
+    /// SHA-256 of the annex with its length.
     pub fn template_hash(&self, input: usize, annex_hash: Option<&[u8; 32]>) -> [u8; 32] {
         let mut hasher = TEMPLATE_HASH.start();
         hasher.update(&self.tx().version().to_le_bytes());

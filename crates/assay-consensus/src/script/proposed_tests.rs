@@ -255,7 +255,7 @@ fn templates_are_checked_in_every_kind_of_script() {
     assert_eq!(verdict, Err(ScriptError::DiscourageUpgradableNops));
 }
 
-/// What the proposals allow, today's rules allow as well: on random scripts, bare, in P2WSH, as leaves and as P2MR.
+/// Today's rules allow everything that the proposals allow: on random scripts, bare, in P2WSH, as leaves and as P2MR.
 #[test]
 fn proposals_are_soft_forks() {
     const NAMES: [&str; 8] = [

@@ -7,9 +7,9 @@ use super::rules::{Copies, LEAF_TAPSCRIPT, Language, Operation, Program, RuleSet
 /// A rule set that has a name.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedRules {
-    /// What [`RuleSet::by_name`] knows it by.
+    /// The name that [`RuleSet::by_name`] knows it by.
     pub name: &'static str,
-    /// What it changes, and where that is written.
+    /// Its change to the rules, with the source.
     pub summary: &'static str,
     apply: fn(&RuleSet) -> RuleSet,
 }
@@ -175,7 +175,7 @@ impl RuleSet {
         known.into_iter().find(|name| Self::by_name(name).is_some_and(|rules| rules == *self))
     }
 
-    /// Every name with what it means, for help texts: lines of at most 100 characters.
+    /// Every name with its meaning, for help texts: lines of at most 100 characters.
     pub fn help() -> String {
         let mut help = String::from("Rule sets; several are combined with `+`:\n");
         for NamedRules { name, summary, .. } in &NAMED_RULES {
@@ -195,7 +195,7 @@ impl RuleSet {
         help
     }
 
-    /// Why there is no rule set of this name, in a sentence without a full stop.
+    /// The error text for a rule set that is not known: a sentence without a full stop.
     pub fn unknown(names: &str) -> String {
         let is_known = |name: &&str| NAMED_RULES.iter().any(|known| known.name == *name);
         let wrong = names.split('+').find(|name| !is_known(name)).unwrap_or(names);

@@ -3,10 +3,10 @@
 use super::checker::PqScheme;
 use super::opcode::{MAX_ELEMENT_SIZE, op};
 
-/// What a set of rules says about scripts and blocks.
+/// A set of rules about scripts and blocks.
 ///
 /// [`RuleSet::TODAY`] is the rules in force; every proposal is a value made from it, so no proposal has a branch of its own
-/// in the interpreter. What a set does not mention stays what it is: scripts outside tapscript have at most 10,000 bytes and
+/// in the interpreter. All that a set does not mention is unchanged: scripts outside tapscript have at most 10,000 bytes and
 /// 201 operations, numbers 4 or 5 bytes, and blocks their weight; policy (80 bytes for a witness item of P2WSH) is no rule of
 /// scripts. The Bitcoin Cash family has today's rules whatever is said here.
 ///
@@ -25,7 +25,7 @@ pub struct RuleSet {
     pub witness_v0: Language,
     /// Leaves of script trees that are run; all other versions succeed.
     pub leaves: [Option<Leaf>; LEAVES_MAX],
-    /// What a native witness program of 32 bytes is, by its version. The entry of version 0 is not looked at.
+    /// The kind of a native witness program of 32 bytes, by its version. The entry of version 0 is not read.
     pub programs: [Program; 17],
     /// The four rules of BIP-0054, which are about blocks: the engine applies them from
     /// `ActivationHeights::bip54` on.
@@ -44,7 +44,7 @@ pub struct Leaf {
     pub language: Language,
 }
 
-/// What spending a native witness program of 32 bytes asks for.
+/// The requirement for spending a native witness program of 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// Nothing: the version is left for later soft forks.
@@ -63,7 +63,6 @@ pub enum Program {
 /// so it may become as large as a push, and no larger than any script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Language {
-    /// Most bytes of an element.
     pub element_bytes_max: usize,
     /// Most bytes of an element that a script pushes.
     pub push_bytes_max: usize,
@@ -89,7 +88,7 @@ impl Language {
     }
 }
 
-/// Which opcodes fail on elements of more than a number of bytes; the error is that of a push that is too large.
+/// Opcodes that fail on elements of more than a number of bytes. The error is that of a push that is too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copies {
     /// One bit per opcode from `OP_TOALTSTACK` on.
@@ -133,7 +132,7 @@ impl Copies {
         }
     }
 
-    /// Whether some opcode has a limit.
+    /// Returns `true` if some opcode has a limit.
     #[inline]
     pub(super) const fn are_limited(&self) -> bool {
         self.bytes_max != usize::MAX
@@ -197,7 +196,6 @@ impl Operations {
         None
     }
 
-    /// Opcodes and meanings.
     pub fn iter(&self) -> impl Iterator<Item = (u8, Operation)> + '_ {
         self.entries[..self.length].iter().copied()
     }
@@ -217,7 +215,6 @@ impl RuleSet {
     /// Larger elements than this cannot be asked for without a limit on their sum: a thousand of them have to fit into a gigabyte.
     pub const ELEMENT_BYTES_CEILING: usize = 1 << 20;
 
-    /// The rules in force.
     pub const TODAY: Self = Self {
         base: Language::TODAY,
         witness_v0: Language::TODAY,
@@ -235,7 +232,7 @@ impl RuleSet {
         bip54: false,
     };
 
-    /// Elements of at most so many bytes in every kind of script, as report 1 measured it by raising the one constant of
+    /// Elements of at most `bytes` bytes in every kind of script, as report 1 measured it by raising the one constant of
     /// Bitcoin Core; `None` above [`Self::ELEMENT_BYTES_CEILING`].
     #[must_use]
     pub fn with_element_bytes_max(&self, bytes: usize) -> Option<Self> {

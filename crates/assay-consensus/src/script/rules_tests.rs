@@ -79,7 +79,7 @@ fn redeem_scripts_are_elements_and_scripts() {
             redeem_script.extend([PUSHDATA2, 0xf4, 1]);
             redeem_script.extend([9; 500]);
         }
-        // What is left is pushes of nothing, up to a thousand elements.
+        // The rest is pushes of nothing, up to a thousand elements.
         redeem_script.resize(size - 1, 0);
         redeem_script.push(PUSH1);
         assert!(Instructions::new(&redeem_script).all(|read| read.is_some()));
@@ -143,7 +143,7 @@ fn eight_opcodes_may_not_copy_large_elements() {
         assert_eq!(with(520, opcodes, &rules), Ok(()), "{opcodes:?}");
         assert_eq!(with(521, opcodes, &rules), Err(ScriptError::PushSize), "{opcodes:?}");
     }
-    // What copies nothing large, or only moves, passes.
+    // Opcodes that copy nothing large, or only move, pass.
     for opcodes in [
         &[PUSH1, DUP][..],
         &[PUSH1, TUCK],

@@ -8,11 +8,11 @@ use assay_wire::Tx;
 use super::ahead::legacy_tail;
 use super::context::LegacyPrefix;
 
-/// What the signature messages of all inputs of a transaction have in common, for the contexts of its parts
-/// ([`TxContext::for_part`](super::TxContext::for_part)): computed by whichever asks first, while others that ask wait.
+/// Hashes that the signature messages of all inputs of a transaction have in common, for the contexts of its parts
+/// ([`TxContext::for_part`](super::TxContext::for_part)). The first that asks computes them, while others that ask wait.
 #[derive(Debug)]
 pub struct SharedHashes {
-    /// Where the bytes of the transaction lie, and how many: it is used for no other.
+    /// Address and length of the bytes of the transaction: it is used for no other.
     bytes: (usize, usize),
     pub(super) prevouts: OnceLock<[u8; 32]>,
     pub(super) sequences: OnceLock<[u8; 32]>,

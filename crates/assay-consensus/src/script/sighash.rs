@@ -21,17 +21,16 @@ pub const SIGHASH_FORKID: u32 = 0x40;
 /// Sign only this input.
 pub const SIGHASH_ANYONECANPAY: u32 = 0x80;
 
-/// What a legacy `SIGHASH_SINGLE` signature without a matching output signs: the number one.
+/// The message of a legacy `SIGHASH_SINGLE` signature without a matching output: the number one.
 pub const SINGLE_BUG: [u8; 32] = {
     let mut one = [0; 32];
     one[0] = 1;
     one
 };
 
-/// Where in a tapscript a signature is checked (BIP-0342).
+/// The place in a tapscript at which a signature is checked (BIP-0342).
 #[derive(Clone, Copy, Debug)]
 pub struct TapscriptPosition {
-    /// Hash of the leaf.
     pub leaf_hash: [u8; 32],
     /// Position (in opcodes) of the last executed CODESEPARATOR, all ones when there is none.
     pub code_separator: u32,
@@ -40,7 +39,7 @@ pub struct TapscriptPosition {
 pub(super) static TAP_SIGHASH: LazyLock<TaggedHasher> =
     LazyLock::new(|| TaggedHasher::new("TapSighash"));
 
-/// What a BIP-0341 message begins with: epoch, hash type, version and lock time.
+/// The start of a BIP-0341 message: epoch, hash type, version and lock time.
 #[inline]
 pub(super) fn taproot_head(tx: Tx<'_>, hash_type: u8) -> [u8; 10] {
     let mut head = [0; 10];

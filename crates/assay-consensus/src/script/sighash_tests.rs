@@ -211,7 +211,7 @@ fn segwit_v0_streams_what_the_slow_message_serialises() {
     }
 }
 
-/// What is kept between messages changes none of them.
+/// Values kept between messages change none of them.
 #[test]
 fn taproot_messages_do_not_depend_on_what_was_asked_before() {
     let tx = transaction(4, 3);

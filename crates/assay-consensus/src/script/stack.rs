@@ -36,7 +36,8 @@ pub(super) struct Stack {
 /// Arena size below which reclaiming is not worth while: several times the most that 1000 elements
 /// of 520 bytes can refer to.
 const RECLAIM_MIN: usize = 4 << 20;
-/// So many digests of an input are not kept: hardly any script hashes more than one large element, and it should not pay for others.
+/// The first digests of an input, up to this number, are not kept: hardly any script hashes more than one large element, and
+/// it should not pay for others.
 const HASHED_MIN: u32 = 4;
 /// Digests that are kept at most: more than the pairs of an element that is on the stacks and an opcode that hashes.
 const DIGESTS_MAX: usize = 1 << 13;
@@ -63,7 +64,6 @@ impl Stack {
         }
     }
 
-    /// Empties the main stack only.
     #[inline]
     pub(super) fn clear_main(&mut self) {
         self.main.clear();
@@ -110,7 +110,6 @@ impl Stack {
         self.main.last().map(|&range| self.bytes_of(range))
     }
 
-    /// Pushes a copy of `data`.
     #[inline]
     pub(super) fn push(&mut self, data: &[u8]) {
         let start = self.bytes.len() as u32;
@@ -121,7 +120,6 @@ impl Stack {
         }
     }
 
-    /// Pushes an element of one byte.
     #[inline]
     pub(super) fn push_byte(&mut self, byte: u8) {
         let start = self.bytes.len() as u32;
@@ -237,7 +235,7 @@ impl Stack {
         }
         let kept = Range { start: self.bytes.len() as u32, length: digest.len() as u32 };
         self.digests.insert((opcode, top.start, top.length), kept);
-        // Where this reclaims, all digests are forgotten.
+        // If this reclaims, all digests are forgotten.
         self.push(digest);
     }
 
@@ -264,7 +262,6 @@ impl Stack {
         self.alt.clear();
     }
 
-    /// Remembers the main stack.
     #[inline]
     pub(super) fn save(&mut self) {
         self.saved.clone_from(&self.main);

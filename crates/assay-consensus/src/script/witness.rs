@@ -22,7 +22,7 @@ const ANNEX_TAG: u8 = 0x50;
 const CONTROL_BASE: usize = 33;
 const CONTROL_NODE: usize = 32;
 const CONTROL_NODES_MAX: usize = 128;
-/// What every tapscript may spend on signatures beyond its witness size (BIP-0342).
+/// The budget for signatures that every tapscript has beyond its witness size (BIP-0342).
 const WEIGHT_OFFSET: i64 = 50;
 
 /// Opcodes without data that are no `OP_SUCCESSx`.
@@ -119,7 +119,7 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
         Ok(())
     }
 
-    /// P2WPKH: what running `DUP HASH160 <program> EQUALVERIFY CHECKSIG` comes to.
+    /// P2WPKH: the result of running `DUP HASH160 <program> EQUALVERIFY CHECKSIG`.
     fn verify_key_hash(&mut self, witness: Witness<'_>, program: &[u8]) -> Result<(), ScriptError> {
         let mut items = witness.iter();
         let (Some(sig), Some(key), None) = (items.next(), items.next(), items.next()) else {
@@ -182,7 +182,7 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
         Ok(())
     }
 
-    /// Whether an `OP_SUCCESSx` makes everything else in the tapscript irrelevant (BIP-0342).
+    /// Returns `true` if an `OP_SUCCESSx` makes everything else in the tapscript irrelevant (BIP-0342).
     fn has_op_success(&self, script: &[u8]) -> Result<bool, ScriptError> {
         let mut pos = 0;
         let never = |opcode: u8| NEVER_SUCCESS[usize::from(opcode)];
@@ -210,7 +210,7 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
         Ok(false)
     }
 
-    /// Whether a proposal has made something else of a success opcode.
+    /// Returns `true` if a proposal has given a success opcode another meaning.
     fn has_operation(&self, opcode: u8) -> bool {
         match self.language.operations.get(opcode) {
             Some(Operation::InternalKey) => self.tap.internal_key.is_some(),
@@ -241,7 +241,7 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
         self.run_leaf(witness, count - 2, script, control[0] & 0xfe)
     }
 
-    /// How many items of a witness come before its annex, and the last of them: script and control block. Remembers the annex.
+    /// Number of items of a witness before its annex, and the last of them: script and control block. Remembers the annex.
     fn without_annex<'w>(&mut self, witness: Witness<'w>) -> (usize, [&'w [u8]; 3]) {
         let count = witness.len();
         // The last three items: script, control block and possibly an annex.
@@ -344,7 +344,7 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
     }
 }
 
-/// Whether a control block has whole nodes, and no more than a tree is deep.
+/// Returns `true` if a control block has whole nodes, and no more than the largest depth of a tree.
 fn is_path(nodes: &[u8]) -> bool {
     nodes.len().is_multiple_of(CONTROL_NODE) && nodes.len() <= CONTROL_NODE * CONTROL_NODES_MAX
 }

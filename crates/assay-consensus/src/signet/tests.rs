@@ -46,7 +46,7 @@ fn solved(params: &ChainParams, block: &Block, answer: bool) -> (bool, Vec<[u8; 
     (verdict.is_ok(), checker.messages)
 }
 
-/// Whether a block with these bytes after the commitment solves the challenge `TRUE`.
+/// Returns `true` if a block with these bytes after the commitment solves the challenge `TRUE`.
 fn trivially_solved(after_commitment: Option<&[u8]>) -> bool {
     let mut cb = coinbase(100, 1);
     if let Some(more) = after_commitment {
@@ -99,7 +99,7 @@ fn commitments_are_rewritten_without_the_solution() {
         &[4, a, b, c, d, 5, a, b, c, d, 8, 1, 7],
         Some(&[9]),
     );
-    // What is cut off vanishes, and an empty push loses its length.
+    // Cut-off bytes vanish, and an empty push loses its length.
     check(&[5, a, b, c, d, 9, op::PUSHDATA1, 0, 3, 1], &[4, a, b, c, d, op::PUSHDATA1], Some(&[9]));
 }
 

@@ -11,40 +11,30 @@ use crate::amount::{MAX_MONEY, format_money, money_range};
 use crate::params::{COINBASE_MATURITY, MAX_TX_BYTES};
 use crate::script::opcode::{MAX_SCRIPT_SIZE, op};
 
-/// Why a transaction is invalid: one variant per rule.
+/// The reason a transaction is invalid: one variant per rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TxError {
-    /// No inputs.
     #[error("the transaction has no inputs")]
     NoInputs,
-    /// No outputs.
     #[error("the transaction has no outputs")]
     NoOutputs,
-    /// Too large without its witnesses.
     #[error("the transaction has {bytes} bytes without witnesses, more than {bytes_max}")]
     Oversize {
-        /// Size without witnesses.
         bytes: usize,
-        /// The limit.
         bytes_max: usize,
     },
-    /// An output of negative value.
     #[error("output {output} has the negative value {value}")]
     OutputNegative {
-        /// Index of the output.
         output: usize,
         /// Its value, satoshi.
         value: i64,
     },
-    /// An output of more than all money.
     #[error("output {output} has the value {value}, more than all money")]
     OutputTooLarge {
-        /// Index of the output.
         output: usize,
         /// Its value, satoshi.
         value: i64,
     },
-    /// Outputs that together exceed all money.
     #[error("the outputs up to {output} sum to {total}, more than all money")]
     OutputTotalTooLarge {
         /// Index of the output that made the sum too large.
@@ -55,13 +45,10 @@ pub enum TxError {
     /// Two inputs spend the same output (CVE-2018-17144).
     #[error("two inputs spend {prevout}")]
     DuplicateInput {
-        /// What they both spend.
         prevout: OutPoint,
     },
-    /// A coinbase script that is too short or too long.
     #[error("the coinbase script has {length} bytes, not 2 to 100")]
     CoinbaseScriptLength {
-        /// Its length.
         length: usize,
     },
     /// Bitcoin Cash: a coinbase where a transaction that spends is expected. In a block of Bitcoin
@@ -71,24 +58,19 @@ pub enum TxError {
     /// A coinbase-like input in a transaction with other inputs.
     #[error("input {input} spends nothing")]
     NullPrevout {
-        /// Index of the input.
         input: usize,
     },
-    /// An output that does not exist or is spent. Found by whoever keeps the coins.
+    /// An output that does not exist or is spent. The code that stores the coins finds this.
     #[error("{prevout} does not exist or is spent")]
     MissingOrSpent {
-        /// What the input names.
         prevout: OutPoint,
     },
-    /// A coinbase spent before it matured.
     #[error("input {input} spends a coinbase at depth {depth}")]
     PrematureCoinbaseSpend {
-        /// Index of the input.
         input: usize,
         /// Blocks between creation and spend.
         depth: i64,
     },
-    /// Inputs worth more than all money.
     #[error("the inputs up to {input} sum to {total}, which is no amount of money")]
     InputValueOutOfRange {
         /// Index of the input at which the sum left the range.
@@ -96,7 +78,6 @@ pub enum TxError {
         /// The sum up to it, satoshi.
         total: i64,
     },
-    /// Creates more than it spends.
     #[error("inputs of {value_in} and outputs of {value_out}")]
     SpendsTooMuch {
         /// Sum of the inputs, satoshi.
@@ -104,16 +85,13 @@ pub enum TxError {
         /// Sum of the outputs, satoshi.
         value_out: i64,
     },
-    /// A fee that is no amount of money.
     #[error("the fee {fee} is no amount of money")]
     FeeOutOfRange {
         /// The fee, satoshi.
         fee: i64,
     },
-    /// The lock time has not come.
     #[error("the lock time {lock_time} has not come")]
     NotFinal {
-        /// The lock time.
         lock_time: u32,
     },
     /// A relative lock time has not passed (BIP68).
@@ -135,23 +113,18 @@ pub enum TxError {
     LegacySigOps {
         /// Signature operations of input scripts, spent scripts and redeem scripts.
         sigops: u64,
-        /// The limit.
         sigops_max: u64,
     },
     /// Bitcoin Cash: smaller than the minimum.
     #[error("the transaction has {bytes} bytes, fewer than {bytes_min}")]
     Undersize {
-        /// Its size.
         bytes: usize,
-        /// The minimum.
         bytes_min: usize,
     },
     /// Bitcoin Cash: its scripts execute too many signature checks.
     #[error("the scripts execute {sigchecks} signature checks, more than {sigchecks_max}")]
     SigChecks {
-        /// Checks executed.
         sigchecks: u64,
-        /// The limit for one transaction.
         sigchecks_max: u64,
     },
 }
@@ -193,7 +166,7 @@ impl TxError {
         }
     }
 
-    /// What Bitcoin Core adds to the reject reason; empty for most rules.
+    /// The text that Bitcoin Core adds to the reject reason; empty for most rules.
     pub fn debug_message(&self) -> Cow<'static, str> {
         match self {
             Self::MissingOrSpent { .. } => "CheckTxInputs: inputs missing/spent".into(),
@@ -209,16 +182,15 @@ impl TxError {
     }
 }
 
-/// What a rule needs to know of an output being spent.
+/// The facts that a rule needs about an output being spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpentCoin<'a> {
     /// Satoshi.
     pub value: i64,
     /// Height of the block that created it.
     pub height: u32,
-    /// Whether a coinbase created it.
+    /// `true` if a coinbase created it.
     pub coinbase: bool,
-    /// The script that locks it.
     pub script_pubkey: &'a [u8],
 }
 
@@ -233,7 +205,7 @@ impl<'a> From<&'a Coin> for SpentCoin<'a> {
     }
 }
 
-/// Checks what can be told from a transaction alone (Core `consensus/tx_check.cpp`).
+/// Checks a transaction alone (Core `consensus/tx_check.cpp`).
 ///
 /// The same on every chain of the family. Takes a coinbase as well as any other transaction.
 ///
@@ -283,7 +255,7 @@ pub fn output_total(tx: Tx<'_>) -> i64 {
     tx.outputs().fold(0i64, |total, output| total.wrapping_add(output.value))
 }
 
-/// Checks the amounts and ages of what a transaction spends, and tells its fee, satoshi
+/// Checks the amounts and ages of what a transaction spends, and returns its fee, satoshi
 /// (Core `consensus/tx_verify.cpp`, `CheckTxInputs`).
 ///
 /// `spent` lists the outputs spent, input by input; that they exist is for the caller to know, who
@@ -337,7 +309,7 @@ pub fn check_coins<'c>(
     Ok(total)
 }
 
-/// Whether an output can never be spent, so that it never becomes a coin: it begins with
+/// Returns `true` if an output can never be spent, so that it never becomes a coin: it begins with
 /// `OP_RETURN`, or no script as long as this can run (Core `script/script.h`, `IsUnspendable`).
 #[inline]
 pub fn is_unspendable(script_pubkey: &[u8]) -> bool {

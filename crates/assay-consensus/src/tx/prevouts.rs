@@ -1,4 +1,4 @@
-//! What the inputs of a transaction may name: exactly checked, and without a set.
+//! The outputs that the inputs of a transaction may name: exactly checked, and without a set.
 
 use assay_wire::{OutPoint, Tx};
 
@@ -12,7 +12,7 @@ const PAIRWISE_MAX: usize = 24;
 ///
 /// Works on 64-bit digests of the outpoints and looks at whole outpoints only where two digests
 /// agree. Many digests go through a hash table that says "surely distinct" or gives up, for which
-/// it has a budget; then they are sorted, which decides. So whoever grinds txids until digests
+/// it has a budget; then they are sorted, which decides. So an attacker who grinds txids until digests
 /// crowd together or collide gains nothing: that costs two sorts, never a quadratic search.
 pub(crate) fn check_prevouts(tx: Tx<'_>) -> Result<(), TxError> {
     let count = tx.input_count();

@@ -18,14 +18,14 @@ use proptest::prelude::*;
 
 use oracle::{Network, Number};
 
-/// How the timestamps of a chain go: a pace per period, and what happens at single blocks.
+/// The timestamps of a chain: a pace per period, and other steps at single blocks.
 #[derive(Clone, Debug)]
 struct Clock {
     /// Mean seconds per block, one for each period.
     paces: Vec<u32>,
-    /// Every how many blocks a step is something else.
+    /// Every `every`-th block has one of `steps` instead.
     every: usize,
-    /// What it is: far ahead, or back.
+    /// Far ahead, or back, seconds.
     steps: Vec<i32>,
 }
 
@@ -75,7 +75,7 @@ fn grow(name: &str, network: &Network, bits: u32, clock: &Clock, length: usize) 
         let time = (i64::from(last.time) + clock.step(height)).max(i64::from(mtp) + 1) as u32;
         let required = next_work_required(&params, chain, time);
         assert_eq!(required, network.next_bits(chain, time), "{name} height {height}");
-        // What the header rules make of this block, had it carried the right target.
+        // The verdict of the header rules on this block, had it carried the right target.
         let header = Header {
             version: 4,
             prev_block: BlockHash::ZERO,

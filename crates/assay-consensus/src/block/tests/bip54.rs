@@ -27,7 +27,7 @@ fn coinbases_have_the_height_before_as_lock_time() {
         (99, u32::MAX, "ok", "bad-cb-sequence"),
         (98, 0, "ok", "bad-cb-locktime"),
         (0, u32::MAX, "ok", "bad-cb-locktime"),
-        // Not final: today's rule is asked first.
+        // Not final: today's rule is checked first.
         (100, 0, "bad-txns-nonfinal", "bad-txns-nonfinal"),
         (100, u32::MAX, "ok", "bad-cb-locktime"),
     ] {
@@ -60,7 +60,7 @@ fn no_transaction_has_the_size_of_a_merkle_node() {
             assert_eq!(reason(&proposed(), tx), expected, "{bytes}");
         }
     }
-    // Witnesses do not count; the block here commits to none, which is asked later.
+    // The size excludes witnesses. The block here commits to none, which is checked later.
     let with_witness = |bytes| of(bytes, false).witness(&[&[7; 10]]);
     assert_eq!(reason(&proposed(), with_witness(64)), "bad-txns-size");
     assert_eq!(reason(&proposed(), with_witness(61)), "unexpected-witness");
@@ -108,7 +108,7 @@ fn kinds() -> Vec<Input> {
         p2sh_input(&[op::CHECKSIG; 5], 5),
         p2sh_input(&[op::PUSH1 + 2, op::CHECKMULTISIG, op::CHECKSIG], 4),
         p2sh_input(&[], 0),
-        // Witness programs, native and in P2SH: their scripts do not count.
+        // Witness programs, native and in P2SH: operations in their scripts are not counted.
         (vec![], [&[0, 32][..], &[op::CHECKSIG; 32]].concat(), 0),
         (vec![], [&[0, 20][..], &[op::CHECKSIG; 20]].concat(), 0),
         (vec![], [&[op::PUSH1, 32][..], &[op::CHECKSIG; 32]].concat(), 0),
@@ -150,7 +150,7 @@ fn every_kind_of_input_counts_up_to_2500() {
         let each = kind.2;
         let repeats = 2500u64.checked_div(each).unwrap_or(40);
         let mut inputs = vec![kind.clone(); repeats as usize];
-        // What is left to 2,500 is filled with single operations.
+        // Single operations fill the rest up to 2,500.
         inputs.extend(vec![(vec![], vec![op::CHECKSIG], 1); (2500 - repeats * each) as usize]);
         assert_eq!(verdict(&proposed(), &inputs), Ok(()), "{kind:02x?}");
         inputs.push((vec![], vec![op::CHECKSIG], 1));

@@ -23,7 +23,7 @@ impl Number {
         Self(digits)
     }
 
-    /// How many bytes it takes; none for zero.
+    /// Number of bytes it takes; none for zero.
     pub(crate) fn bytes(&self) -> usize {
         self.0.len()
     }
@@ -148,7 +148,7 @@ pub(crate) fn read_compact(bits: u32) -> (Number, bool) {
     (number, negative)
 }
 
-/// What distinguishes the networks.
+/// The differences between the networks.
 pub(crate) struct Network {
     limit_bits: u32,
     interval: usize,
