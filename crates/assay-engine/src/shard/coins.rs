@@ -10,7 +10,7 @@ use assay_store::{CoinRef, KeyForms, SnapshotReader};
 use super::tally::{CoinFigures, Hashing, RECORDS_AT_ONCE, Records, Tally};
 use super::{ShardError, io_failed};
 
-/// Where the piece is in the file.
+/// Place of the piece in the file.
 pub(crate) struct Piece<'a> {
     pub(crate) path: &'a Path,
     pub(crate) offset: u64,

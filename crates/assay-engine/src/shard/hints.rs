@@ -1,4 +1,4 @@
-//! The hints of a plan: which outputs of each block are left over.
+//! The hints of a plan: the outputs of each block that are left over.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -51,7 +51,7 @@ pub(super) fn cut_hints(
 pub(crate) struct PartHints {
     path: PathBuf,
     first: u32,
-    /// Where those of each block begin in the file.
+    /// The start of the hints of each block in the file.
     offsets: Vec<u64>,
     end: u64,
 }
@@ -83,7 +83,6 @@ impl PartHints {
         }
     }
 
-    /// The hints of a block of the part.
     pub(crate) fn of_block(&self, height: u32) -> Result<BlockHints, ShardError> {
         let path = &self.path;
         let at = (height - self.first) as usize;
@@ -104,7 +103,7 @@ fn slice(path: &Path, offset: u64, bytes: u64) -> io::Result<io::Take<File>> {
     Ok(file.take(bytes))
 }
 
-/// SHA-256 of a piece, or of what is there of it.
+/// SHA-256 of a piece, or of the bytes that exist of it.
 fn digest(path: &Path, piece: &HintsPiece) -> io::Result<[u8; 32]> {
     let mut input = slice(path, piece.offset, piece.bytes)?;
     let (mut hasher, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);

@@ -1,4 +1,4 @@
-//! Adding up what came of all parts.
+//! Adding up the results of all parts.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,9 @@ use super::tally::{CoinFigures, Digest, Tally};
 use crate::types::UtxoStats;
 use crate::validate::Totals;
 
-/// What all parts together say.
+/// The result of all parts together.
 #[derive(Clone, Debug)]
 pub struct Merged {
-    /// The verdict.
     pub verdict: ShardVerdict,
     /// Sums over all blocks that passed.
     pub totals: Totals,
@@ -23,10 +22,8 @@ pub struct Merged {
     pub coins: Option<UtxoStats>,
 }
 
-/// Whether the chain is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShardVerdict {
-    /// It is.
     Valid,
     /// A block does not pass: the lowest of those that were found. Wrong coins may be the reason.
     Rejected(Rejection),
@@ -40,16 +37,15 @@ pub enum ShardVerdict {
     },
     /// A coinbase came twice: only the whole chain in order shows whether it overwrote unspent coins (BIP30).
     RepeatedCoinbase {
-        /// Its id.
         txid: Txid,
         /// Heights of the first two.
         heights: (u32, u32),
     },
-    /// No result of these parts is there: their indices.
+    /// The results of these parts are missing: their indices.
     Missing(Vec<usize>),
 }
 
-/// Adds up the results of a plan, each `None` where it is missing. They are of the plan and of one salt: [`PartResult::read`]
+/// Adds up the results of a plan, each `None` if it is missing. They are of the plan and of one salt: [`PartResult::read`]
 /// has made sure of the first, and of the second if it was given the salt.
 pub fn merge(plan: &Plan, results: &[Option<PartResult>]) -> Merged {
     let mut totals = Totals::default();

@@ -1,10 +1,9 @@
-//! Full validation of a chain in parts that need not know of each other: on other cores, on other machines, in any order.
+//! Full validation of a chain in parts that are independent of each other: on other cores, on other machines, in any order.
 //!
 //! A block can be judged from its bytes, the coins it spends and the headers below it. The coins come from files that nobody
 //! trusts; whether they exist, are unspent and were older is decided for the whole chain at once, by two sums of keyed hashes
 //! that must be equal: one over all coins created, one over all spent and all left over (with hints: over those that are not
-//! left over, on both sides). How, why, and what it costs:
-//! `docs/shard.md`.
+//! left over, on both sides). Method, reasons and costs: `docs/shard.md`.
 //!
 //! 1. [`plan_shards`] finds the chain in block files, checks its headers and cuts it into parts of equal work.
 //! 2. [`run_part`] judges one part: blocks with the coins they spend ([`source`], [`spends`]), or a piece of the UTXO set.
@@ -42,35 +41,28 @@ pub use timing::{PartTimer, PartTiming, STAGES, StageClock};
 use crate::files::InvalidBlock;
 use crate::validate::ValidateError;
 
-/// A secret that the coins of one run are hashed with. Who prepares the files must not know it.
+/// A secret that the coins of one run are hashed with. The author of the files must not know it.
 pub type Salt = [u8; 32];
 
-/// What keeps a plan from being made, run or merged; never the fault of a block.
+/// The reason a plan cannot be made, run or merged; never the fault of a block.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
-    /// An I/O error.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file or directory.
         path: PathBuf,
-        /// What the operating system said.
         source: io::Error,
     },
-    /// Block files cannot be read.
     #[error("block files: {0}")]
     Files(#[from] BlockFilesError),
-    /// No copy of a block in the files is whole.
+    /// No copy of a block in the files is undamaged.
     #[error("{0}")]
     Damaged(Box<InvalidBlock>),
-    /// Files of spent coins cannot be read.
     #[error("spent coins: {0}")]
     Spent(#[from] SpentFilesError),
     /// The snapshot of the UTXO set cannot be read.
     #[error("{}: {source}", path.display())]
     Coins {
-        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
         source: SnapshotError,
     },
     /// The snapshot belongs to another block.
@@ -80,19 +72,14 @@ pub enum ShardError {
         path.display()
     )]
     OtherCoins {
-        /// The file.
         path: PathBuf,
-        /// Its block.
         found: BlockHash,
-        /// The last block of the chain.
         expected: BlockHash,
     },
     /// The hints file cannot be read.
     #[error("{}: {source}", path.display())]
     Hints {
-        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
         source: HintsError,
     },
     /// The hints are of another height.
@@ -102,11 +89,8 @@ pub enum ShardError {
         path.display()
     )]
     OtherHints {
-        /// The file.
         path: PathBuf,
-        /// Its height.
         found: u32,
-        /// The last height of the chain.
         expected: u32,
     },
     /// The chain in the block files cannot be found.
@@ -115,36 +99,26 @@ pub enum ShardError {
     /// The chain is shorter than asked for.
     #[error("the chain in the files ends at height {height}, below --stop-height {stop_height}")]
     Short {
-        /// Its height.
         height: u32,
-        /// The height asked for.
         stop_height: u32,
     },
-    /// No coins are known for a block.
     #[error(
         "no spent coins of block {hash} at height {height}: the files must be of the whole chain; without them, validate these \
          blocks by `assay validate` (with --write-spent, it writes them)"
     )]
     NoSpent {
-        /// Its height.
         height: u32,
-        /// Its hash.
         hash: BlockHash,
     },
-    /// A file is not what it should be.
     #[error("{}: {what}", path.display())]
     Unusable {
-        /// The file or directory.
         path: PathBuf,
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         what: String,
     },
-    /// There is no such part.
     #[error("the plan has no part {part}: its {count} parts begin with 0")]
     NoPart {
-        /// What was asked for.
         part: usize,
-        /// Parts of the plan.
         count: usize,
     },
     /// No threads to work on.

@@ -22,22 +22,20 @@ use crate::pipeline::{InFlight, Passed, Pipeline};
 use crate::scripts::Verifier;
 use crate::validate::{Ending, Prefetch, Totals};
 
-/// How to judge a part.
 #[derive(Clone, Debug)]
 pub struct PartConfig {
-    /// Where files are, if not where the plan says.
+    /// Places of files that are not where the plan says.
     pub inputs: Inputs,
     /// Threads that verify scripts; at least 1.
     pub threads: usize,
     /// Signatures that are verified together: [`ValidateConfig::script_batch`](crate::ValidateConfig::script_batch).
     pub script_batch: Option<usize>,
-    /// Keys in files of Bitcoin Core.
+    /// Conversion of keys in files of Bitcoin Core.
     pub keys: KeyForms,
-    /// Adds up what stages take.
+    /// Adds up the processor time of stages.
     pub clock: Arc<StageClock>,
 }
 
-/// How far a part has come.
 #[derive(Clone, Copy, Debug)]
 pub struct PartProgress {
     /// Inputs of the blocks whose scripts have passed.
@@ -46,10 +44,10 @@ pub struct PartProgress {
     pub inputs_total: u64,
 }
 
-/// Judges a part. What it gives is the same on every machine.
+/// Judges a part. The result is the same on every machine.
 ///
 /// # Errors
-/// It cannot be judged, which says nothing of the blocks. That they do not pass is no error: see [`PartResult::rejection`].
+/// It cannot be judged, which says nothing of the blocks. Invalid blocks are no error: see [`PartResult::rejection`].
 pub fn run_part(
     plan: &Plan,
     number: usize,
@@ -83,7 +81,6 @@ pub fn run_part(
     Ok(PartResult { part: number, plan: plan.id, salt, outcome })
 }
 
-/// The blocks of a part.
 struct Range<'a> {
     plan: &'a Plan,
     number: usize,
@@ -92,7 +89,7 @@ struct Range<'a> {
     inputs: u64,
 }
 
-/// What has been added up of blocks whose scripts may be open.
+/// Sums over blocks whose scripts may be open.
 #[derive(Default)]
 struct Sums {
     totals: Totals,
@@ -154,7 +151,7 @@ impl Range<'_> {
         PartHints::open(path, piece, self.heights).map(Some)
     }
 
-    /// Verifies the scripts of all blocks; of several invalid blocks the lowest counts.
+    /// Verifies the scripts of all blocks; of several invalid blocks the lowest decides.
     fn verify(
         &self,
         prefetch: &Prefetch<PlanSource<'_>>,
@@ -219,5 +216,5 @@ fn pool(threads: usize) -> Result<ThreadPool, ShardError> {
         .map_err(|error| ShardError::Threads(error.to_string()))
 }
 
-/// Blocks and spent coins read ahead; with their hashes and copies they take some times as much.
+/// Blocks and spent coins read ahead; with their hashes and copies they take several times as much.
 const AHEAD_BYTES_MAX: u64 = 32 << 20;

@@ -1,4 +1,4 @@
-//! A plan: the chain, where its blocks and coins are, and the parts it is cut into. Layout: `docs/formats.md`.
+//! A plan: the chain, the places of its blocks and coins, and the parts it is cut into. Layout: `docs/formats.md`.
 
 use std::fs;
 use std::io::Write;
@@ -32,7 +32,7 @@ pub struct Plan {
     pub(crate) sources: Sources,
     pub(crate) unspent: Unspent,
     pub(crate) parts: Vec<Part>,
-    /// What belongs to each part of a hints file, if the plan has one.
+    /// The piece of a hints file for each part, if the plan has hints.
     pub(crate) hints: Vec<HintsPiece>,
     /// From height 0 on.
     pub(crate) headers: Vec<HeaderFacts>,
@@ -42,83 +42,69 @@ pub struct Plan {
     pub(crate) id: [u8; 32],
 }
 
-/// The folders, and the files in them as they were.
+/// The folders, and the files in them when the plan was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sources {
     pub(crate) blocks: PathBuf,
     pub(crate) block_files: Vec<(String, u64)>,
     pub(crate) spent: PathBuf,
-    /// Whether that folder has Bitcoin Core's undo files.
+    /// `true` if that folder has Bitcoin Core's undo files.
     pub(crate) is_core: bool,
     pub(crate) spent_files: Vec<(u32, u64)>,
 }
 
-/// Where a block and the coins it spends are.
+/// The places of a block and of the coins it spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) block: BlockPlace,
     pub(crate) spent: SpentPlace,
 }
 
-/// What is known of the coins that are left over.
+/// The known data of the coins that are left over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unspent {
-    /// They are in a snapshot of the UTXO set, in Bitcoin Core's format. Nobody has to trust it.
+    /// A snapshot of the UTXO set holds them, in Bitcoin Core's format. It need not be trusted.
     Coins {
-        /// The file.
         path: PathBuf,
-        /// Its length.
         bytes: u64,
     },
-    /// Which outputs they are is in a hints file (BIP 456). Nobody has to trust it.
+    /// A hints file (BIP 456) says which outputs they are. It need not be trusted.
     Hints {
-        /// The file.
         path: PathBuf,
-        /// Its length.
         bytes: u64,
     },
-    /// Their `MuHash`. Who says what it is can make coins that were invented pass.
+    /// Their `MuHash`. Its author can make invented coins pass.
     MuHash([u8; 32]),
 }
 
-/// A part of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Blocks with these heights, ends included.
     Blocks {
-        /// The first.
         first: u32,
-        /// The last.
         last: u32,
-        /// Their inputs, coinbases' left out.
+        /// Their inputs, without coinbases'.
         inputs: u64,
-        /// Their bytes.
         bytes: u64,
     },
     /// A piece of the UTXO set.
     Coins {
-        /// Where it begins in the file.
+        /// Offset of its start in the file.
         offset: u64,
-        /// Its bytes.
         bytes: u64,
-        /// Its coins.
         coins: u64,
     },
 }
 
-/// Gives the parameters of a chain by its name and the heights of its soft forks, or says why there are none.
+/// Gives the parameters of a chain by its name and the heights of its soft forks, or the reason there are none.
 pub type ParamsOf<'a> = dyn Fn(&str, &[String]) -> Result<ChainParams, String> + 'a;
 
-/// Where files are on this machine, if not where the plan says.
+/// Places on this machine of files that are not where the plan says.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
-    /// The folder of block files.
     pub blocks: Option<PathBuf>,
-    /// The folder of spent coins.
     pub spent: Option<PathBuf>,
-    /// The snapshot of the UTXO set.
     pub coins: Option<PathBuf>,
-    /// The hints file.
     pub hints: Option<PathBuf>,
 }
 
@@ -126,7 +112,7 @@ impl Plan {
     /// Reads a plan.
     ///
     /// # Errors
-    /// It is none, is damaged, or of an unknown chain.
+    /// It is no plan, is damaged, or of an unknown chain.
     pub fn open(dir: &Path, params_of: &ParamsOf<'_>) -> Result<Self, ShardError> {
         let text_path = dir.join(TEXT_NAME);
         let text = fs::read_to_string(&text_path).map_err(io_failed(&text_path))?;
@@ -189,7 +175,6 @@ impl Plan {
         Ok(sha256(text.as_bytes()))
     }
 
-    /// The chain.
     pub fn params(&self) -> &ChainParams {
         &self.params
     }
@@ -204,17 +189,15 @@ impl Plan {
         self.hash(self.height())
     }
 
-    /// The parts.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// What is known of the coins that are left over.
     pub fn unspent(&self) -> &Unspent {
         &self.unspent
     }
 
-    /// SHA-256 of the plan: results of another one do not count.
+    /// SHA-256 of the plan: results of another plan are rejected.
     pub fn id(&self) -> [u8; 32] {
         self.id
     }
@@ -319,7 +302,7 @@ impl Plan {
     }
 }
 
-/// Whether the files of a plan are there with at least the bytes they had, in the same places; files only grow.
+/// Returns `true` if the files of a plan exist in the same places, with at least the planned bytes; files only grow.
 fn is_prefix<T: PartialEq>(planned: &[(T, u64)], found: impl Iterator<Item = (T, u64)>) -> bool {
     let found: Vec<_> = found.collect();
     found.len() >= planned.len()
@@ -361,7 +344,6 @@ impl Ancestors for PlanView<'_> {
     }
 }
 
-/// The lines of a plan.
 #[derive(Default)]
 struct Text {
     chain: String,
@@ -374,7 +356,7 @@ struct Text {
 }
 
 impl Text {
-    /// Reads lines; gives the number of the first that is not one of a plan.
+    /// Reads lines; gives the number of the first invalid one.
     fn parse(text: &str) -> Result<Self, usize> {
         let mut read = Self::default();
         let mut is_whole = false;

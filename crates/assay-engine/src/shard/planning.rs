@@ -1,4 +1,4 @@
-//! Making a plan: the chain in block files, the coins its blocks spend, and where to cut.
+//! Making a plan: the chain in block files, the coins its blocks spend, and the cuts.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -18,35 +18,32 @@ use crate::clock::unix_time_s;
 use crate::files::{Branches, Links, read_copies, search};
 use crate::validate::{ValidateError, ValidateProgress};
 
-/// What to plan.
 #[derive(Clone, Debug)]
 pub struct PlanConfig {
     /// Directory of block files, or one such file.
     pub blocks: PathBuf,
-    /// The chain.
     pub params: Arc<ChainParams>,
     /// Heights of soft forks on test chains, `NAME@HEIGHT`, as the parameters have them.
     pub activation: Vec<String>,
-    /// Folder of spent coins: what `validate` wrote, or where Bitcoin Core's undo files are.
+    /// Folder of spent coins: the output of `validate`, or Bitcoin Core's undo files.
     pub spent: PathBuf,
-    /// Whether it is the latter.
+    /// `true` for undo files.
     pub is_core_undo: bool,
-    /// The coins left over; lengths are found out.
+    /// The coins left over; planning finds the lengths.
     pub unspent: Unspent,
-    /// Last height.
     pub stop_height: Option<u32>,
-    /// Parts wanted; there are fewer where there are fewer blocks.
+    /// Parts wanted; there are fewer if there are fewer blocks.
     pub parts: usize,
     /// Threads that search files; at least 1.
     pub threads: usize,
-    /// Keys in files of Bitcoin Core.
+    /// Conversion of keys in files of Bitcoin Core.
     pub keys: KeyForms,
 }
 
 /// Makes a plan and writes it into a folder.
 ///
 /// # Errors
-/// The files do not hold a whole chain, or not the coins of it.
+/// The files do not hold a whole chain, or not its coins.
 pub fn plan_shards(
     config: &PlanConfig,
     out: &Path,
@@ -102,7 +99,7 @@ pub fn plan_shards(
     Ok(plan)
 }
 
-/// Headers of a chain from the genesis block on, and where the blocks behind them are.
+/// Headers of a chain from the genesis block on, and the places of its blocks.
 type FoundChain = (Vec<HeaderFacts>, Vec<(BlockHash, BlockPlace)>);
 
 /// The best chain in block files up to a height: headers from 0 on, blocks from 1 on.
@@ -135,7 +132,7 @@ fn find_chain(
         if copies.nth(1).is_none() {
             return (hash, first);
         }
-        // Where no copy is whole, the part that has the block names the first.
+        // If no copy is undamaged, the part that has the block names the first.
         let copies = chain.copies(height).map(|entry| entry.place);
         let whole = read_copies(params, files, (&hash, Some(height)), copies, Vec::new());
         (hash, whole.map_or(first, |whole| whole.place))
@@ -156,7 +153,7 @@ fn cut_blocks(places: &[Place], inputs: &[u64], parts: usize) -> Vec<Part> {
         done += u128::from(work(at));
         let (made, left) = (cuts.len() as u128, places.len() - 1 - at);
         let is_full = done * parts as u128 >= total * (made + 1);
-        // Every part has a block at least.
+        // Every part has at least one block.
         let must = left < parts - cuts.len();
         if at + 1 == places.len() || cuts.len() + 1 < parts && (is_full || must) {
             cuts.push(Part::Blocks {
@@ -207,9 +204,9 @@ fn absolute(path: &Path) -> Result<PathBuf, ShardError> {
     path.canonicalize().map_err(io_failed(path))
 }
 
-/// What an input, a byte and a block take, nanoseconds: only their proportions matter.
+/// Costs of an input, a byte and a block, nanoseconds: only their proportions matter.
 const INPUT_NS: u64 = 10_000;
 const BYTE_NS: u64 = 1;
 const BLOCK_NS: u64 = 50_000;
-/// A coin that is left over costs a small part of what an input costs, and there are fewer of them.
+/// A coin that is left over costs a small part of the cost of an input, and there are fewer of them.
 const BLOCK_PARTS_PER_COIN_PART: usize = 8;

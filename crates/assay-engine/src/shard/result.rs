@@ -1,4 +1,4 @@
-//! The result of a part, as a file: the same bytes who computes it. Layout: `docs/formats.md`.
+//! The result of a part, as a file: the same bytes on every machine. Layout: `docs/formats.md`.
 
 use std::fs;
 use std::io::Write;
@@ -12,27 +12,23 @@ use super::tally::{CoinFigures, Digest, Side, Tally};
 use super::{Salt, ShardError, Unspent, io_failed, unusable};
 use crate::validate::Totals;
 
-/// What came of a part.
 #[derive(Clone, Debug)]
 pub struct PartResult {
-    /// Index of the part.
     pub part: usize,
     pub(crate) plan: [u8; 32],
-    /// What stands for the salt.
+    /// The commitment to the salt.
     pub(crate) salt: [u8; 32],
     pub(crate) outcome: Result<PartFigures, Rejection>,
 }
 
-/// Why a part did not pass. Other coins than the true ones may be the reason: only `validate` gives a verdict on a block.
+/// The reason a part did not pass. Other coins than the true ones may be the cause: only `validate` gives a verdict on a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Height of the block.
     pub height: u32,
-    /// Its hash.
     pub hash: BlockHash,
-    /// The reference node's reject reason if the coins are right, or `spent-coins` where they are seen to be wrong.
+    /// The reference node's reject reason if the coins are right, or `spent-coins` if the part finds them wrong.
     pub reason: String,
-    /// Where and why, human-readable.
+    /// Place and cause, human-readable.
     pub debug: String,
 }
 
@@ -43,7 +39,7 @@ impl std::fmt::Display for Rejection {
     }
 }
 
-/// What a part adds up to.
+/// The sums of a part.
 #[derive(Clone, Debug)]
 pub(crate) struct PartFigures {
     pub(crate) totals: Totals,
@@ -54,7 +50,7 @@ pub(crate) struct PartFigures {
     pub(crate) coinbases: Vec<Txid>,
 }
 
-/// What results carry of a salt: it must not become known before the verdict stands.
+/// The commitment of results to a salt, which must not become known before the verdict stands.
 pub(crate) fn commitment(unspent: &Unspent, salt: &Salt) -> [u8; 32] {
     match unspent {
         Unspent::Coins { .. } | Unspent::Hints { .. } => {
@@ -66,25 +62,25 @@ pub(crate) fn commitment(unspent: &Unspent, salt: &Salt) -> [u8; 32] {
 }
 
 impl PartResult {
-    /// Why the part did not pass, if it did not.
+    /// The reason the part did not pass, if it did not.
     pub fn rejection(&self) -> Option<&Rejection> {
         self.outcome.as_ref().err()
     }
 
-    /// What stands for the salt that coins were hashed with: results of different salts do not add up.
+    /// The commitment to the salt that coins were hashed with: results of different salts do not add up.
     pub fn salt(&self) -> [u8; 32] {
         self.salt
     }
 
-    /// Sums over the blocks of the part that passed; nothing for one of coins, or one that was rejected.
+    /// Sums over the blocks of the part that passed; zero for a part of coins, or a rejected one.
     pub fn totals(&self) -> Totals {
         self.outcome.as_ref().map_or_else(|_| Totals::default(), |figures| figures.totals)
     }
 
-    /// Writes the file; where it is there already it must say the same.
+    /// Writes the file; an existing file must have the same contents.
     ///
     /// # Errors
-    /// It cannot be written, or another result of the same part is there: one of the two is wrong.
+    /// It cannot be written, or another result of the same part exists: one of the two is wrong.
     pub fn write(&self, dir: &Path) -> Result<(), ShardError> {
         fs::create_dir_all(dir).map_err(io_failed(dir))?;
         let (path, text) = (path_of(dir, self.part), self.text());
@@ -103,7 +99,7 @@ impl PartResult {
         written.map_err(io_failed(&path))
     }
 
-    /// Reads the result of a part; `None` where there is none.
+    /// Reads the result of a part; `None` if it does not exist.
     ///
     /// # Errors
     /// It is damaged, or of another plan or salt.
@@ -147,7 +143,7 @@ impl PartResult {
         Ok(Some(result))
     }
 
-    /// Whether it says what a part of this kind says: `merge` counts coinbases by height.
+    /// Returns `true` if its contents fit a part of this kind: `merge` counts coinbases by height.
     fn fits(&self, plan: &Plan) -> bool {
         match (plan.parts().get(self.part), &self.outcome) {
             (Some(Part::Blocks { first, last, .. }), Ok(figures)) => {

@@ -1,4 +1,4 @@
-//! Blocks of a part with the coins they spend, checked as far as that needs no scripts, on several threads.
+//! Blocks of a part with the coins they spend, with every check that needs no scripts, on several threads.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -24,19 +24,19 @@ pub(crate) struct PlanSource<'a> {
     pub(crate) files: &'a BlockFiles,
     pub(crate) spent: &'a SpentSource,
     pub(crate) keys: KeyForms,
-    /// Which outputs are left over, where the plan has hints.
+    /// The outputs that are left over, if the plan has hints.
     pub(crate) hints: Option<PartHints>,
     pub(crate) hashing: &'a Hashing,
     pub(crate) clock: &'a StageClock,
-    /// What threads have added up; as many as read at a time.
+    /// Sums of threads; as many as read at a time.
     pub(crate) sums: Mutex<Vec<BlockSums>>,
 }
 
-/// What a thread has added up.
+/// Sums of one thread.
 pub(crate) struct BlockSums {
     /// Coins that are not hinted as unspent, and spent ones.
     pub(crate) tally: Tally,
-    /// Coins that are.
+    /// Coins that are hinted as unspent.
     pub(crate) kept: CoinFigures,
 }
 
@@ -44,11 +44,11 @@ pub(crate) struct BlockSums {
 pub(crate) struct Judged {
     pub(crate) prepared: Prepared,
     pub(crate) rules: BlockRules,
-    /// What its inputs spend, coinbase left out.
+    /// The coins its inputs spend, without the coinbase.
     pub(crate) coins: Vec<Coin>,
 }
 
-/// Why there is no such block.
+/// The reason there is no such block.
 pub(crate) enum PartFault {
     /// It breaks a rule, or the coins are wrong.
     Rejected(Rejection),
@@ -115,7 +115,7 @@ impl Source for PlanSource<'_> {
 }
 
 impl PlanSource<'_> {
-    /// No copy of the block was whole when the plan was made, or its file has changed.
+    /// No copy of the block was undamaged when the plan was made, or its file has changed.
     fn damaged(&self, height: u32, fault: Fault) -> PartFault {
         let (place, hash) = (self.plan.place(height).block, self.plan.hash(height));
         let error = match fault {
@@ -128,8 +128,8 @@ impl PlanSource<'_> {
         PartFault::Cannot(error)
     }
 
-    /// Adds the coins of a block up: spent ones, and created ones by whether they are hinted as unspent. Says what is wrong
-    /// with the hints.
+    /// Adds the coins of a block up: spent ones, and created ones by whether they are hinted as unspent. The error describes
+    /// the fault of the hints.
     fn add_up(&self, judged: &Judged, hints: &BlockHints) -> Result<(), String> {
         let idle = || self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = || BlockSums { tally: self.hashing.tally(), kept: CoinFigures::new() };
@@ -167,7 +167,7 @@ pub(crate) fn for_each_spent(judged: &Judged, mut visit: impl FnMut(&OutPoint, C
     prevouts.iter().zip(&judged.coins).for_each(|(prevout, coin)| visit(prevout, coin.into()));
 }
 
-/// The reason given where the files of spent coins are wrong, as far as a part can see.
+/// The reject reason if the files of spent coins are wrong, as far as a part can see.
 const WRONG_COINS: &str = "spent-coins";
 /// The same for hints.
 const WRONG_HINTS: &str = "hints";

@@ -1,9 +1,9 @@
 //! One block against the coins that a file says it spends.
 //!
-//! The file is not trusted. What it says of an output of this very block is compared with the block. Of any other it is taken
-//! as said here, and must be of a lower block: that it is the coin that was created, and spent nowhere else, is for the sums
-//! over the whole chain to show. That comparison of heights is all there is of the order between blocks, since a sum does not
-//! know time.
+//! The file is not trusted. Its data of an output of this very block are compared with the block. Its data of any other
+//! output are used unchanged, and must be of a lower block: the sums over the whole chain show that it is the coin that was
+//! created, and is spent nowhere else. That comparison of heights is the only check of the order between blocks, since a sum
+//! has no order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,12 +14,11 @@ use assay_wire::{Coin, OutPoint, Txid};
 
 use crate::prepared::Prepared;
 
-/// Why a block does not pass.
+/// The reason a block does not pass.
 #[derive(Debug)]
 pub(crate) enum SpendFault {
     /// It breaks a rule, if the coins are right.
     Rule(BlockError),
-    /// The coins are wrong.
     Coins(String),
 }
 
@@ -75,12 +74,11 @@ pub(crate) fn check_spends<A: Ancestors>(
 struct Block<'a> {
     prepared: &'a Prepared,
     rules: &'a BlockRules,
-    /// The transactions of this block.
     own: HashMap<&'a Txid, usize>,
 }
 
 impl Block<'_> {
-    /// Whether a coin can be there for a transaction to spend, as far as this block shows.
+    /// Returns `true` if a coin can exist for a transaction to spend, as far as this block shows.
     fn has(&self, tx_index: usize, prevout: &OutPoint, coin: &Coin) -> Result<bool, SpendFault> {
         let Some(&creator) = self.own.get(&prevout.txid) else {
             // A claim may name any height: the table of median times ends below this block.

@@ -1,4 +1,4 @@
-//! Where the coins that blocks spend come from.
+//! The sources of the coins that blocks spend.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -11,24 +11,23 @@ use assay_wire::{BlockHash, Coin};
 
 use super::ShardError;
 
-/// Files of spent coins.
 #[derive(Debug)]
 pub(crate) enum SpentSource {
-    /// Those of `validate --write-spent`.
+    /// The files of `validate --write-spent`.
     Own(SpentFiles),
     /// Bitcoin Core's undo files.
     Core(CoreUndoFiles),
 }
 
-/// Why the coins of a block cannot be had.
+/// The reason the coins of a block are unavailable.
 pub(crate) enum SpentFault {
     /// The file cannot be read.
     Cannot(SpentFilesError),
-    /// What is there does not say which coins.
+    /// The contents do not define the coins.
     Wrong(String),
 }
 
-/// Where the coins of a block are, and about how many.
+/// Place of the coins of a block, and their approximate number.
 pub(crate) type Found = (SpentPlace, u64);
 
 impl SpentSource {
@@ -117,7 +116,7 @@ fn find_in_file(
     let parent = |at: usize| if at == 0 { genesis } else { blocks[at - 1].0 };
     let mut next = 0;
     for record in core.records(number)? {
-        // The next block; for a record of a block that was disconnected, none. Others are further on where records lack.
+        // The next block; for a record of a block that was disconnected, none. Others are further on if records are missing.
         for (skipped, &at) in blocks_of_file[next..].iter().enumerate().take(LOOK_AHEAD) {
             if core.is_of(&record, &parent(at))? {
                 found[at] = Some((record, u64::from(record.bytes) / COIN_BYTES));
@@ -131,5 +130,5 @@ fn find_in_file(
 
 /// Blocks of a file that are tried for a record.
 const LOOK_AHEAD: usize = 300;
-/// What a spent coin takes in an undo file, about: only proportions matter.
+/// Approximate size of a spent coin in an undo file: only proportions matter.
 const COIN_BYTES: u64 = 32;

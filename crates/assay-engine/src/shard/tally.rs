@@ -8,7 +8,7 @@ use super::Salt;
 use super::plan::Unspent;
 use crate::stats::serialise;
 
-/// What is hashed of coins: the bytes that MuHash takes, which are prefix-free, since a script has its length before it.
+/// The hash of coins. Its input, the bytes that MuHash takes, is prefix-free, since a script has its length before it.
 pub(crate) enum Hashing {
     /// Under a secret key, into sums.
     Keyed(KeyedHash),
@@ -16,14 +16,14 @@ pub(crate) enum Hashing {
     MuHash,
 }
 
-/// Coins created and spent, and what they add up to.
+/// Coins created and spent, with their sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) created: Side,
     pub(crate) spent: Side,
 }
 
-/// One of the two.
+/// Created or spent coins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Side {
     pub(crate) coins: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Side {
     pub(crate) digest: Digest,
 }
 
-/// What hashes add up to.
+/// A sum of hashes.
 #[derive(Clone, Debug)]
 pub(crate) enum Digest {
     Sum(Sum256),
@@ -59,7 +59,7 @@ impl Hashing {
         }
     }
 
-    /// Nothing yet.
+    /// A tally without coins.
     pub(crate) fn tally(&self) -> Tally {
         let side = || Side {
             coins: 0,
@@ -90,9 +90,9 @@ impl Side {
         records.clear();
     }
 
-    /// Adds what another one has.
+    /// Adds the figures of another one.
     pub(crate) fn combine(&mut self, other: &Self) {
-        // Results are read from files: any number may stand there.
+        // Results are read from files: any number may be there.
         self.coins = self.coins.saturating_add(other.coins);
         self.amount_sat = self.amount_sat.wrapping_add(other.amount_sat);
         match (&mut self.digest, &other.digest) {
@@ -110,7 +110,7 @@ impl Tally {
     }
 }
 
-/// Coins as they are hashed, one after the other.
+/// Serialised coins to be hashed, one after the other.
 #[derive(Default)]
 pub(crate) struct Records {
     bytes: Vec<u8>,
@@ -141,7 +141,7 @@ impl Records {
     }
 }
 
-/// What a part of the UTXO set adds up to.
+/// The figures of a part of the UTXO set.
 #[derive(Clone, Debug)]
 pub(crate) struct CoinFigures {
     pub(crate) coins: u64,
@@ -158,7 +158,7 @@ impl CoinFigures {
         Self::of([0; 4], MuHash3072::new())
     }
 
-    /// Figures that were read: coins, their amount, transactions, bogosize.
+    /// Figures from a file: coins, their amount, transactions, bogosize.
     pub(crate) fn of(figures: [u64; 4], muhash: MuHash3072) -> Self {
         let [coins, amount_sat, transactions, bogosize] = figures;
         Self { coins, amount_sat, transactions, bogosize, muhash, last: None }
@@ -189,5 +189,5 @@ impl CoinFigures {
     }
 }
 
-/// Records that are hashed at a time: a multiple of what vectors take, and small enough for the cache.
+/// Records that are hashed at a time: a multiple of the vector width, and small enough for the cache.
 pub(crate) const RECORDS_AT_ONCE: usize = 1024;

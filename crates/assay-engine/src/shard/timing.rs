@@ -1,4 +1,4 @@
-//! Where the time of a part went, in a file next to its result: results are the same bytes everywhere, times are not.
+//! The times of a part, in a file next to its result: results are the same bytes everywhere, times are not.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{ShardError, io_failed, unusable};
 
-/// Adds up what stages took of the processor, over all threads of a part.
+/// Adds up the processor time of stages, over all threads of a part.
 #[derive(Debug, Default)]
 pub struct StageClock([AtomicU64; STAGES]);
 
@@ -17,29 +17,28 @@ pub struct StageClock([AtomicU64; STAGES]);
 pub(crate) enum Stage {
     /// Reading a block, parsing it, hashing its transactions.
     Read,
-    /// What needs no coins.
+    /// Checks that need no coins.
     Check,
-    /// Reading spent coins, and what needs them but for scripts.
+    /// Reading spent coins, and the checks that need them, without scripts.
     Coins,
     /// Hashing coins into sums.
     Sums,
 }
 
-/// What a part took.
+/// The times of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartTiming {
-    /// From beginning to end.
+    /// From start to end.
     pub elapsed: Duration,
-    /// Processor time of the process; zero where the system does not say.
+    /// Processor time of the process; zero if the system does not report it.
     pub cpu: Duration,
     /// Threads that verified scripts.
     pub threads: u32,
-    /// Processor time of stages: reading blocks, checking them without coins, spent coins and the checks with them, sums. What is
-    /// left of `cpu` are scripts.
+    /// Processor time of stages: reading blocks, checking them without coins, spent coins and the checks with them, sums. The
+    /// rest of `cpu` is scripts.
     pub stages: [Duration; STAGES],
 }
 
-/// Number of timed stages.
 pub const STAGES: usize = 4;
 
 impl StageClock {
@@ -51,13 +50,13 @@ impl StageClock {
         result
     }
 
-    /// Sums so far, and back to zero.
+    /// Returns the sums so far, and resets them to zero.
     pub fn take(&self) -> [Duration; STAGES] {
         std::array::from_fn(|stage| Duration::from_nanos(self.0[stage].swap(0, Ordering::Relaxed)))
     }
 }
 
-/// The clock of a thread's processor time where there is one: with more threads than cores the time of day says little.
+/// The clock of a thread's processor time if there is one: with more threads than cores the time of day says little.
 struct Reading(#[cfg(target_os = "linux")] Duration, #[cfg(not(target_os = "linux"))] Instant);
 
 impl Reading {
@@ -88,7 +87,7 @@ fn clock(id: rustix::time::ClockId) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Processor time of this process so far; zero where the system does not say.
+/// Processor time of this process so far; zero if the system does not report it.
 fn process_cpu() -> Duration {
     #[cfg(target_os = "linux")]
     return clock(rustix::time::ClockId::ProcessCPUTime);
@@ -104,13 +103,11 @@ pub struct PartTimer {
 }
 
 impl PartTimer {
-    /// Begins.
     #[expect(clippy::new_without_default, reason = "it reads the clock")]
     pub fn new() -> Self {
         Self { start: Instant::now(), cpu: process_cpu() }
     }
 
-    /// Ends.
     pub fn finish(&self, threads: usize, clock: &StageClock) -> PartTiming {
         PartTiming {
             elapsed: self.start.elapsed(),
@@ -122,7 +119,7 @@ impl PartTimer {
 }
 
 impl PartTiming {
-    /// Writes the file, in the place of an earlier one.
+    /// Writes the file, in place of an earlier one.
     ///
     /// # Errors
     /// It cannot be written.
@@ -133,10 +130,10 @@ impl PartTiming {
         written.map_err(io_failed(&path))
     }
 
-    /// Reads the file of a part; `None` where there is none.
+    /// Reads the file of a part; `None` if it does not exist.
     ///
     /// # Errors
-    /// It is something else.
+    /// It has other contents.
     pub fn read(dir: &Path, part: usize) -> Result<Option<Self>, ShardError> {
         let path = path_of(dir, part);
         match fs::read_to_string(&path) {

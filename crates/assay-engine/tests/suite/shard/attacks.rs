@@ -1,5 +1,5 @@
-//! Files of coins that lie. The blocks are valid in all of these, so one pass accepts them: what has to be found out is that the
-//! coins are not theirs; and blocks that are not valid, which no files of coins may hide.
+//! Files of false coins. The blocks are valid in all of these, so one pass accepts them: the parts have to find that the
+//! coins are not theirs. Also blocks that are not valid, which no files of coins may hide.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -20,9 +20,9 @@ use super::{Chain, KEYS, Watch, merge, run_all, validation};
 use crate::forged::mint::{Mint, params, tx};
 use crate::validate::files::{Part, write};
 
-/// All coins that a chain's files speak of, to be changed.
+/// All coins in a chain's files, to be changed.
 struct Coins {
-    /// What blocks spend, by height from 1 on.
+    /// Coins that blocks spend, by height from 1 on.
     spent: Vec<Vec<Coin>>,
     left: Vec<(OutPoint, Coin)>,
 }
@@ -76,7 +76,7 @@ impl Chain {
     }
 }
 
-/// Where a coin of an earlier block is spent: height, and index among the coins of that block.
+/// The places at which a coin of an earlier block is spent: height, and index among the coins of that block.
 fn old_spends(chain: &Chain, coins: &Coins) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (at, spent) in coins.spent.iter().enumerate() {
@@ -192,7 +192,7 @@ fn coins_that_lie_are_found_out() {
     }
 }
 
-/// What somebody who knows all blocks would say of them: every coin as it was created, whenever that was. Where coins are spent
+/// The claims of somebody who knows all blocks: every coin as it was created, regardless of when. If coins are spent
 /// more often than they are created, they cannot be made to balance.
 fn claims(blocks: &[Vec<u8>], params: &ChainParams) -> Coins {
     let parsed: Vec<Block> =
@@ -204,7 +204,7 @@ fn claims(blocks: &[Vec<u8>], params: &ChainParams) -> Coins {
                 let script_pubkey = Script::from(output.script_pubkey);
                 let coin = Coin { value: output.value, height, coinbase: at == 0, script_pubkey };
                 if !assay_consensus::tx::is_unspendable(output.script_pubkey) {
-                    // Of a transaction that comes again the first one counts.
+                    // If a transaction comes again, the first one is used.
                     known.entry((tx.txid().0, vout)).or_insert(coin);
                 }
             }
@@ -236,7 +236,7 @@ fn claims(blocks: &[Vec<u8>], params: &ChainParams) -> Coins {
     Coins { spent, left: left.collect() }
 }
 
-/// Whether one pass accepts these blocks, and what parts say of them, each block its own part where there are as many.
+/// Returns `true` if one pass accepts these blocks, and the verdict of parts, each block its own part if there are as many.
 pub(super) fn judge(
     blocks: &[Vec<u8>],
     params: &Arc<ChainParams>,
@@ -283,7 +283,7 @@ fn base() -> (Mint, Vec<Vec<u8>>, Vec<OutPoint>) {
     (mint, blocks, coinbases)
 }
 
-/// What a case is called, whether its blocks are valid, and the blocks.
+/// The name of a case, `true` if its blocks are valid, and the blocks.
 type Case<'a> = (&'a str, bool, Vec<Vec<u8>>);
 
 const FINAL: u32 = u32::MAX;

@@ -1,4 +1,4 @@
-//! Plans with hints: any cut gives what one pass gives, and hints that lie are found out.
+//! Plans with hints: any cut gives the result of one pass, and false hints are found.
 
 use std::fs;
 use std::path::Path;
@@ -14,10 +14,10 @@ use assay_wire::OutPoint;
 
 use super::{Chain, KEYS, SALT, config, run_all};
 
-/// For each block from the genesis block on, which outputs are unspent.
+/// The unspent outputs of each block, from the genesis block on.
 type Lists = Vec<Vec<u32>>;
 
-/// What is done to them.
+/// A change to the lists.
 type Change<'a> = &'a dyn Fn(&mut Lists);
 
 fn read(path: &Path) -> Lists {
@@ -160,7 +160,7 @@ fn hints_that_lie_are_found_out() {
     chain.check(&merge(&plan, &run_all(&plan, 2)));
 }
 
-/// Somebody who counts outputs that cannot be spent as well names others.
+/// Hints that also count unspendable outputs name other outputs.
 #[test]
 fn hints_of_unspendable_outputs_are_found_out() {
     let chain = Chain::new("bitcoin-scaling", 55);
@@ -171,7 +171,7 @@ fn hints_of_unspendable_outputs_are_found_out() {
         for tx in chain.block(height).txs() {
             for output in tx.outputs() {
                 let is_spendable = !is_unspendable(output.script_pubkey);
-                // What was hinted, by its place among all outputs, and everything that cannot be spent.
+                // The hinted outputs, by their place among all outputs, and all unspendable ones.
                 all.push(!is_spendable || lists[height as usize].contains(&counted));
                 counted += u32::from(is_spendable);
             }
@@ -286,7 +286,7 @@ fn results_with_hints_are_the_same_bytes_and_come_back() {
     let read = |number| PartResult::read(out.path(), &plan, number, Some(&SALT)).unwrap();
     let results: Vec<_> = (0..plan.parts().len()).map(read).collect();
     chain.check(&merge(&plan, &results));
-    // What an older program wrote.
+    // A result of an older program.
     let file = out.path().join("part-00001.txt");
     let text = fs::read_to_string(&file).unwrap().replace("result 2", "result 1");
     let body = &text[..text.rfind("end ").unwrap()];

@@ -1,4 +1,4 @@
-//! Validation in parts: any cut gives what one pass gives, and wrong coins are found out.
+//! Validation in parts: any cut gives the result of one pass, and wrong coins are found.
 
 mod attacks;
 mod broken;
@@ -98,7 +98,7 @@ impl Chain {
         self.plan_into(parts, self.unspent(), out.path()).unwrap()
     }
 
-    /// Checks that the parts say what one pass said.
+    /// Checks that the parts give the result of one pass.
     fn check(&self, merged: &Merged) {
         assert_eq!(merged.verdict, ShardVerdict::Valid);
         let (found, whole) = (merged.totals, self.whole.totals);
@@ -279,7 +279,7 @@ fn files_that_do_not_fit_are_named() {
     assert!(error.contains(&format!("at height {height}")), "{error}");
 }
 
-/// What `validate` wrote is what the prototype of the ledger says of the set.
+/// The set that `validate` wrote equals that of the ledger's prototype.
 #[test]
 fn the_written_coins_are_the_set() {
     let chain = Chain::new("bitcoin-scaling", 12);
