@@ -16,10 +16,8 @@ use assay_wire::{Block, Coin, OutPoint, Tx, Txid};
 
 use crate::prepared::Prepared;
 
-/// Coins could not be moved.
 #[derive(Debug)]
 pub(crate) enum ApplyError {
-    /// The block breaks a rule.
     Rule(BlockError),
     /// The coins are in an inconsistent state.
     Coin(CoinError),
@@ -106,7 +104,6 @@ impl<'a> Prevouts<'a> {
     }
 }
 
-/// Application of one block to the coins.
 pub(crate) struct Applier<'a> {
     prepared: &'a Prepared,
     rules: &'a BlockRules,
@@ -177,7 +174,6 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// All prevouts of the block.
     fn block_prevouts(&self) -> impl Iterator<Item = OutPoint> + use<'a> {
         self.prepared.spent_prevouts().iter().copied()
     }
@@ -326,11 +322,9 @@ pub(crate) fn first_overwrite(
     Ok(None)
 }
 
-/// Coins could not be restored.
 #[derive(Debug)]
 pub(crate) enum UnwindError {
     Coin(CoinError),
-    /// The undo data are damaged.
     Undo(UndoError),
     /// The number of coins in the undo data does not match the block.
     Mismatch,

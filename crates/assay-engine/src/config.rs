@@ -39,7 +39,6 @@ pub struct Config {
     pub block_file_bytes_max: u64,
     /// The folder of block and undo files; `None` for `blocks/` in the chain's folder.
     pub blocks_dir: Option<PathBuf>,
-    /// Obfuscation of block and undo files.
     pub obfuscation: Obfuscation,
     /// Check of the last blocks when the engine opens; `None` for no check.
     pub check: Option<ChainCheck>,
@@ -66,7 +65,6 @@ pub struct Config {
     pub mempool_bytes_max: u64,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes.
     pub min_relay_fee_sat_per_kvb: u64,
-    /// Standardness rules for relayed transactions.
     pub policy: Policy,
     /// Age at which unconfirmed transactions expire, seconds (Core's `-mempoolexpiry`).
     pub mempool_expiry_s: u64,

@@ -14,7 +14,6 @@ use crate::error::EngineError;
 use crate::prepared::Prepared;
 use crate::scripts::{BlockScripts, Lookahead, ScriptQueue};
 
-/// A block was not connected.
 #[derive(Debug)]
 pub(crate) enum ConnectError {
     /// The block breaks a rule; the coins are unchanged.

@@ -25,7 +25,6 @@ pub enum EngineError {
     /// A block stored according to the index is damaged.
     #[error("stored block {hash} no longer parses: {source}")]
     StoredBlock { hash: BlockHash, source: ParseError },
-    /// A coin spent by an unconfirmed transaction is missing.
     #[error("no coin for {outpoint}, which an unconfirmed transaction spends")]
     NoCoin { outpoint: OutPoint },
     /// The index lacks block or undo data that are required.
@@ -56,7 +55,6 @@ pub enum EngineError {
     Poisoned(String),
 }
 
-/// An engine could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("cannot open the store: {0}")]
@@ -66,7 +64,6 @@ pub enum OpenError {
         "A fatal internal error occurred, see debug.log for details: Assumeutxo data not found for the given blockhash '{hash}'."
     )]
     UnknownBase { hash: BlockHash },
-    /// The coins belong to a block that the index lacks.
     #[error(
         "the coins belong to block {hash} at height {height}, which the block index does not hold"
     )]
@@ -100,7 +97,6 @@ pub enum OpenError {
     Threads(String),
 }
 
-/// Block files could not be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error(transparent)]
@@ -112,7 +108,6 @@ pub enum ImportError {
     Engine(#[from] EngineError),
 }
 
-/// A decision about a block failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     #[error("block {hash} is not known")]

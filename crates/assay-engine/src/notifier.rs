@@ -185,7 +185,6 @@ impl Notifier {
         }
     }
 
-    /// The event queue, if any.
     pub(crate) fn events(&self) -> Option<&Arc<Events>> {
         self.events.as_ref()
     }

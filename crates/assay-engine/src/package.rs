@@ -60,7 +60,6 @@ pub enum PackageVerdict {
     Known {
         /// Virtual size, adjusted for signature operations.
         vsize: u32,
-        /// Fee in satoshi.
         fee_sat: i64,
     },
     /// The mempool has the same transaction with another witness, and keeps that one.
@@ -75,7 +74,6 @@ pub enum PackageVerdict {
 pub struct PackageFees {
     /// Virtual size, adjusted for signature operations.
     pub vsize: u32,
-    /// Fee in satoshi.
     pub fee_sat: i64,
     /// Fee and size of the decisive fee rate: satoshi, with `prioritisetransaction`, and virtual bytes.
     pub effective: (i64, u64),

@@ -14,7 +14,6 @@ use crate::stats::serialise;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotDigest {
-    /// Number of coins.
     pub coins: u64,
     /// Hash of the coins; programs know it for some blocks.
     pub hash: BlockHash,
@@ -22,7 +21,6 @@ pub struct SnapshotDigest {
     pub unsorted: Option<u64>,
 }
 
-/// Coins could not be written.
 #[derive(Debug)]
 pub(crate) enum WriteCoinsError {
     Read(CoinError),

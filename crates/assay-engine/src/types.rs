@@ -42,7 +42,6 @@ pub enum SubmitOutcome {
         reason: String,
         debug: String,
     },
-    /// The bytes are not a block.
     Undecodable(ParseError),
     /// The block could not be validated or stored.
     Failed(EngineError),
@@ -132,9 +131,7 @@ pub struct TxIds {
 pub struct RelayTx {
     pub txid: Txid,
     pub wtxid: Wtxid,
-    /// Its fee in satoshi.
     pub fee_sat: i64,
-    /// Virtual size in bytes.
     pub vsize: u32,
     /// Serialised size with witnesses in bytes.
     pub size: u32,
@@ -149,7 +146,6 @@ pub struct TestAccept {
     pub wtxid: Option<Wtxid>,
     /// Virtual size, adjusted for signature operations.
     pub vsize: u32,
-    /// Fee in satoshi.
     pub fee_sat: i64,
     /// Fee including the delta.
     pub modified_fee_sat: i64,
@@ -169,7 +165,6 @@ pub struct BlockEntry {
     pub tx_count: u32,
     /// Transactions of the branch up to and including it.
     pub chain_txs: u64,
-    /// True if it is part of the active branch.
     pub in_active_chain: bool,
     /// Its active child.
     pub next: Option<BlockHash>,
@@ -177,7 +172,6 @@ pub struct BlockEntry {
     pub median_time: u32,
     /// True if the block itself is stored.
     pub has_data: bool,
-    /// True if it was pruned.
     pub is_pruned: bool,
     /// Serialised length; 0 if it is not stored.
     pub size: u32,
@@ -191,7 +185,6 @@ pub struct ChainTip {
     pub hash: BlockHash,
     /// Number of blocks above the fork point with the active branch; 0 for the active tip.
     pub branch_length: u32,
-    /// Validation state of the branch.
     pub status: ChainTipStatus,
 }
 
@@ -219,7 +212,6 @@ pub struct UtxoStats {
     pub txouts: u64,
     /// Transactions with unspent outputs.
     pub transactions: u64,
-    /// Sum of the outputs in satoshi.
     pub total_amount_sat: u64,
     /// Core's size estimate, independent of any database: 50 bytes and the script per output.
     pub bogosize: u64,
@@ -242,7 +234,6 @@ pub struct MempoolInfo {
     pub bytes: u64,
     /// Accounted memory.
     pub usage: u64,
-    /// Sum of fees in satoshi.
     pub total_fee_sat: i64,
     /// Limit of [`MempoolInfo::usage`].
     pub max_bytes: u64,
@@ -259,17 +250,13 @@ pub struct MempoolInfo {
 /// Details of one unconfirmed transaction.
 #[derive(Clone, Debug)]
 pub struct MempoolEntryInfo {
-    /// Hash without witnesses.
     pub txid: Txid,
-    /// Hash with witnesses.
     pub wtxid: Wtxid,
-    /// Virtual size.
     pub vsize: u32,
     /// BIP141 weight.
     pub weight: u32,
     /// Weight, adjusted for signature operations.
     pub adjusted_weight: u32,
-    /// Fee in satoshi.
     pub fee_sat: i64,
     /// Fee including the delta.
     pub modified_fee_sat: i64,
@@ -289,7 +276,6 @@ pub struct MempoolEntryInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prioritised {
     pub txid: Txid,
-    /// Fee delta, satoshi.
     pub fee_delta_sat: i64,
     /// Fee including the delta, if it is in the mempool.
     pub modified_fee_sat: Option<i64>,

@@ -16,7 +16,6 @@ use crate::types::SubmitOutcome;
 use crate::work::Stage;
 use rayon::ThreadPool;
 
-/// A block or header was not accepted.
 pub(crate) enum AcceptError {
     Rule(BlockError),
     /// The block or header is known already.

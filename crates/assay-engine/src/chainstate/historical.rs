@@ -30,7 +30,6 @@ pub(crate) struct Historical {
     pub(crate) tip: NodeId,
     /// Block of the coins: the tip, or one above it.
     coins_at: NodeId,
-    /// Base of the snapshot.
     pub(crate) base: NodeId,
     /// True if the coins must be flushed as soon as the scripts of their blocks are verified.
     is_flush_due: bool,

@@ -58,7 +58,6 @@ pub(crate) struct State {
     pub(crate) flushes: FlushPolicy,
     /// Blocks that wait to be connected.
     pub(crate) ready: BlockCache,
-    /// The block being written to the archive.
     pub(crate) archiving: Option<Archiving>,
     /// True during a reindex: the contents of the block files are not known yet, and none is removed.
     pub(crate) is_importing: bool,
@@ -70,7 +69,6 @@ pub(crate) struct State {
     pub(crate) way: Option<ReorgPath>,
     /// Soft forks unknown to this program.
     pub(crate) unknown_rules: UnknownRules,
-    /// Greatest work of an invalid branch.
     pub(crate) best_invalid_work: Option<U256>,
     /// Error after which the engine rejects further work.
     pub(crate) poisoned: Option<String>,
@@ -116,7 +114,6 @@ pub(crate) struct Chainstate {
     pub(crate) admission: Admission,
     pub(crate) notifier: Notifier,
     pub(crate) work: Work,
-    /// Prune locks.
     pub(crate) prune_locks: PruneLocks,
     /// Memory for coins of both chains, bytes.
     pub(crate) coin_cache_bytes: usize,

@@ -15,7 +15,6 @@ use crate::config::Pruning;
 use crate::error::EngineError;
 use crate::tree::{BlockTree, NodeId};
 
-/// Blocks and files to remove.
 #[derive(Debug, Default)]
 struct Removal {
     blocks: Vec<u32>,

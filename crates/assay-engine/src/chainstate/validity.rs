@@ -22,13 +22,10 @@ pub struct TrialChecks {
     pub merkle_root: bool,
 }
 
-/// A trial block is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrialError {
-    /// The block does not build on the tip.
     #[error("inconclusive-not-best-prevblk")]
     NotOnTip,
-    /// The block breaks a rule.
     #[error(transparent)]
     Rule(#[from] BlockError),
 }

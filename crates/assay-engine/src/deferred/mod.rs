@@ -74,7 +74,6 @@ impl<T, P: Prove> Default for DeferredScripts<T, P> {
 }
 
 impl<T: Copy, P: Prove> DeferredScripts<T, P> {
-    /// A collector without inputs.
     pub fn new() -> Self {
         Self::default()
     }

@@ -6,7 +6,6 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Maximum number of keys of a CHECKMULTISIG.
 pub(super) const KEYS_MAX: usize = 20;
 
 /// A set of keys: bit 0 is the first that the opcode tries.

@@ -38,7 +38,6 @@ pub struct BlockFault {
 /// Kinds of faults (Core `consensus/validation.h`, `BlockValidationResult`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The block breaks a rule.
     Consensus,
     /// It was found invalid before.
     KnownInvalid,
@@ -80,7 +79,6 @@ pub enum Taken {
     Passed(BlockHash),
     /// The block breaks a rule.
     Refused(BlockFault),
-    /// The bytes are not a block.
     Undecodable(ParseError),
     /// The block could not be checked or stored.
     Failed(EngineError),
@@ -90,7 +88,6 @@ pub enum Taken {
 pub struct BlockOffer<'a> {
     /// The block; trailing bytes are ignored.
     pub raw: Vec<u8>,
-    /// True if it was requested.
     pub was_requested: bool,
     /// True if its branch has shown enough work.
     pub shown: WorkShown,

@@ -97,7 +97,6 @@ impl Engine {
         Ok(checked)
     }
 
-    /// The configured check when the engine opens.
     pub(super) fn check_at_start(&self) -> Result<(), OpenError> {
         let Some(check) = self.chain.config.check else { return Ok(()) };
         match self.check_chain(check, &|| true)? {

@@ -42,7 +42,6 @@ pub enum DumpError {
     Engine(#[from] EngineError),
 }
 
-/// The UTXO set at a block.
 pub struct CoinsAt {
     pub block: Tip,
     pub count: u64,

@@ -27,7 +27,6 @@ pub struct Gauges {
 }
 
 impl Engine {
-    /// Current state of the engine.
     pub fn gauges(&self) -> Gauges {
         let is_loaded = self.is_mempool_loaded();
         let mut state = self.lock_tree();

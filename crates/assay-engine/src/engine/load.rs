@@ -62,9 +62,7 @@ pub enum LoadError {
     /// The coins do not match the known hash.
     #[error("Population failed: Bad snapshot content hash: expected {expected}, got {actual}")]
     Hash {
-        /// Known hash.
         expected: BlockHash,
-        /// Hash of the coins read.
         actual: BlockHash,
         /// File offset of the first txid out of order, if any.
         unsorted: Option<u64>,

@@ -19,7 +19,6 @@ use crate::types::Prioritised;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// The block would not be valid.
     #[error("TestBlockValidity failed: {0}")]
     Invalid(TrialError),
     #[error(transparent)]

@@ -18,7 +18,6 @@ impl Engine {
         state.tree.active_at(height).map(|id| state.tree.get(id).hash)
     }
 
-    /// The entry of a block in the index.
     pub fn block_entry(&self, hash: &BlockHash) -> Option<BlockEntry> {
         let state = self.lock_tree();
         state.tree.find(hash).map(|id| block_entry(&state.tree, id, self.chain.params()))

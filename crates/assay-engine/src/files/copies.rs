@@ -19,7 +19,6 @@ pub(crate) enum Fault {
     Changed {
         found: BlockHash,
     },
-    /// The block breaks a rule.
     Rule(BlockError),
     /// Coins could not be moved, without a fault of the block.
     Engine(EngineError),

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use assay_wire::{Encoding, ParseErrorKind, Transaction, Txid, encode};
 
-/// The mempool file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum MempoolFileError {
     #[error("mempool file {0}")]
@@ -59,7 +58,6 @@ pub struct MempoolLoad {
 pub(crate) struct Saved {
     pub(crate) tx: Transaction,
     pub(crate) time: i64,
-    /// Fee delta, satoshi.
     pub(crate) fee_delta_sat: i64,
 }
 
@@ -136,7 +134,6 @@ pub(crate) struct Reader {
     bytes: Vec<u8>,
     at: usize,
     encoding: Encoding,
-    /// Count in the file.
     pub(crate) count: u64,
     left: u64,
 }

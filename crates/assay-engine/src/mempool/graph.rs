@@ -48,7 +48,6 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// The cluster of a transaction.
     pub(super) fn cluster(&self, txid: &Txid) -> Option<(ClusterId, &Arc<Cluster>)> {
         let id = *self.cluster_of.get(txid)?;
         Some((id, &self.clusters[&id]))
@@ -92,7 +91,6 @@ impl Graph {
         }
     }
 
-    /// Changes the fee of a transaction.
     pub(super) fn set_fee(&mut self, txid: &Txid, fee_sat: i64) {
         let Some(id) = self.cluster_of.get(txid).copied() else { return };
         if let Some(cluster) = self.take(id) {

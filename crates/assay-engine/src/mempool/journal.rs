@@ -32,7 +32,6 @@ pub struct UnconfirmedTx {
     pub tx: Arc<Transaction>,
     /// Spent coins, input by input.
     pub spent: Vec<Coin>,
-    /// Its fee in satoshi.
     pub fee_sat: i64,
     /// Virtual size in bytes (BIP141); plain size without witnesses.
     pub vsize: u32,

@@ -45,7 +45,6 @@ impl Mempool {
 }
 
 impl Mempool {
-    /// The chunk of a transaction.
     pub(crate) fn chunk_of(&self, txid: &Txid) -> Option<MiningChunk> {
         let (_, cluster) = self.graph.as_ref()?.cluster(txid)?;
         let mut chunks = chunks_of(cluster);

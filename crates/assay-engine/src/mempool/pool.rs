@@ -50,7 +50,6 @@ pub(crate) struct Entry {
     pub(crate) order: u64,
     /// True if a block had confirmed it: peers may know it from that block.
     pub(crate) was_confirmed: bool,
-    /// Accounted memory.
     pub(crate) usage_bytes: u32,
     /// True if a lower tip may invalidate it: it has a lock time, or spends a coinbase.
     pub(crate) depends_on_height: bool,
@@ -189,7 +188,6 @@ impl Mempool {
         self.entries.iter()
     }
 
-    /// The txid of a wtxid.
     pub(crate) fn txid_of(&self, wtxid: &Wtxid) -> Option<Txid> {
         let txid = self.by_wtxid.get(wtxid).copied().unwrap_or(Txid(wtxid.0));
         self.get(&txid).filter(|entry| entry.wtxid == *wtxid).map(|_| txid)
@@ -229,7 +227,6 @@ impl Mempool {
         self.entries.contains_key(&txid) && self.unbroadcast.insert(txid)
     }
 
-    /// The transaction that spends `outpoint`.
     pub(crate) fn spender(&self, outpoint: &OutPoint) -> Option<&Txid> {
         self.spends.get(outpoint)
     }
@@ -287,7 +284,6 @@ impl Mempool {
         }
     }
 
-    /// Fee delta of a transaction.
     pub(crate) fn fee_delta_sat(&self, txid: &Txid) -> i64 {
         self.fee_deltas_sat.get(txid).copied().unwrap_or(0)
     }
@@ -326,7 +322,6 @@ impl Mempool {
         self.updates += 1;
     }
 
-    /// Number of changes so far.
     pub(crate) fn updates(&self) -> u64 {
         self.updates
     }
@@ -394,7 +389,6 @@ impl Mempool {
         self.note(change, *txid);
     }
 
-    /// Removes the fee deltas of these transactions.
     pub(super) fn forget_fee_deltas(&mut self, txids: &[Txid]) {
         if !self.fee_deltas_sat.is_empty() {
             for txid in txids {

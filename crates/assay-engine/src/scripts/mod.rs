@@ -331,7 +331,6 @@ impl<'v> ScriptQueue<'v> {
         Self { verifier, block, spends: Vec::new(), coins: Vec::new() }
     }
 
-    /// The block and its rules.
     pub(crate) fn block(&self) -> (Arc<Prepared>, BlockRules) {
         (Arc::clone(&self.block.prepared), self.block.rules)
     }

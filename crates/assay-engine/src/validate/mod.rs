@@ -103,7 +103,6 @@ pub trait ValidateProgress: Sync {
 pub enum ValidateError {
     #[error("block files: {0}")]
     Files(#[from] BlockFilesError),
-    /// The coins folder cannot be used.
     #[error(transparent)]
     Datadir(#[from] DatadirError),
     #[error("coins: {0}")]

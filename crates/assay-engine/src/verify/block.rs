@@ -16,10 +16,8 @@ use super::spend_type::TypeCounts;
 use crate::checker::ImmediateChecker;
 use crate::deferred::default_script_batch;
 
-/// A block does not pass.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyBlockError {
-    /// The block breaks a rule.
     #[error(transparent)]
     Invalid(#[from] BlockError),
     /// A given output contradicts the block's own output: they belong to another block.
@@ -27,7 +25,6 @@ pub enum VerifyBlockError {
         "input {input} of transaction {tx_index} spends {prevout}, an output of the same block, but another one was given"
     )]
     OtherPrevout {
-        /// Index of the spending transaction.
         tx_index: usize,
         input: usize,
         prevout: OutPoint,

@@ -8,19 +8,14 @@ use assay_wire::{TxIn, TxOut, Witness};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpendType {
     P2pk,
-    /// The hash of a public key.
     P2pkh,
     /// Bare m-of-n.
     Multisig,
-    /// P2SH with a version 0 key program.
     P2shP2wpkh,
-    /// P2SH with a version 0 script program.
     P2shP2wsh,
     /// P2SH with any other script.
     P2shOther,
-    /// A version 0 key program.
     P2wpkh,
-    /// A version 0 script program.
     P2wsh,
     P2trKey,
     P2trScript,
@@ -157,12 +152,10 @@ impl TypeCounts {
         }
     }
 
-    /// The count of one type.
     pub fn get(&self, spend_type: SpendType) -> TypeCount {
         self.0[spend_type as usize]
     }
 
-    /// The sum over all types.
     pub fn total(&self) -> TypeCount {
         self.0.iter().fold(TypeCount::default(), |sum, count| TypeCount {
             inputs: sum.inputs + count.inputs,

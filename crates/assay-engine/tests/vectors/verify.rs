@@ -62,7 +62,6 @@ pub(crate) fn verify_all_under(
     Ok(())
 }
 
-/// The rule set of this name.
 pub(crate) fn rules(name: &str) -> RuleSet {
     RuleSet::by_name(name).expect("a rule set's name")
 }

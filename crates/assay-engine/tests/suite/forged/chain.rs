@@ -102,7 +102,6 @@ pub(crate) fn accept(engine: &Engine, raw: Vec<u8>) {
     assert!(matches!(outcome, SubmitOutcome::Accepted), "{outcome:?}");
 }
 
-/// The reject reason of a block.
 pub(crate) fn reason(engine: &Engine, raw: Vec<u8>) -> String {
     match engine.submit_block(raw) {
         SubmitOutcome::Rejected { reason, .. } => reason,

@@ -9,7 +9,6 @@ use super::mint::tx;
 
 const VALUE: i64 = 100_000_000;
 
-/// The reject reason of a transaction.
 fn reason(f: &Fixture, tx: &Transaction) -> String {
     f.engine.submit_transaction(tx.bytes().to_vec(), None).unwrap_err().reason
 }
