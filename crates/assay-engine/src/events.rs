@@ -36,7 +36,6 @@ pub enum Event {
     Lost,
 }
 
-/// A block of an event.
 #[derive(Clone)]
 pub struct EventBlock(Arc<Prepared>);
 

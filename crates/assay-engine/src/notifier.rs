@@ -70,7 +70,6 @@ impl FreshBlock {
         &self.prepared.block
     }
 
-    /// The txid of the transaction at `index`.
     pub fn txid(&self, index: usize) -> Txid {
         self.prepared.txids[index]
     }

@@ -161,7 +161,6 @@ pub struct BlockEntry {
     pub height: u32,
     /// Work of the branch up to and including it, big endian.
     pub chain_work: [u8; 32],
-    /// Number of its transactions.
     pub tx_count: u32,
     /// Transactions of the branch up to and including it.
     pub chain_txs: u64,
@@ -205,9 +204,7 @@ pub enum ChainTipStatus {
 /// Statistics of the whole UTXO set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UtxoStats {
-    /// Height of their tip.
     pub height: u32,
-    /// Hash of their tip.
     pub hash: BlockHash,
     pub txouts: u64,
     /// Transactions with unspent outputs.

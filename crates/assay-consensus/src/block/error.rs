@@ -295,7 +295,6 @@ impl ScriptRules {
 }
 
 impl ScriptFailure {
-    /// The reject reason of a block for this failure.
     pub fn block_reject_reason(&self) -> String {
         match self.rules {
             ScriptRules::Bitcoin => format!("block-script-verify-flag-failed ({})", self.error),

@@ -4,7 +4,6 @@ use super::checker::PqScheme;
 use super::opcode::op;
 use super::rules::{Copies, LEAF_TAPSCRIPT, Language, Operation, Program, RuleSet};
 
-/// A rule set that has a name.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedRules {
     /// The name that [`RuleSet::by_name`] knows it by.

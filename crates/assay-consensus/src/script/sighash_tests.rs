@@ -26,7 +26,6 @@ fn bip143_example() {
     );
 }
 
-/// A transaction with `inputs` inputs and `outputs` outputs.
 fn transaction(inputs: u8, outputs: u8) -> Transaction {
     let mut raw = vec![1, 0, 0, 0, inputs];
     for input in 0..inputs {

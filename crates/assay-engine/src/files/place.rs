@@ -28,7 +28,6 @@ pub struct MissingBlock {
     pub hash: BlockHash,
     /// Height, if the coinbase of the child has its own (BIP34).
     pub height: Option<u32>,
-    /// A child of the block.
     pub child: BlockHash,
     pub child_place: FilePlace,
 }

@@ -284,7 +284,6 @@ impl Admitted {
     }
 }
 
-/// The result of a trial.
 pub(crate) fn trial_verdict(verdict: Result<Admitted, TxReject>) -> TestAccept {
     match verdict {
         Ok(Admitted { txid, wtxid, vsize, fee_sat, modified_fee_sat, is_new, .. }) => {

@@ -22,7 +22,6 @@ const LARGE_BLOCK_ITEMS: usize = 2000;
 
 /// A transaction of the block that was in the mempool.
 struct Mined {
-    /// Its index in the block.
     tx_index: usize,
     wtxid: Wtxid,
     /// The transaction itself, if it is still needed.

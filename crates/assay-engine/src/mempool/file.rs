@@ -33,7 +33,6 @@ pub struct MempoolFileDamage {
 pub struct MempoolImport {
     /// Use the current time as the time of admission, not that of the file.
     pub use_current_time: bool,
-    /// Apply the fee deltas of the file.
     pub apply_fee_deltas: bool,
     /// Announce the transactions that no peer has fetched, until one has.
     pub apply_unbroadcast: bool,

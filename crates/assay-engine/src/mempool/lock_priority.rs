@@ -20,7 +20,6 @@ pub(crate) struct LockPriority {
     policy: Mutex<()>,
 }
 
-/// The turn of a block.
 pub(crate) struct BlockTurn<'a>(&'a LockPriority);
 
 /// The turn of a submission of transactions.

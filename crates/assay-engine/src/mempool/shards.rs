@@ -8,7 +8,6 @@ use assay_wire::{OutPoint, Txid};
 /// Number of shards; more threads would not help.
 pub(super) const SHARDS: usize = 16;
 
-/// A key with a shard.
 pub(super) trait Key: Copy + Eq + Hash {
     /// Evenly distributed bits.
     fn spread(&self) -> u8;

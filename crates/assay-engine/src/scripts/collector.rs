@@ -36,7 +36,6 @@ impl Collector {
         self.runs.checks_len() >= script_batch || self.inputs >= INPUTS_MAX
     }
 
-    /// Runs the scripts of a batch.
     pub(super) fn collect(&mut self, batch: Batch, script_batch: usize) {
         self.inputs += batch.input_count();
         self.batches.push(batch);

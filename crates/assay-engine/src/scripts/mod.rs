@@ -38,7 +38,6 @@ pub(crate) use verifier::Verifier;
 /// Inputs per batch: at least half a millisecond of work.
 const BATCH_INPUTS: usize = 64;
 
-/// A transaction with a script failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TxFailure {
     pub(crate) tx_index: u32,
@@ -108,7 +107,6 @@ impl ScriptsPassed {
     }
 }
 
-/// Verdict on the scripts of a block.
 pub(crate) enum BlockVerdict {
     /// Inputs are not verified yet, or were skipped: a block below it has failed, or it was given up.
     Undecided,
@@ -117,7 +115,6 @@ pub(crate) enum BlockVerdict {
     Invalid(BlockError),
 }
 
-/// The scripts of one block, and their state.
 pub(crate) struct BlockScripts {
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) rules: BlockRules,

@@ -46,7 +46,6 @@ pub(super) fn cut_hints(
     Ok((pieces, reader.offset()))
 }
 
-/// The hints of the blocks of a part.
 #[derive(Debug)]
 pub(crate) struct PartHints {
     path: PathBuf,

@@ -18,7 +18,6 @@ use crate::files::{Fault, Refused, read_block, rule};
 use crate::prepared::Prepared;
 use crate::validate::Source;
 
-/// The blocks of a plan.
 pub(crate) struct PlanSource<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) files: &'a BlockFiles,

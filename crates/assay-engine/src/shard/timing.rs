@@ -12,7 +12,6 @@ use super::{ShardError, io_failed, unusable};
 #[derive(Debug, Default)]
 pub struct StageClock([AtomicU64; STAGES]);
 
-/// A stage that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Reading a block, parsing it, hashing its transactions.
@@ -25,7 +24,6 @@ pub(crate) enum Stage {
     Sums,
 }
 
-/// The times of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartTiming {
     /// From start to end.
@@ -95,7 +93,6 @@ fn process_cpu() -> Duration {
     Duration::ZERO
 }
 
-/// A part that is being timed.
 #[derive(Debug)]
 pub struct PartTimer {
     start: Instant,

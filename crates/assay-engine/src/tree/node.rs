@@ -89,7 +89,6 @@ impl Node {
         self.chain_tx_count > 0
     }
 
-    /// Its record for the store.
     pub(crate) fn to_record(&self) -> BlockRecord {
         BlockRecord {
             header: self.header,

@@ -127,7 +127,6 @@ pub enum ValidateError {
     /// Threads could not be started.
     #[error("cannot start threads: {0}")]
     Threads(String),
-    /// The files have no block of the chain.
     #[error(
         "{files} files of {bytes} bytes hold no block of {chain}: are they of another chain, or is xor.dat of other files?"
     )]

@@ -41,14 +41,12 @@ pub struct Totals {
 pub struct ScanReport {
     pub files: usize,
     pub bytes: u64,
-    /// True if the files are obfuscated.
     pub is_obfuscated: bool,
     /// Distinct blocks, without genesis.
     pub blocks: usize,
     pub duplicates: usize,
     /// Height of the chosen branch.
     pub height: u32,
-    /// Hash of its last block.
     pub hash: BlockHash,
     /// Blocks on other branches.
     pub stale_blocks: usize,

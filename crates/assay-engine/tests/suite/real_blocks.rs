@@ -157,7 +157,6 @@ fn ranges(case: &Case, block: &Block) -> BTreeMap<Part, Vec<(usize, usize, usize
 struct Verdict {
     /// Verdict on the scripts of its transaction alone, without any commitments.
     scripts: Result<u64, (usize, ScriptError)>,
-    /// Verdict on the whole block.
     whole: Result<(), VerifyBlockError>,
 }
 

@@ -13,7 +13,6 @@ use super::attacks::judge;
 use crate::forged::chain::{Forged, repair};
 use crate::forged::mint::tx;
 
-/// The change to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     /// A bit of a witness: signatures, keys, scripts.
