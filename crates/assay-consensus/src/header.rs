@@ -22,32 +22,17 @@ pub const MAX_TIMEWARP_BIP54_S: i64 = 7200;
 pub enum HeaderError {
     /// The hash does not meet the target, or the target is none.
     #[error("hash {hash} does not meet the target {bits:#010x}")]
-    HighHash {
-        hash: BlockHash,
-        bits: u32,
-    },
+    HighHash { hash: BlockHash, bits: u32 },
     #[error("target {found:#010x} where {expected:#010x} is required")]
-    BadDiffBits {
-        expected: u32,
-        found: u32,
-    },
+    BadDiffBits { expected: u32, found: u32 },
     #[error("time {time} is not after the median time past {median_time_past}")]
-    TimeTooOld {
-        time: u32,
-        median_time_past: u32,
-    },
+    TimeTooOld { time: u32, median_time_past: u32 },
     /// The first block of a retarget period lies too far before its parent (BIP94, BIP54).
     #[error("time {time} is too far before the parent's {parent_time} at a retarget")]
-    TimewarpAttack {
-        time: u32,
-        parent_time: u32,
-    },
+    TimewarpAttack { time: u32, parent_time: u32 },
     /// The last block of a retarget period lies before the first one (BIP54).
     #[error("time {time} at the end of a retarget period, before its beginning {first_time}")]
-    NegativeInterval {
-        time: u32,
-        first_time: u32,
-    },
+    NegativeInterval { time: u32, first_time: u32 },
     /// Too far in the future; the only rule about the header itself whose verdict changes with time.
     #[error("time {time} is too far after the present {now_s}")]
     TimeTooNew {
@@ -57,25 +42,16 @@ pub enum HeaderError {
     },
     /// The block it builds on is not known. The code that stores the headers finds this.
     #[error("the parent {parent} is not known")]
-    ParentUnknown {
-        parent: BlockHash,
-    },
+    ParentUnknown { parent: BlockHash },
     /// The block it builds on, or one below, is invalid. The code that stores the headers finds this.
     #[error("the parent {parent} is invalid")]
-    ParentInvalid {
-        parent: BlockHash,
-    },
+    ParentInvalid { parent: BlockHash },
     /// The block has been found invalid before. The code that stores the headers finds this.
     #[error("block {hash} has been found invalid before")]
-    KnownInvalid {
-        hash: BlockHash,
-    },
+    KnownInvalid { hash: BlockHash },
     /// A version that a soft fork has retired.
     #[error("version {version:#010x} is retired at height {height}")]
-    BadVersion {
-        version: i32,
-        height: u32,
-    },
+    BadVersion { version: i32, height: u32 },
 }
 
 impl HeaderError {

@@ -17,10 +17,7 @@ pub enum BlockError {
     #[error("the block does not solve the signet challenge")]
     SignetSolution,
     #[error("the transactions do not have the merkle root of the header")]
-    MerkleRoot {
-        claimed: [u8; 32],
-        computed: [u8; 32],
-    },
+    MerkleRoot { claimed: [u8; 32], computed: [u8; 32] },
     /// Transactions at the end are repeated such that the root stays the same (CVE-2012-2459).
     #[error("transactions are repeated without changing the merkle root")]
     MutatedMerkleTree,
@@ -35,15 +32,9 @@ pub enum BlockError {
     #[error("the first transaction is not a coinbase")]
     CoinbaseMissing,
     #[error("transaction {tx_index} is a second coinbase")]
-    CoinbaseMultiple {
-        tx_index: usize,
-    },
+    CoinbaseMultiple { tx_index: usize },
     #[error("transaction {tx_index} ({txid}): {source}")]
-    Tx {
-        tx_index: usize,
-        txid: Txid,
-        source: TxError,
-    },
+    Tx { tx_index: usize, txid: Txid, source: TxError },
     #[error("signature operations cost {cost}, more than {cost_max}")]
     SigOps {
         /// Their cost, as far as it was added up.
@@ -54,10 +45,7 @@ pub enum BlockError {
     },
     /// Bitcoin Cash: a transaction appears twice.
     #[error("transaction {tx_index} ({txid}) repeats the one before it")]
-    TxDuplicate {
-        tx_index: usize,
-        txid: Txid,
-    },
+    TxDuplicate { tx_index: usize, txid: Txid },
     /// Bitcoin Cash: transactions are not in canonical order.
     #[error("transaction {tx_index} ({txid}) sorts before the previous one ({previous})")]
     TxOrdering {
@@ -68,9 +56,7 @@ pub enum BlockError {
     },
     /// The coinbase does not begin with the height (BIP34).
     #[error("the coinbase does not begin with the height {height}")]
-    CoinbaseHeight {
-        height: u32,
-    },
+    CoinbaseHeight { height: u32 },
     /// BIP54: the lock time of the coinbase is not the height before.
     #[error("the coinbase has the lock time {found}, not {expected}")]
     CoinbaseLockTime {
@@ -83,9 +69,7 @@ pub enum BlockError {
     CoinbaseSequence,
     /// A commitment without the one 32-byte witness item that goes with it.
     #[error("the coinbase witness has {items} items, not one of 32 bytes")]
-    WitnessNonceSize {
-        items: usize,
-    },
+    WitnessNonceSize { items: usize },
     #[error("the witnesses are not those the coinbase commits to")]
     WitnessCommitment {
         /// The hash in the coinbase.
@@ -95,20 +79,12 @@ pub enum BlockError {
     },
     /// A witness in a block that commits to none.
     #[error("transaction {tx_index} has a witness that the block does not commit to")]
-    UnexpectedWitness {
-        tx_index: usize,
-    },
+    UnexpectedWitness { tx_index: usize },
     #[error("the block weighs {weight}, more than {weight_max}")]
-    Weight {
-        weight: u64,
-        weight_max: u64,
-    },
+    Weight { weight: u64, weight_max: u64 },
     /// An output would overwrite one that is unspent (BIP30). The code that stores the coins finds this.
     #[error("transaction {tx_index} would overwrite {outpoint}")]
-    OverwritesUnspent {
-        tx_index: usize,
-        outpoint: OutPoint,
-    },
+    OverwritesUnspent { tx_index: usize, outpoint: OutPoint },
     #[error("the fees up to transaction {tx_index} sum to {fees}, more than all money")]
     FeesOutOfRange {
         /// Index of the transaction that made the sum too large.

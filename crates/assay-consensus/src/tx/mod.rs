@@ -19,10 +19,7 @@ pub enum TxError {
     #[error("the transaction has no outputs")]
     NoOutputs,
     #[error("the transaction has {bytes} bytes without witnesses, more than {bytes_max}")]
-    Oversize {
-        bytes: usize,
-        bytes_max: usize,
-    },
+    Oversize { bytes: usize, bytes_max: usize },
     #[error("output {output} has the negative value {value}")]
     OutputNegative {
         output: usize,
@@ -44,27 +41,19 @@ pub enum TxError {
     },
     /// Two inputs spend the same output (CVE-2018-17144).
     #[error("two inputs spend {prevout}")]
-    DuplicateInput {
-        prevout: OutPoint,
-    },
+    DuplicateInput { prevout: OutPoint },
     #[error("the coinbase script has {length} bytes, not 2 to 100")]
-    CoinbaseScriptLength {
-        length: usize,
-    },
+    CoinbaseScriptLength { length: usize },
     /// Bitcoin Cash: a coinbase where a transaction that spends is expected. In a block of Bitcoin
     /// this is [`BlockError::CoinbaseMultiple`](crate::block::BlockError::CoinbaseMultiple).
     #[error("the transaction is a coinbase")]
     UnexpectedCoinbase,
     /// A coinbase-like input in a transaction with other inputs.
     #[error("input {input} spends nothing")]
-    NullPrevout {
-        input: usize,
-    },
+    NullPrevout { input: usize },
     /// An output that does not exist or is spent. The code that stores the coins finds this.
     #[error("{prevout} does not exist or is spent")]
-    MissingOrSpent {
-        prevout: OutPoint,
-    },
+    MissingOrSpent { prevout: OutPoint },
     #[error("input {input} spends a coinbase at depth {depth}")]
     PrematureCoinbaseSpend {
         input: usize,
@@ -91,9 +80,7 @@ pub enum TxError {
         fee: i64,
     },
     #[error("the lock time {lock_time} has not come")]
-    NotFinal {
-        lock_time: u32,
-    },
+    NotFinal { lock_time: u32 },
     /// A relative lock time has not passed (BIP68).
     #[error("locked up to height {lock_height} and median time past {lock_time_s}")]
     SequenceLocked {
@@ -117,16 +104,10 @@ pub enum TxError {
     },
     /// Bitcoin Cash: smaller than the minimum.
     #[error("the transaction has {bytes} bytes, fewer than {bytes_min}")]
-    Undersize {
-        bytes: usize,
-        bytes_min: usize,
-    },
+    Undersize { bytes: usize, bytes_min: usize },
     /// Bitcoin Cash: its scripts execute too many signature checks.
     #[error("the scripts execute {sigchecks} signature checks, more than {sigchecks_max}")]
-    SigChecks {
-        sigchecks: u64,
-        sigchecks_max: u64,
-    },
+    SigChecks { sigchecks: u64, sigchecks_max: u64 },
 }
 
 impl TxError {

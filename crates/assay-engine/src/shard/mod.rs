@@ -48,10 +48,7 @@ pub type Salt = [u8; 32];
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
     #[error("{}: {source}", path.display())]
-    Io {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     #[error("block files: {0}")]
     Files(#[from] BlockFilesError),
     /// No copy of a block in the files is undamaged.
@@ -61,55 +58,35 @@ pub enum ShardError {
     Spent(#[from] SpentFilesError),
     /// The snapshot of the UTXO set cannot be read.
     #[error("{}: {source}", path.display())]
-    Coins {
-        path: PathBuf,
-        source: SnapshotError,
-    },
+    Coins { path: PathBuf, source: SnapshotError },
     /// The snapshot belongs to another block.
     #[error(
         "{}: holds the coins of block {found}, the chain ends in {expected}; plan with --stop-height, or give the coins of that \
          block",
         path.display()
     )]
-    OtherCoins {
-        path: PathBuf,
-        found: BlockHash,
-        expected: BlockHash,
-    },
+    OtherCoins { path: PathBuf, found: BlockHash, expected: BlockHash },
     /// The hints file cannot be read.
     #[error("{}: {source}", path.display())]
-    Hints {
-        path: PathBuf,
-        source: HintsError,
-    },
+    Hints { path: PathBuf, source: HintsError },
     /// The hints are of another height.
     #[error(
         "{}: holds the hints of height {found}, the chain ends at height {expected}; plan with --stop-height, or give the hints \
          of that height",
         path.display()
     )]
-    OtherHints {
-        path: PathBuf,
-        found: u32,
-        expected: u32,
-    },
+    OtherHints { path: PathBuf, found: u32, expected: u32 },
     /// The chain in the block files cannot be found.
     #[error(transparent)]
     Chain(#[from] ValidateError),
     /// The chain is shorter than asked for.
     #[error("the chain in the files ends at height {height}, below --stop-height {stop_height}")]
-    Short {
-        height: u32,
-        stop_height: u32,
-    },
+    Short { height: u32, stop_height: u32 },
     #[error(
         "no spent coins of block {hash} at height {height}: the files must be of the whole chain; without them, validate these \
          blocks by `assay validate` (with --write-spent, it writes them)"
     )]
-    NoSpent {
-        height: u32,
-        hash: BlockHash,
-    },
+    NoSpent { height: u32, hash: BlockHash },
     #[error("{}: {what}", path.display())]
     Unusable {
         path: PathBuf,
@@ -117,10 +94,7 @@ pub enum ShardError {
         what: String,
     },
     #[error("the plan has no part {part}: its {count} parts begin with 0")]
-    NoPart {
-        part: usize,
-        count: usize,
-    },
+    NoPart { part: usize, count: usize },
     /// No threads to work on.
     #[error("cannot start threads: {0}")]
     Threads(String),

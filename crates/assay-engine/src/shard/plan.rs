@@ -64,15 +64,9 @@ pub(crate) struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unspent {
     /// A snapshot of the UTXO set holds them, in Bitcoin Core's format. It need not be trusted.
-    Coins {
-        path: PathBuf,
-        bytes: u64,
-    },
+    Coins { path: PathBuf, bytes: u64 },
     /// A hints file (BIP 456) says which outputs they are. It need not be trusted.
-    Hints {
-        path: PathBuf,
-        bytes: u64,
-    },
+    Hints { path: PathBuf, bytes: u64 },
     /// Their `MuHash`. Its author can make invented coins pass.
     MuHash([u8; 32]),
 }

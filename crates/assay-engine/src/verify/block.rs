@@ -24,11 +24,7 @@ pub enum VerifyBlockError {
     #[error(
         "input {input} of transaction {tx_index} spends {prevout}, an output of the same block, but another one was given"
     )]
-    OtherPrevout {
-        tx_index: usize,
-        input: usize,
-        prevout: OutPoint,
-    },
+    OtherPrevout { tx_index: usize, input: usize, prevout: OutPoint },
 }
 
 /// Results of the amount rules.
