@@ -59,16 +59,14 @@ pub struct NodeConfig {
     pub cluster_count_max: Option<usize>,
     /// Maximum virtual size of a cluster; `None` for the engine's default.
     pub cluster_vsize_max: Option<u64>,
-    /// One of every N signatures accepted by the vector kernels is verified again, 0 for none; `None` for the
-    /// engine's default.
+    /// One of every N signatures accepted by the vector kernels is verified again, 0 for none; `None` for the engine's default.
     pub sample_signatures: Option<u32>,
     /// Depth below the best header within which libsecp256k1 alone verifies; `None` for the engine's default.
     pub exact_near_tip: Option<u32>,
     pub persist_mempool: bool,
     /// Script index; `None` for none.
     pub index: Option<IndexOptions>,
-    /// Look up confirmed transactions by txid (Core's `-txindex`): through the script index if enabled, otherwise
-    /// through a separate transaction index.
+    /// Look up confirmed transactions by txid (Core's `-txindex`): in the script index if enabled, else in a separate index.
     pub tx_index: bool,
     /// Keep basic block filters (Core's `-blockfilterindex`).
     pub filter_index: bool,
@@ -89,14 +87,12 @@ pub struct NodeConfig {
 pub struct IndexOptions {
     /// Memory for rows before they are written, bytes; `None` for the index's default.
     pub memory_bytes_max: Option<usize>,
-    /// Electrum server on the index; `None` for none.
     pub server: Option<assay_electrum::server::Config>,
 }
 
 /// Shell commands to run on events, `None` for none (Core's `-startupnotify` and related options).
 #[derive(Debug, Clone, Default)]
 pub struct Notify {
-    /// Run after start.
     pub startup: Option<String>,
     /// Run at shutdown; the node waits for them to exit.
     pub shutdown: Vec<String>,
@@ -274,7 +270,6 @@ impl NodeConfig {
         config
     }
 
-    /// Settings of the separate transaction index.
     pub(crate) fn tx_index_config(&self) -> IndexConfig {
         let dir = self.chain_dir().join(TX_INDEX_DIR);
         let mut config = IndexConfig::new(dir, self.params.genesis_hash);

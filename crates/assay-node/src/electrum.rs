@@ -19,7 +19,6 @@ use assay_wire::{Block, BlockHash, Encoding, Txid};
 use crate::config::{INDEX_DIR, INDEX_DIR_BEFORE, IndexOptions, NodeConfig};
 use crate::error::NodeError;
 
-/// The index of a running node and its follower thread.
 pub(crate) struct IndexService {
     index: Arc<Index>,
     follower: Follower,

@@ -12,7 +12,6 @@ use crate::log::LogError;
 /// Failure to start or to stop cleanly.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// Pruning and an index, which needs all blocks, exclude each other.
     #[error("an index needs all blocks: it cannot be kept where old ones are removed (prune)")]
     PruneWithIndex,
     #[error("cannot make the folder {}: {source}", path.display())]
@@ -27,21 +26,16 @@ pub enum NodeError {
     },
     #[error(transparent)]
     Log(#[from] LogError),
-    /// RPC threads or signal handlers failed to start.
     #[error("cannot set up the RPC server's threads: {0}")]
     Runtime(io::Error),
-    /// The RPC server would accept remote connections without an explicit setting.
     #[error(
         "refusing to serve RPC on {address}, which other machines can reach, unless the addresses allowed to connect are given"
     )]
     Exposed { address: SocketAddr },
-    /// Invalid permission rule for peers.
     #[error("{fault}")]
     Whitelist { fault: String },
-    /// Invalid `-externalip` address.
     #[error("Cannot resolve -externalip address: '{text}'")]
     ExternalAddress { text: String },
-    /// P2P would accept remote connections without an explicit setting.
     #[error(
         "refusing to serve peers on {address}, which other machines can reach, unless that is asked for"
     )]
@@ -53,7 +47,6 @@ pub enum NodeError {
         "Duplicate binding configuration for address {address}. Please check your -bind, -bind=...=onion and -whitebind settings."
     )]
     P2pBindTwice { address: SocketAddr },
-    /// The metrics endpoint would accept remote connections.
     #[error("metrics are served on loopback only, not on {address}")]
     MetricsExposed { address: SocketAddr },
     #[error("cannot listen on {address} for metrics: {source}")]
@@ -82,7 +75,6 @@ pub enum NodeError {
     Electrum(#[from] assay_electrum::server::StartError),
     #[error("cannot follow the chain with the index: {0}")]
     Follow(#[from] assay_electrum::follow::FollowError),
-    /// Unrecoverable engine error.
     #[error("A fatal internal error occurred, see {log} for details: {cause}")]
     Fatal {
         log: String,

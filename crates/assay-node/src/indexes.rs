@@ -84,8 +84,7 @@ fn follow<I: Index>(
     Ok(Follower::start_blocks(Arc::clone(index), Arc::new(chain), threads)?)
 }
 
-/// Checks that all blocks from the fork point of index and chain to the tip are archived with undo data (Core
-/// `init.cpp`, `StartIndexBackgroundSync`).
+/// Checks that all blocks from fork point to tip are archived with undo data (Core `init.cpp`, `StartIndexBackgroundSync`).
 fn check_archive<I: Index>(
     index: &I,
     chain: &EngineChain,

@@ -35,8 +35,7 @@ impl FolderLock {
 }
 
 impl Drop for FolderLock {
-    /// Closing the file is not enough: a child process between fork and exec has a copy of the descriptor and
-    /// thereby the lock (flock(2)).
+    /// Closing the file is not enough: a child between fork and exec has a copy of the descriptor and so the lock (flock(2)).
     fn drop(&mut self) {
         if let Err(error) = self.0.unlock() {
             tracing::warn!("Cannot unlock a folder: {error}");

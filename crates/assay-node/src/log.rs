@@ -37,8 +37,7 @@ pub struct LogConfig {
     pub excluded: Vec<String>,
     /// Limit each call site to 1 MiB per hour in the file, except below the info level.
     pub limits_rate: bool,
-    /// Truncate a file of more than 11 MB to its last 10 MB at start; `None` truncates unless debug categories are
-    /// on.
+    /// Truncate a file of more than 11 MB to its last 10 MB at start; `None` truncates unless debug categories are on.
     pub shrinks: Option<bool>,
     /// Messages from before the log was opened, written first.
     pub first_lines: Vec<LogLine>,
@@ -78,7 +77,6 @@ impl Default for LogConfig {
 }
 
 impl LogConfig {
-    /// Path of the file, for a chain folder `dir`.
     pub(crate) fn path(&self, dir: &Path) -> PathBuf {
         dir.join(self.path.as_deref().unwrap_or(Path::new(FILE_NAME)))
     }
@@ -91,7 +89,6 @@ pub(crate) const FILE_NAME: &str = "debug.log";
 pub enum LogError {
     #[error("cannot open the log file {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// The process already has a log.
     #[error("this process logs elsewhere already")]
     Installed,
 }

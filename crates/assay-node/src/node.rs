@@ -234,8 +234,7 @@ impl Node {
         StopHandle { stop: self.stop.clone() }
     }
 
-    /// Waits for a requested stop to complete: calls have finished, all data is written, and the lock and PID files
-    /// are gone.
+    /// Waits for a requested stop to complete: calls have finished, all data is written, and the lock and PID files are gone.
     ///
     /// # Errors
     /// Not all data could be written.
@@ -351,7 +350,6 @@ fn watch(
     Ok(threads)
 }
 
-/// Validates the blocks below a UTXO snapshot in the background.
 fn validate_historical(engine: &Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
     let engine = Arc::clone(engine);
     thread::Builder::new().name("historical".to_owned()).spawn(move || {

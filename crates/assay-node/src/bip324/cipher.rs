@@ -51,8 +51,7 @@ impl Opener {
         Self { lengths: LengthCipher::new(length_key), packets: PacketCipher::new(&packet_key) }
     }
 
-    /// Decrypts the length prefix: bytes of contents of the next packet. It is not authenticated until the packet
-    /// is opened. Call once per packet.
+    /// Decrypts the length prefix, the contents' length, not authenticated until the packet is opened. Call once per packet.
     pub fn length(&mut self, mut length: [u8; LENGTH_BYTES]) -> usize {
         self.lengths.apply(&mut length);
         let [low, middle, high] = length.map(usize::from);

@@ -25,7 +25,6 @@ pub fn split(contents: &[u8]) -> Option<(Command, &[u8])> {
     Some((Command::new(name), rest))
 }
 
-/// Maximum length of an encoded message type.
 pub const NAME_BYTES_MAX: usize = 13;
 
 /// Message types of the one-byte ids from 1 on (BIP324, "v2 Bitcoin P2P message structure"; BIP434 for `feature`).

@@ -63,8 +63,7 @@ impl Handshake {
         [&self.own.to_array()[..], &self.garbage].concat()
     }
 
-    /// Derives the session for a remote public key (all 64-byte strings are valid). The network `magic` enters the
-    /// key derivation.
+    /// Derives the session for a remote key (all 64-byte strings are valid). The network `magic` enters the key derivation.
     pub fn finish(self, theirs: [u8; KEY_BYTES], magic: [u8; 4]) -> Session {
         let theirs = ElligatorSwift::from_array(theirs);
         let session = Session::new(self.key, self.own, theirs, self.is_initiator, magic);
@@ -123,8 +122,7 @@ impl Session {
 }
 
 impl Garbage {
-    /// Scans the next bytes for the terminator. Returns the number of bytes consumed and true if they end with the
-    /// terminator; later bytes belong to packets.
+    /// Scans for the terminator. Returns the number of bytes consumed, and true if they end with it; later bytes are packets.
     ///
     /// # Errors
     /// No terminator within the longest garbage.

@@ -31,7 +31,6 @@ pub use self::handshake::{Garbage, Handshake, MissingTerminator, Session};
 pub const KEY_BYTES: usize = 64;
 /// Maximum length of garbage (BIP324, `MAX_GARBAGE_LEN`).
 pub const GARBAGE_BYTES_MAX: usize = 4095;
-/// Length of the terminator behind the garbage.
 pub const TERMINATOR_BYTES: usize = 16;
 /// Length of a packet's length prefix.
 pub const LENGTH_BYTES: usize = 3;

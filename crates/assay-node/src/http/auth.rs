@@ -23,8 +23,7 @@ pub struct Authenticator {
     whitelist: Whitelist,
 }
 
-/// User with a salted password hash, in the format of Core's `rpcauth` option: `user:salt$hash`, where the hash is
-/// HMAC-SHA-256 of the password under the salt.
+/// Salted password hash in the format of Core's `rpcauth`, `user:salt$hash`: HMAC-SHA-256 of the password under the salt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RpcAuth {
     user: String,
@@ -71,7 +70,6 @@ impl Authenticator {
         self.entries.push(entry);
     }
 
-    /// Restricts users to the methods of a whitelist.
     pub fn set_whitelist(&mut self, whitelist: Whitelist) {
         self.whitelist = whitelist;
     }
@@ -80,8 +78,7 @@ impl Authenticator {
         self.whitelist.allows(user, method)
     }
 
-    /// Checks an `Authorization` header and returns the user name if it is valid. All wrong passwords of a user
-    /// take the same time.
+    /// Checks an `Authorization` header; returns the user name if valid. All wrong passwords of a user take the same time.
     pub(crate) fn check(&self, header: &[u8]) -> Option<String> {
         let encoded = header.strip_prefix(b"Basic ")?.trim_ascii();
         let decoded = STANDARD.decode(encoded).ok()?;
@@ -113,16 +110,14 @@ impl FromStr for RpcAuth {
     }
 }
 
-/// Cookie: a random password in a file that only the owner of the data directory can read. Dropping the value
-/// removes the file.
+/// Cookie: a random password in a file that only the owner of the data directory can read. Dropping the value removes the file.
 #[derive(Debug)]
 pub struct CookieFile {
     path: PathBuf,
 }
 
 impl CookieFile {
-    /// Writes a new cookie to `path` with permission bits `mode`, atomically, and registers it with
-    /// `authenticator`.
+    /// Writes a new cookie to `path` with permission bits `mode`, atomically, and registers it with `authenticator`.
     ///
     /// # Errors
     /// No random bytes, or a write error.

@@ -42,9 +42,8 @@ pub(crate) async fn read(
     }
 }
 
-/// Discards the rest of a request after an error response, for at most `period`. Closing at once would reset the
-/// connection, and a client that writes the whole request before it reads would see the reset instead of the
-/// response.
+/// Discards the rest of a request after an error response, for at most `period`. Closing at once would reset the connection, and
+/// a client that writes the whole request before it reads would see the reset instead of the response.
 pub(crate) async fn linger(mut body: Incoming, period: Duration) {
     let drain = async { while let Some(Ok(_)) = body.frame().await {} };
     // Completion and timeout are equivalent here.

@@ -112,8 +112,7 @@ impl Server {
         &self.addresses
     }
 
-    /// Serves requests until `shutdown` becomes true. Then it accepts no more connections, ends waiting calls, and
-    /// returns after running calls have finished.
+    /// Serves until `shutdown` becomes true, then accepts no connections, ends waiting calls, and returns after the running ones.
     pub async fn serve<H: Handler>(
         self,
         handler: Arc<H>,
@@ -318,7 +317,6 @@ async fn exchange<H: Handler>(
 
 enum Caller {
     User(String),
-    /// Request without credentials.
     Anyone,
 }
 
@@ -513,9 +511,8 @@ fn closing(mut answer: Answer) -> Answer {
     answer
 }
 
-/// Responds without the body of the request. A small rest is read and discarded, so that the connection stays
-/// usable. Of a large one only as much is read as arrives within [`LINGER`]; a client that waits for `100 Continue`
-/// does not get it.
+/// Responds without the body of the request. A small rest is read and discarded, so that the connection stays usable. Of a large
+/// one only as much is read as arrives within [`LINGER`]; a client that waits for `100 Continue` does not get it.
 fn dismiss(request: Request<Incoming>, answer: Answer) -> Answer {
     let rest = request.body().size_hint().upper();
     if rest == Some(0) {

@@ -19,15 +19,13 @@ pub(crate) struct BodyDecoder {
     blobs: Vec<Blob>,
     state: State,
     taken: usize,
-    /// Content length announced by the client.
     announced: usize,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     text: Vec<u8>,
-    /// Sorted by position. In a `RefCell`, because [`Text::take`] empties them one by one while values borrow from
-    /// the text.
+    /// Sorted by position. In a `RefCell`, because [`Text::take`] empties them one by one while values borrow from the text.
     blobs: RefCell<Vec<Blob>>,
 }
 
@@ -65,7 +63,6 @@ enum State {
     /// Inside a string that begins at `start` in the text.
     InString {
         start: usize,
-        /// The next character is escaped.
         escaped: bool,
         /// The string may still become a blob.
         candidate: bool,

@@ -28,7 +28,6 @@ pub enum Code {
     InvalidParams = -32602,
     /// Internal failure, such as unreadable data.
     InternalError = -32603,
-    /// The body is not JSON.
     ParseError = -32700,
     /// Everything without its own code, including a wrong number of arguments.
     Misc = -1,
@@ -40,7 +39,6 @@ pub enum Code {
     InvalidParameter = -8,
     /// The node is stopping.
     ClientNotConnected = -9,
-    /// The node is in IBD.
     ClientInInitialDownload = -10,
     /// Blocks, coins or index could not be read or written.
     Database = -20,
@@ -50,23 +48,17 @@ pub enum Code {
     Verify = -25,
     /// Consensus rules or policy reject the submission.
     VerifyRejected = -26,
-    /// The transaction is already confirmed.
     VerifyAlreadyInUtxoSet = -27,
-    /// The node is starting.
     InWarmup = -28,
-    /// The peer is already on the `addnode` list.
     NodeAlreadyAdded = -23,
-    /// The peer is not on the `addnode` list.
     NodeNotAdded = -24,
     NodeNotConnected = -29,
     /// Not an address or subnet, or not a banned one.
     InvalidIpOrSubnet = -30,
-    /// P2P is off.
     PeersDisabled = -31,
 }
 
 impl Code {
-    /// Number in the response.
     pub const fn number(self) -> i32 {
         self as i32
     }

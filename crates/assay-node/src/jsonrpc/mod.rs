@@ -40,8 +40,7 @@ pub trait Handler: Send + Sync + 'static {
     /// True if consecutive jobs of this kind should run as a group.
     fn groups(&self, job: &Self::Job) -> bool;
 
-    /// Runs the job and appends the result to `out` as one JSON value. The caller discards partial output after an
-    /// error.
+    /// Runs the job and appends the result to `out` as one JSON value. The caller discards partial output after an error.
     ///
     /// # Errors
     /// The error of the method.
@@ -52,8 +51,7 @@ pub trait Handler: Send + Sync + 'static {
         out: &mut Vec<u8>,
     ) -> Result<(), RpcError>;
 
-    /// Runs consecutive jobs of a batch for which [`Handler::groups`] is true; returns their results in the same
-    /// order.
+    /// Runs consecutive jobs of a batch for which [`Handler::groups`] is true; returns their results in the same order.
     fn execute_group(
         &self,
         jobs: Vec<Self::Job>,
@@ -65,13 +63,11 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
-    /// Answers a request without credentials.
     fn answer_open(&self, _request: &OpenRequest, _context: &CallContext) -> OpenReply {
         OpenReply::text(StatusCode::NOT_FOUND, "")
     }
 }
 
-/// Connection state of the caller.
 #[derive(Debug, Clone, Default)]
 pub struct CallContext {
     gone: Arc<AtomicBool>,

@@ -13,7 +13,6 @@ pub struct OpenRequest {
 #[derive(Debug, PartialEq, Eq)]
 pub struct OpenReply {
     pub status: StatusCode,
-    /// `Content-Type` header.
     pub content_type: &'static str,
     /// The response never changes: sent with `Cache-Control: immutable`.
     pub is_immutable: bool,

@@ -74,7 +74,6 @@ impl ReplyTo {
         Self { id: Some("null".into()), version: Version::Legacy }
     }
 
-    /// True if the request expects no response.
     pub(crate) fn is_notification(&self) -> bool {
         self.id.is_none() && self.version == Version::V2
     }
@@ -103,8 +102,7 @@ pub struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// JSON text of the value. Long hexadecimal strings appear empty here; [`Value::hex`] and [`Value::string`]
-    /// return their contents.
+    /// JSON text. Long hexadecimal strings appear empty here; [`Value::hex`] and [`Value::string`] return their contents.
     pub fn json(self) -> &'a str {
         self.raw.get()
     }
@@ -181,11 +179,9 @@ enum RawParams<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Checks the fields in Bitcoin Core's order (`JSONRPCRequest::parse`), so that of several faults the same one
-    /// is reported.
+    /// Checks the fields in Bitcoin Core's order (`JSONRPCRequest::parse`), so that of several faults the same one is reported.
     ///
-    /// A batch element that is not an object gets a null id. Bitcoin Core repeats the id of the previous element,
-    /// which answers one request twice.
+    /// A batch element that is not an object gets a null id. Core repeats the previous id, which answers a request twice.
     pub(crate) fn check(self, text: &'a Text) -> (ReplyTo, Result<Request<'a>, RpcError>) {
         let mut reply_to = ReplyTo::unknown();
         if !self.is_object {

@@ -32,7 +32,6 @@ pub(super) enum Admission {
     Write,
     /// Last line of its site in this window: written after this warning.
     Last(String),
-    /// Left out of the file.
     Suppress,
 }
 
@@ -69,8 +68,7 @@ impl RateLimiter {
         dropped.map(warning).collect()
     }
 
-    /// Charges `bytes` to the call site. Exempt are lines below the info level, which are written on request only,
-    /// and new tips, which proof of work limits.
+    /// Charges `bytes` to the call site. Exempt are lines below the info level, written on request, and tips, limited by work.
     pub(super) fn admit(&mut self, metadata: &'static Metadata<'static>, bytes: u64) -> Admission {
         if *metadata.level() > Level::INFO || metadata.target() == "updatetip" {
             return Admission::Write;
@@ -129,7 +127,6 @@ mod tests {
     use super::super::{Head, Sink, Text, format_line, open, shrink};
     use super::*;
 
-    /// Log with a manual clock.
     struct Clocked(Mutex<(Sink, Instant)>);
 
     impl<S: tracing::Subscriber> Layer<S> for &'static Clocked {

@@ -64,7 +64,6 @@ impl Bans {
         self.discouraged.lock().unwrap_or_else(PoisonError::into_inner).insert(host);
     }
 
-    /// True if a peer with this address misbehaved.
     pub(super) fn is_discouraged(&self, host: &Host) -> bool {
         self.discouraged.lock().unwrap_or_else(PoisonError::into_inner).contains(host)
     }

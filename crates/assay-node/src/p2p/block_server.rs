@@ -112,8 +112,7 @@ impl Shared {
         });
     }
 
-    /// Heights of at most `count` blocks above the first known hash of `locator` (Core `validation.cpp`,
-    /// `FindForkInGlobalIndex`), up to `stop`.
+    /// At most `count` heights above the first known hash of `locator` (Core's `FindForkInGlobalIndex`), up to `stop`.
     fn above(&self, locator: &Locator<'_>, count: usize) -> std::ops::RangeInclusive<u32> {
         let stop = self.heights.get(&locator.stop).copied();
         // Without a locator, `stop` names a single header (Core `net_processing.cpp`, GETHEADERS).
@@ -266,7 +265,6 @@ const BLOCKS: [InventoryKind; 3] =
 const PEERS_MAX: usize = 64;
 /// As Core's `TIMEOUT_INTERVAL` (`net.h`); peers ping every two minutes.
 const SILENT_MAX: Duration = Duration::from_mins(20);
-/// Poll interval for connections and stop.
 const PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
@@ -316,7 +314,6 @@ mod tests {
         }
     }
 
-    /// Client of the server.
     struct Asker {
         stream: TcpStream,
         magic: [u8; 4],
@@ -381,8 +378,7 @@ mod tests {
         assert!(asker.headers(&[hash(600), hash(1)], BlockHash::ZERO).is_empty());
         assert_eq!(asker.headers(&[], hash(9)), [all[8]]);
 
-        // Hashes come in batches; a request for the last block of one triggers the tip, so that the peer requests
-        // more.
+        // Hashes come in batches; a request for the last block of one triggers the tip, so that the peer requests more.
         let from = [params.genesis_hash];
         let hashes = from[..].into();
         asker.ask(&Message::GetBlocks(Locator { version: 0, hashes, stop: BlockHash::ZERO }));

@@ -31,7 +31,6 @@ impl BloomFilter {
         is_allowed.then(|| Self { bits: bits.to_vec(), functions, tweak, flags })
     }
 
-    /// Bit positions of `data`.
     fn places(&self, data: &[u8]) -> impl Iterator<Item = usize> {
         let count = 8 * self.bits.len() as u32;
         let seeds = (0..self.functions).map(|index| index.wrapping_mul(SEED_STEP));
@@ -52,8 +51,7 @@ impl BloomFilter {
         self.places(data).all(|place| self.bits[place / 8] >> (place % 8) & 1 != 0)
     }
 
-    /// True if a transaction matches. Adds matching outputs according to the filter's flags (Core,
-    /// `IsRelevantAndUpdate`).
+    /// True if a transaction matches. Adds matching outputs according to the filter's flags (Core, `IsRelevantAndUpdate`).
     pub(crate) fn matches_and_updates(&mut self, tx: Tx<'_>, txid: &Txid, is_cash: bool) -> bool {
         if self.bits.is_empty() {
             return true;

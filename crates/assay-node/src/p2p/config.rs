@@ -14,8 +14,7 @@ use super::dns::{Resolve, SystemResolver};
 pub struct P2pConfig {
     /// Listening addresses; loopback unless [`P2pConfig::expose`] is set.
     pub binds: Vec<SocketAddr>,
-    /// Listening addresses whose peers have permissions, in the notation of Core's `-whitebind`:
-    /// `[permissions@]address:port`.
+    /// Listening addresses whose peers have permissions, in the notation of Core's `-whitebind`: `[permissions@]address:port`.
     pub white_binds: Vec<String>,
     /// Accept inbound connections (Core's `-listen`).
     pub listens: bool,
@@ -32,8 +31,7 @@ pub struct P2pConfig {
     pub peers_per_address_max: Option<usize>,
     /// Upload limit for all peers together, bytes per second; `None` for no limit.
     pub rate: Option<u64>,
-    /// Upload target per day, bytes, 0 for no limit (Core's `-maxuploadtarget`). New blocks have a reserve; old
-    /// blocks are not served once it is exhausted.
+    /// Upload target, bytes per day, 0 for no limit (Core's `-maxuploadtarget`). Once used up, of blocks only new ones are served.
     pub upload_target_bytes: u64,
     /// Initial state of networking (Core's `-networkactive`).
     pub is_active: bool,
@@ -91,8 +89,7 @@ pub struct P2pConfig {
     pub check_addresses: u32,
     /// Log addresses of peers (Core's `-logips`).
     pub log_addresses: bool,
-    /// Average rate of transaction announcements to inbound peers, per second; outbound peers get 2.5 times as many
-    /// (Core's `-txsendrate`).
+    /// Transaction announcements to inbound peers per second, on average; 2.5 times that to outbound ones (Core's `-txsendrate`).
     pub txs_per_s: u32,
 }
 
@@ -203,8 +200,7 @@ impl P2pConfig {
         self.inbound_max.unwrap_or(self.peers_max)
     }
 
-    /// Maximum number of inbound peers with transaction relay, which take the most memory (Core `net.h`,
-    /// `m_max_inbound_full_relay`).
+    /// Maximum inbound peers with transaction relay, which take the most memory (Core `net.h`, `m_max_inbound_full_relay`).
     pub(super) fn inbound_relay_max(&self) -> usize {
         self.inbound_max() * self.inbound_relay_percent.min(100) / 100
     }

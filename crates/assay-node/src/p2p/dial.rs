@@ -16,7 +16,6 @@ use super::txs::random;
 use super::wakeup::Wakeup;
 use super::{Network, Shared, dns, socks5};
 
-/// Permanent peers, by name.
 #[derive(Default)]
 pub(super) struct PermanentPeers {
     named: Mutex<BTreeMap<String, Named>>,
@@ -148,7 +147,6 @@ pub(super) fn retry_without_encryption(shared: &Arc<Shared>, peer: &Peer) {
     Network(Arc::clone(shared)).connect(name, peer.connection, false);
 }
 
-/// Makes an automatic connection to a known address.
 pub(super) fn dial_automatic(
     shared: &Arc<Shared>,
     endpoint: &Endpoint,

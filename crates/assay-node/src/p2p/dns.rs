@@ -41,8 +41,7 @@ pub(crate) fn valid_ip(host: &Host) -> Option<IpAddr> {
     host.ip().filter(|_| host.is_valid())
 }
 
-/// Splits a name into host without brackets and port or `default_port` (Core `util/strencodings.cpp`,
-/// `SplitHostPort`).
+/// Splits a name into host without brackets and port or `default_port` (Core `util/strencodings.cpp`, `SplitHostPort`).
 pub(super) fn split(name: &str, default_port: u16) -> (&str, u16) {
     let port = name.rsplit_once(':').and_then(|(host, port)| {
         let is_port = !host.contains(':') || (host.starts_with('[') && host.ends_with(']'));

@@ -145,8 +145,7 @@ fn keep<M: Ord>(
     });
 }
 
-/// Protects half of the rest: up to half of these slots for slower or rarer networks, the others for the longest
-/// uptime.
+/// Protects half of the rest: up to half of these slots for slower or rarer networks, the others for the longest uptime.
 fn keep_half(candidates: &mut Vec<Candidate>) {
     let all = candidates.len();
     let half = all / 2;

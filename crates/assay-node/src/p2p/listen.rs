@@ -112,8 +112,7 @@ impl Listener {
 }
 
 impl Shared {
-    /// Decides on an inbound connection (Core `net.cpp`, `CreateNodeFromAcceptedSocket`). Evicts a peer if all
-    /// slots are taken.
+    /// Decides on an inbound connection (Core `net.cpp`, `CreateNodeFromAcceptedSocket`). Evicts a peer if all slots are taken.
     pub(super) fn admit(&self, arrival: &Arrival, permissions: Permissions) -> Option<Admission> {
         let Arrival { address, connection, is_onion, .. } = arrival;
         let inbound_max = self.config.inbound_max();

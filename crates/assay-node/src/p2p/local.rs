@@ -10,8 +10,7 @@ use super::addresses::v1;
 use super::peers::Peer;
 use super::txs::{exponential_us, random};
 
-/// Confidence by source (Core `net.h`): listening address or configured one, plus one per peer that connected to
-/// it.
+/// Confidence by source (Core `net.h`): listening address or configured one, plus one per peer that connected to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Score(i32);
 

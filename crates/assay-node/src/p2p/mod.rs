@@ -114,7 +114,6 @@ struct Shared {
     encoding: Encoding,
     genesis: BlockHash,
     services: u64,
-    /// Block filters, if served.
     filters: Option<Arc<FilterIndex>>,
     message_bytes_max: u32,
     block_bytes_max: u32,
@@ -153,8 +152,7 @@ pub(crate) fn reject_exposure(config: &P2pConfig) -> Result<(), NodeError> {
 }
 
 impl Shared {
-    /// Offered services. Full history is excluded while blocks below a snapshot are missing (Core
-    /// `rpc/blockchain.cpp`, `loadtxoutset`).
+    /// Offered services; not full history while blocks below a snapshot are missing (Core `rpc/blockchain.cpp`, `loadtxoutset`).
     fn services(&self) -> u64 {
         let is_missing_old = self.engine.historical_chain().is_some();
         self.services & !(if is_missing_old { NODE_NETWORK } else { 0 })
@@ -180,8 +178,7 @@ impl Shared {
         own | if is_enough { NODE_NETWORK_LIMITED } else { NODE_NETWORK }
     }
 
-    /// Peer description for the log: its id, and its address only with `-logips` (Core `net.cpp`,
-    /// `CNode::LogPeer`).
+    /// Peer description for the log: its id, and its address only with `-logips` (Core `net.cpp`, `CNode::LogPeer`).
     fn shown(&self, peer: &Peer) -> String {
         let Peer { id, address, .. } = peer;
         if self.config.log_addresses {
@@ -241,8 +238,7 @@ fn own_addresses(
 }
 
 impl P2pService {
-    /// Starts to listen; serves blocks, transactions and, if configured, block filters until `stopping` becomes
-    /// true.
+    /// Starts to listen; serves blocks, transactions and, if configured, block filters until `stopping` becomes true.
     pub(crate) fn start(
         config: &P2pConfig,
         (engine, filters): (&Arc<Engine>, Option<Arc<FilterIndex>>),
@@ -369,7 +365,6 @@ impl Network {
         self.0.services()
     }
 
-    /// True if the encrypted transport is enabled.
     pub(crate) fn has_encryption(&self) -> bool {
         self.0.has_encryption()
     }
@@ -430,7 +425,6 @@ fn run_rounds(shared: &Shared) {
     }
 }
 
-/// Notifies every peer of every new tip.
 fn notify_tip(shared: &Shared) {
     let mut seen = shared.engine.tip().hash;
     while !shared.engine.is_shutting_down() {
@@ -485,8 +479,7 @@ fn serve(peer: &Arc<Peer>, shared: &Shared) {
     }
     let ended = OnceLock::new();
     let end = |reason: peer_reader::Ended| {
-        // The first reason is the cause, and is logged while the peer is still listed; closing also ends the other
-        // thread.
+        // The first reason is the cause, and is logged while the peer is still listed; closing also ends the other thread.
         if ended.set(()).is_ok() {
             shared.log_end(peer, &reason);
         }
@@ -503,8 +496,7 @@ fn serve(peer: &Arc<Peer>, shared: &Shared) {
     });
 }
 
-/// Lowers the priority of the calling thread and its children: work caused by inbound peers must not delay
-/// validation and outbound peers.
+/// Lowers the priority of this thread and its children: inbound peers must not delay validation and outbound peers.
 fn lower_priority() {
     #[cfg(target_os = "linux")]
     {

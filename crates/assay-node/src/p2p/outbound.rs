@@ -138,8 +138,7 @@ impl Plan {
         None
     }
 
-    /// Type of the next connection: full relay first, then block-relay-only, an extra one of each on demand, and
-    /// periodic feelers.
+    /// Type of the next connection: full relay, then block-relay-only, an extra one of each on demand, and periodic feelers.
     fn next_kind(
         &mut self,
         made: &Connections,
@@ -278,7 +277,6 @@ impl Shared {
         anchors
     }
 
-    /// Saves the block-relay-only peers as anchors.
     pub(super) fn save_anchors(&self) {
         let peers = self.peers.list();
         let chosen = peers.iter().filter(|peer| peer.connection == Connection::BlockRelayOnly);
@@ -307,8 +305,7 @@ impl Shared {
         services & wanted == wanted
     }
 
-    /// True if automatic connections to a host are permitted. On regtest only local hosts are, or all through a
-    /// proxy, since test addresses are synthetic.
+    /// True if a host may be connected automatically; on regtest a local one, or by proxy, as test addresses are synthetic.
     pub(super) fn may_open(&self, host: &Host) -> bool {
         is_in_reach(self.engine.params().name, host) || self.proxy_for(host).is_some()
     }

@@ -55,7 +55,6 @@ pub(super) enum Task {
     Data(Inventory, bool),
     /// A block that extends the tip has arrived.
     Fresh,
-    /// The tip has changed.
     News,
     /// Timeout.
     Nothing,

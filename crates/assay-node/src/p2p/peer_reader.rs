@@ -617,8 +617,7 @@ pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// The user agent appears in logs and RPC: keeps the same characters as Core (`util/strencodings.cpp`,
-/// `SAFE_CHARS_DEFAULT`).
+/// The user agent appears in logs and RPC: keeps the same characters as Core (`util/strencodings.cpp`, `SAFE_CHARS_DEFAULT`).
 pub(super) fn printable(user_agent: &[u8]) -> String {
     let is_safe = |byte: &u8| byte.is_ascii_alphanumeric() || b" .,;-_/:?@()".contains(byte);
     user_agent.iter().filter(|byte| is_safe(byte)).map(|byte| char::from(*byte)).collect()

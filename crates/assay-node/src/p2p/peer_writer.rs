@@ -353,8 +353,7 @@ impl PeerWriter<'_> {
         self.shared.engine.read_archived(block, 0, &mut self.buffer[ROOM..])
     }
 
-    /// Reads a block without witnesses, for peers without BIP144. One at a time, since it takes several times the
-    /// block's memory.
+    /// Reads a block without witnesses, for peers without BIP144. One at a time, since it takes several times the block's memory.
     fn load_stripped(&mut self, block: &ArchivedBlock) -> Result<(), EngineError> {
         let shared = self.shared;
         let _turn = shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
@@ -373,8 +372,7 @@ impl PeerWriter<'_> {
         header.is_some_and(|header| Header::parse(header).hash() == *hash)
     }
 
-    /// In transport version 1, a block larger than a piece is read twice, for the checksum and for sending, and is
-    /// never in memory as a whole.
+    /// In transport version 1, a block of several pieces is read twice (checksum, sending) and is never in memory as a whole.
     fn large_block(&mut self, block: &ArchivedBlock) -> Result<bool, Ended> {
         let engine = &self.shared.engine;
         let mut hasher = PayloadHasher::default();

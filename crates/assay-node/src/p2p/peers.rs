@@ -102,7 +102,6 @@ impl Arrival {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Admission {
     pub(super) inbound_max: usize,
-    /// True if a peer with this address misbehaved.
     pub(super) is_discouraged: bool,
 }
 
@@ -110,12 +109,10 @@ pub(crate) struct Peer {
     pub(crate) id: u64,
     /// [`Host::NONE`] if only a proxy knows it.
     pub(crate) address: Endpoint,
-    /// Name in the setting or call, if any.
     pub(crate) name: Option<String>,
     pub(crate) connection: Connection,
     pub(crate) permissions: Permissions,
     pub(crate) is_onion: bool,
-    /// True if a peer with this address misbehaved.
     pub(super) is_discouraged: bool,
     pub(super) starts_encrypted: bool,
     pub(crate) bound: SocketAddr,

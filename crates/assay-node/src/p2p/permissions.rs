@@ -57,7 +57,6 @@ pub(super) struct Implied {
     pub(super) force_relay: bool,
 }
 
-/// Directions of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sides {
     inbound: bool,
@@ -75,8 +74,7 @@ pub(super) struct Rule {
 impl FromStr for Rule {
     type Err = String;
 
-    /// `[permissions@]address[/bits]`; permissions are comma-separated names, `in` and `out` restrict the
-    /// direction.
+    /// `[permissions@]address[/bits]`; permissions are comma-separated names, `in` and `out` restrict the direction.
     fn from_str(text: &str) -> Result<Self, String> {
         let (permissions, sides, address) = split(text, true)?;
         let subnet = address

@@ -118,8 +118,7 @@ impl Peer {
         Ok(count)
     }
 
-    /// Reads a packet into `buffer` and returns its contents; `None` for a decoy. The buffer grows with received
-    /// data, not with the announced length.
+    /// Reads a packet and returns its contents; `None` for a decoy. Memory grows with received data, not the announced length.
     pub(super) fn packet<'a>(
         &self,
         opener: &mut Opener,

@@ -14,7 +14,6 @@ pub(crate) enum Destination<'a> {
     Witness { version: u8, program: &'a [u8] },
 }
 
-/// Address of `destination` on the chain of `params`.
 pub(crate) fn encode(params: &ChainParams, destination: Destination<'_>) -> String {
     let AddressParams { base58_pubkey_hash, base58_script_hash, human_readable } = params.address;
     match destination {

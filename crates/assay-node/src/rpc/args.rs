@@ -333,8 +333,7 @@ fn order_by_name<'a>(
         let at = left.iter().position(|member| member.0 == name)?;
         Some(left.remove(at).1)
     };
-    // Of several names of one argument the first in the specification is used, and the others are unknown
-    // arguments.
+    // Of several names of one argument the first in the specification is used, and the others are unknown arguments.
     let mut values: Vec<_> =
         specs.iter().map(|spec| spec.names.split('|').find_map(&mut take)).collect();
     let positional = take("args");

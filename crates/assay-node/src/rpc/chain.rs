@@ -232,8 +232,7 @@ pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
-/// Difficulty as computed by Bitcoin Core (`rpc/blockchain.cpp`), with the same floating-point steps, so that all
-/// digits match.
+/// Difficulty as computed by Bitcoin Core (`rpc/blockchain.cpp`), with the same floating-point steps, so that all digits match.
 pub(super) fn difficulty(bits: u32) -> f64 {
     let mut shift = bits >> 24;
     let mut difficulty = f64::from(0xffff) / f64::from(bits & 0xff_ffff);
@@ -253,9 +252,8 @@ pub(super) fn target(bits: u32) -> BlockHash {
     BlockHash(decode_compact(bits).target.to_le_bytes())
 }
 
-/// Estimated verified share of the chain, assuming growth at its average rate since the tip. Bitcoin Core has a
-/// rate per chain instead. Near the tip headers are counted, as in Core (`validation.cpp`,
-/// `GuessVerificationProgress`), so that it reaches 1.
+/// Estimated verified share of the chain, assuming growth at its average rate since the tip. Bitcoin Core has a rate per chain
+/// instead. Near the tip headers are counted, as in Core (`validation.cpp`, `GuessVerificationProgress`), so that it reaches 1.
 pub(super) fn progress(node: &Node<'_>, tip: &Tip) -> f64 {
     let (params, now) = (&node.rpc.params, node.engine.clock().now_s());
     let covered = tip.time.saturating_sub(params.genesis.time).max(1);
@@ -268,8 +266,7 @@ pub(super) fn progress(node: &Node<'_>, tip: &Tip) -> f64 {
     f64::from(covered) / (f64::from(covered) + missing as f64)
 }
 
-/// Validated share of the transactions below a snapshot (Core `validation.cpp`,
-/// `GetBackgroundVerificationProgress`).
+/// Validated share of the transactions below a snapshot (Core `validation.cpp`, `GetBackgroundVerificationProgress`).
 pub(super) fn historical_progress(tip: &Tip, base: &Tip) -> f64 {
     tip.chain_txs as f64 / base.chain_txs.max(1) as f64
 }
@@ -306,7 +303,6 @@ fn write_tip(tip: &Tip, out: &mut Vec<u8>) {
 /// Poll interval for the caller's disconnection.
 const LOOK_AROUND: Duration = Duration::from_millis(200);
 
-/// Maximum age of a recent tip.
 const RECENT_S: u64 = 2 * 60 * 60;
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ pub(super) enum Payee {
 }
 
 impl Payee {
-    /// Parses an address of the chain of `params`.
     pub(super) fn parse(params: &ChainParams, text: &str) -> Result<Self, String> {
         let human_readable = params.address.human_readable;
         if params.cash.is_some() {

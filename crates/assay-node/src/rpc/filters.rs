@@ -61,7 +61,6 @@ pub(super) enum Missing {
     Block,
     /// Never part of the active chain.
     NotConnected,
-    /// The index is not there yet.
     Behind,
     /// The index should have it.
     Unexpected,

@@ -152,9 +152,8 @@ fn blocks(
     Ok(())
 }
 
-/// Waits until peers are not far behind: a pruned node serves only its last 288 blocks. Core's validation waits for
-/// its event queue in the same way (`validation.cpp`, `LimitValidationInterfaceQueue`). `patience` is the remaining
-/// time.
+/// Waits until peers are not far behind: a pruned node serves only its last 288 blocks. Core's validation waits for its event
+/// queue in the same way (`validation.cpp`, `LimitValidationInterfaceQueue`). `patience` is the remaining time.
 fn wait_for_announcements(node: &Node<'_>, patience: &mut Duration) {
     let Some(network) = node.rpc.network.get() else { return };
     let (height, start) = (node.engine.tip().height, Instant::now());

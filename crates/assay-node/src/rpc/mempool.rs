@@ -277,8 +277,7 @@ pub(super) fn write_entry(
     object.key("unbroadcast").bool(entry.is_unbroadcast);
 }
 
-/// True if the transaction or an unconfirmed ancestor signals replaceability (BIP125). Replacement does not depend
-/// on it.
+/// True if the transaction or an unconfirmed ancestor signals replaceability (BIP125). Replacement does not depend on it.
 fn signals_replacement(node: &Node<'_>, entry: &MempoolEntryInfo) -> bool {
     let signals = |txid: &Txid| {
         let tx = node.engine.mempool_tx(txid);

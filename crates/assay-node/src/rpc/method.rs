@@ -23,7 +23,6 @@ pub(crate) struct Method {
 pub(crate) const HIDDEN: &str = "hidden";
 
 impl Method {
-    /// Arguments of a call of this method.
     pub(crate) fn arguments<'a>(&'static self, params: Params<'a>) -> Result<Args<'a>, RpcError> {
         Args::new(self.name, self.args, params, || self.help())
     }

@@ -129,7 +129,6 @@ pub(crate) struct Node<'a> {
 }
 
 impl Node<'_> {
-    /// Announces new local transactions to peers.
     fn announce_local(&self) {
         if let Some(network) = self.rpc.network.get() {
             network.announce_local();

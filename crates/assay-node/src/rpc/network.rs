@@ -279,8 +279,7 @@ fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     Ok(())
 }
 
-/// Packed version as in Bitcoin Core. On Bitcoin's chains it is the compatible release, from which clients derive
-/// features.
+/// Packed version as in Bitcoin Core. On Bitcoin's chains it is the compatible release, from which clients derive features.
 fn version_number(params: &ChainParams) -> u32 {
     if params.cash.is_none() {
         return CORE_VERSION_NUMBER;

@@ -113,8 +113,7 @@ fn test_accept(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
                 max_fee_rate
                     .is_some_and(|rate| fees.fee_sat > fee_at(rate, u64::from(fees.vsize), is_cash))
             };
-            // After a transaction above the fee limit the rest is undetermined, since its ancestors would not be
-            // sent.
+            // After a transaction above the fee limit the rest is undetermined, since its ancestors would not be sent.
             match &one.verdict {
                 PackageVerdict::Admitted(fees) if !stopped && is_dear(fees) => {
                     object.key("allowed").bool(false);

@@ -148,8 +148,7 @@ fn needles(rpc: &Rpc, objects: Value<'_>) -> Result<Needles, RpcError> {
     Ok(needles)
 }
 
-/// Visits each position of each descriptor (Core's `EvalDescriptorStringOrObject`), with a mark for the first one
-/// of a descriptor.
+/// Visits each position of each descriptor, with a mark for its first (Core's `EvalDescriptorStringOrObject`).
 pub(super) fn for_each_position(
     rpc: &Rpc,
     objects: Value<'_>,

@@ -75,8 +75,7 @@ pub(crate) fn write_script_sig(params: &ChainParams, script: &[u8], json: Json<'
     object.end();
 }
 
-/// True if the output is unspendable or its script unparsable, for `maxburnamount` (`CScript::IsUnspendable`,
-/// `HasValidOps`).
+/// True if the output is unspendable or its script unparsable, for `maxburnamount` (`CScript::IsUnspendable`, `HasValidOps`).
 pub(crate) fn burns(params: &ChainParams, script: &[u8]) -> bool {
     let opcode_max = if params.cash.is_some() { CASH_OPCODE_MAX } else { op::NOP10 };
     script.first() == Some(&op::RETURN)
@@ -129,8 +128,7 @@ fn destination<'a>(kind: &OutputKind<'a>) -> Option<Destination<'a>> {
 
 /// Descriptor that Bitcoin Core infers without keys, with checksum.
 ///
-/// Assumes that a taproot output key is on the curve; otherwise, for an unspendable output, Bitcoin Core prints
-/// `addr(…)`.
+/// Assumes that a taproot output key is on the curve; otherwise, for an unspendable output, Bitcoin Core prints `addr(…)`.
 fn descriptor(kind: &OutputKind<'_>, address: Option<&str>, script: &[u8]) -> String {
     let plain = |key: &[u8]| matches!(key.first(), Some(2..=4));
     let hex = faster_hex::hex_string;
@@ -185,8 +183,7 @@ pub(crate) fn descriptor_checksum(text: &str) -> Option<String> {
     Some((0..8).map(|i| char::from(CHARSET[(state >> (5 * (7 - i)) & 31) as usize])).collect())
 }
 
-/// Assembly of a script. With `signatures`, appends the hash type to pushes that look like signatures, which is
-/// correct for unlocking scripts only.
+/// Assembly. With `signatures`, pushes that look like signatures get their hash type: correct for unlocking scripts only.
 pub(crate) fn asm(params: &ChainParams, script: &[u8], signatures: bool) -> String {
     let cash = params.cash.is_some();
     let unspendable = script.first() == Some(&op::RETURN) || script.len() > MAX_SCRIPT_SIZE;
@@ -226,8 +223,7 @@ fn script_number(data: &[u8]) -> i64 {
     }
 }
 
-/// Name of the hash type if `push` is an ECDSA signature in strict DER (BIP66) with a defined hash type, or on
-/// Bitcoin Cash also a Schnorr signature.
+/// Name of the hash type of an ECDSA signature in strict DER (BIP66), or on Bitcoin Cash of a Schnorr signature; if defined.
 fn hash_type_name(push: &[u8], cash: bool) -> Option<&'static str> {
     let (&hash_type, signature) = push.split_last()?;
     let schnorr = cash && signature.len() == 64;

@@ -110,8 +110,7 @@ fn sign_raw(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }))
 }
 
-/// Parses the caller's previous output and adds its scripts to the keyring (Core `rpc/rawtransaction_util.cpp`,
-/// `ParsePrevouts`).
+/// Parses the caller's previous output and adds its scripts to the keyring (Core `rpc/rawtransaction_util.cpp`, `ParsePrevouts`).
 fn previous(value: Value<'_>, keyring: &mut Keyring) -> Result<Given, RpcError> {
     if value.type_name() != "object" {
         return Err(undecodable("expected object with {\"txid'\",\"vout\",\"scriptPubKey\"}"));

@@ -35,7 +35,6 @@ pub(crate) enum Need {
     Required,
     /// Without a default.
     Optional,
-    /// With this default.
     Default(&'static str),
 }
 

@@ -355,7 +355,6 @@ fn write_transactions(template: &BlockTemplate, scale: u64, object: &mut Object<
 const KEPT_S: u64 = 5;
 /// First check of the mempool by a long poll.
 const FIRST_LOOK: Duration = Duration::from_mins(1);
-/// Interval of later checks.
 const LATER_LOOKS: Duration = Duration::from_secs(10);
 /// Poll interval for the caller's disconnection.
 const LOOK_AROUND: Duration = Duration::from_millis(200);

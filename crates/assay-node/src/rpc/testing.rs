@@ -161,5 +161,4 @@ const ECHOED: &[ArgSpec] = &[
     echo_arg("arg9"),
 ];
 
-/// Poll interval of the index.
 const INDEX_LOOK: Duration = Duration::from_millis(2);

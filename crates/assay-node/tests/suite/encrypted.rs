@@ -36,7 +36,6 @@ impl Peer {
         Self { stream, session: handshake.finish(theirs, MAGIC), is_new: true }
     }
 
-    /// Completes the handshake.
     fn ready(f: &Fixture) -> Self {
         let mut peer = Self::connect(f, vec![7; 100]);
         peer.stream.write_all(&peer.session.version_packet()).unwrap();

@@ -15,7 +15,6 @@ fn blocks_dir(f: &Fixture) -> PathBuf {
     f.dir.path().join("regtest/blocks")
 }
 
-/// Error text of a failed start.
 fn refusal(dir: &Path, change: impl Fn(&mut assay_node::NodeConfig)) -> String {
     let mut config = config(dir);
     change(&mut config);

@@ -17,7 +17,6 @@ fn frozen() -> Fixture {
     node
 }
 
-/// Peer that announces these headers.
 fn showing(node: &Fixture, blocks: &[Block]) -> Client {
     let mut peer = Client::serving_blocks(node);
     let headers: Vec<Header> = blocks.iter().map(|block| *block.header()).collect();
@@ -37,7 +36,6 @@ fn send(peer: &mut Client, blocks: &[Block], asked: &[Inventory]) {
     }
 }
 
-/// Next blocks requested from a peer.
 fn asked(peer: &mut Client) -> Vec<Inventory> {
     let asked = inventory(&peer.expect_past("getdata"));
     assert!(asked.iter().all(|entry| entry.kind == InventoryKind::WITNESS_BLOCK));

@@ -4,8 +4,7 @@ use serde_json::json;
 
 use crate::node::Fixture;
 
-/// Address of Bitcoin Core 31 with `generatetoaddress 250`, for its test framework's first key at mock time
-/// 1296688603.
+/// Bitcoin Core 31's `generatetoaddress 250` for the first key of its test framework, at mock time 1296688603.
 const ADDRESS: &str = "mjTkW3DjgyZck4KbiRusZsqTgaYTxdSz6z";
 
 #[test]

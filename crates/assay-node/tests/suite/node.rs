@@ -47,7 +47,6 @@ impl Fixture {
         Self { node, client, dir, blocks }
     }
 
-    /// Sets the clock to the tip's time.
     pub(crate) fn set_clock_to_tip(&self) {
         let engine = self.node.engine();
         engine.clock().set(u64::from(engine.tip().time));
@@ -101,7 +100,6 @@ impl Fixture {
         }
     }
 
-    /// Stops the node and keeps its folder.
     pub(crate) fn stop(self) -> (TempDir, Vec<Block>) {
         let Self { node, client: _, dir, blocks } = self;
         node.stop_handle().stop();
@@ -119,7 +117,6 @@ impl Fixture {
         Self { node, client, dir, blocks }
     }
 
-    /// Spends the coinbase of the block at `height`.
     pub(crate) fn spend_coinbase(&self, height: usize, values: &[i64]) -> Transaction {
         spend(&[(self.blocks[height].tx(0).txid(), 0)], values)
     }

@@ -49,7 +49,6 @@ impl Client {
         Self::with_services(f, 0x409)
     }
 
-    /// Connects with these services.
     pub(crate) fn with_services(f: &Fixture, services: u64) -> Self {
         let mut client = Self::connect(f);
         let Message::Version(version) = our_version(70016) else { unreachable!() };
@@ -195,7 +194,6 @@ impl Client {
         self.send(&Message::GetData(entries.into()));
     }
 
-    /// Expects the end of the connection.
     #[track_caller]
     fn expect_end(&mut self) {
         // A reset is an end as well.
@@ -476,8 +474,7 @@ fn disconnects_silent_and_stalled_peers() {
     Client::connect(&f).expect_end();
     // Nothing after the handshake.
     Client::ready(&f, 70016).expect_end();
-    // Requests the same block repeatedly and never reads: the node queues a few requests, no blocks, and then
-    // disconnects.
+    // Requests the same block repeatedly and never reads: the node queues a few requests, no blocks, and then disconnects.
     let mut greedy = Client::ready(&f, 70016);
     let entries = vec![entry(InventoryKind::WITNESS_BLOCK, f.blocks[1].hash()); 50_000];
     let request = Message::GetData(entries[..].into()).to_bytes(MAGIC);

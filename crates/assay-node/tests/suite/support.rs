@@ -7,7 +7,6 @@ use std::time::Duration;
 use base64::Engine as _;
 use serde_json::Value;
 
-/// Raw response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -31,7 +30,6 @@ impl Answer {
     }
 }
 
-/// One connection.
 pub(crate) struct Client {
     stream: BufReader<TcpStream>,
     authorization: String,
@@ -62,12 +60,10 @@ impl Client {
         Self { stream: BufReader::new(stream), authorization: format!("Basic {encoded}") }
     }
 
-    /// Sends raw bytes.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
 
-    /// Posts a body and reads the response.
     pub(crate) fn post(&mut self, body: &str) -> Answer {
         self.request("POST", "/", body.as_bytes())
     }

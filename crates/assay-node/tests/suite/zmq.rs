@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use crate::node::Fixture;
 
-/// One connection.
 struct Subscriber(UnixStream);
 
 impl Subscriber {

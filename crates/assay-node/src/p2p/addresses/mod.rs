@@ -49,10 +49,8 @@ impl Answers {
     }
 }
 
-/// Address relay state of one peer.
 #[expect(clippy::struct_excessive_bools, reason = "each says another thing of the peer")]
 pub(crate) struct AddressRelay {
-    /// True if addresses are relayed over this connection.
     pub(crate) is_enabled: bool,
     /// True if the peer understands `addrv2` (BIP155).
     pub(super) wants_v2: bool,
@@ -64,7 +62,6 @@ pub(crate) struct AddressRelay {
     /// Time of the last refill, microseconds by the node's clock; 0 for never.
     counted_us: u64,
     pub(crate) processed: u64,
-    /// Addresses dropped by the rate limit.
     pub(crate) rate_limited: u64,
     known: Recent,
     to_send: Vec<PeerAddress>,
@@ -142,7 +139,6 @@ impl Addresses {
         &self.networks
     }
 
-    /// True if the network of a host is reachable.
     pub(super) fn can_reach(&self, host: &Host) -> bool {
         let network = host.network();
         matches!(network, NetworkKind::Unroutable | NetworkKind::Internal)
@@ -160,8 +156,7 @@ impl Shared {
         is_right
     }
 
-    /// Answers the first `getaddr` of a peer from a cache shared for a day by all peers of the same network and
-    /// local address.
+    /// Answers the first `getaddr` of a peer from a cache shared for a day by all peers of the same network and local address.
     pub(super) fn handle_getaddr(&self, peer: &Peer) {
         let id = peer.id;
         if !peer.connection.is_inbound() {
@@ -228,8 +223,7 @@ impl Shared {
         }
     }
 
-    /// Updates the time of the address at disconnection, except for block-relay-only connections, which it would
-    /// reveal.
+    /// Updates the time of the address at disconnection, except for block-relay-only connections, which it would reveal.
     pub(super) fn address_left(&self, peer: &Peer) {
         let is_shown = matches!(
             peer.connection,

@@ -5,8 +5,7 @@ use assay_wire::p2p::{Message, NetAddress, PeerAddress, TimedAddress};
 use super::{AddressRelay, Connection, NetworkKind, Peer, Shared, exponential_us};
 
 impl Shared {
-    /// Relays an address to one or two peers. They stay the same for a day, so that repetition spreads it no
-    /// further.
+    /// Relays an address to one or two peers. They stay the same for a day, so that repetition spreads it no further.
     pub(super) fn pass_on_address(&self, from: &Peer, address: &PeerAddress) {
         let host = address.endpoint.host;
         let is_reachable = self.addresses.can_reach(&host);
@@ -85,5 +84,4 @@ pub(in crate::p2p) fn v1(address: &PeerAddress) -> TimedAddress {
 /// Core `net_processing.cpp`, `ROTATE_ADDR_RELAY_DEST_INTERVAL`, `AVG_ADDRESS_BROADCAST_INTERVAL`.
 const DAY_S: u64 = 24 * 3600;
 const INTERVAL_US: u64 = 30_000_000;
-/// Lifetime of `addr-fetch` connections.
 const FETCH_PATIENCE_US: u64 = 10 * INTERVAL_US;

@@ -16,8 +16,7 @@ pub(crate) struct Wanted {
 }
 
 impl Tables {
-    /// Selects a random address to connect to, biased towards recent successes, on one of `networks` if not empty.
-    /// Also returns the time of the last attempt.
+    /// Random address, biased towards recent successes, on one of `networks` if not empty, and the time of its last attempt.
     pub(super) fn select(
         &mut self,
         only_new: bool,

@@ -13,9 +13,7 @@ pub(crate) struct Entry {
     pub(crate) address: PeerAddress,
     /// First source.
     pub(crate) source: Host,
-    /// Last successful connection.
     pub(super) success_s: i64,
-    /// Last attempt.
     pub(super) try_s: i64,
     /// Last attempt that was counted.
     pub(super) counted_try_s: i64,

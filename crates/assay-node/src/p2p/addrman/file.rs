@@ -18,14 +18,12 @@ use super::tables::{Id, NONE, Tables};
 pub(crate) enum FileFault {
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// Another chain's magic.
     #[error("Invalid network magic number")]
     Magic,
     #[error("Checksum mismatch, data corrupted")]
     Checksum,
     #[error("AutoFile::read: end of file: iostream error")]
     End,
-    /// The lowest compatible format is below the first one.
     #[error(
         "Corrupted addrman database: The compat value ({compat}) is lower than the expected minimum value {COMPAT_BASE}.: iostream error"
     )]
@@ -39,7 +37,6 @@ pub(crate) enum FileFault {
         /// Lowest compatible format.
         lowest: u8,
     },
-    /// A count out of range.
     #[error(
         "Corrupt AddrMan serialization: {name}={count}, should be in [0, {max}]: iostream error"
     )]
@@ -53,7 +50,6 @@ pub(crate) enum FileFault {
     AddressVersion,
     #[error("{kind}: iostream error")]
     Address { kind: ParseErrorKind },
-    /// The consistency check failed.
     #[error("Corrupt data. Consistency check failed with code {code}: iostream error")]
     Check {
         /// Core's fault number.

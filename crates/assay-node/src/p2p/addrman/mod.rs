@@ -51,7 +51,6 @@ pub(crate) struct AddrMan {
     tables: Mutex<Tables>,
 }
 
-/// `peers.dat` is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "Invalid or corrupt peers.dat ({fault}). If you believe this is a bug, please report it to {BUG_REPORTS}. As a workaround, you can move the file (\"{}\") out of the way (rename, move, or delete) to have a new one created on the next start.",
@@ -147,15 +146,13 @@ impl AddrMan {
         self.lock().connected(endpoint, self.now_s());
     }
 
-    /// Records the services that the node reported.
     pub(crate) fn set_services(&self, endpoint: &Endpoint, services: u64) {
         if let Some(entry) = self.lock().find_mut(endpoint) {
             entry.address.services = services;
         }
     }
 
-    /// Address to connect to, on one of `networks` if not empty, and the time of its last attempt, seconds since
-    /// 1970.
+    /// Address to connect to, on one of `networks` if not empty, and its last attempt, seconds since 1970.
     pub(crate) fn select(
         &self,
         only_new: bool,
@@ -177,7 +174,6 @@ impl AddrMan {
         self.lock().list(wanted, self.now_s())
     }
 
-    /// Number of addresses, on one network or on all.
     pub(crate) fn count(&self, network: Option<NetworkKind>) -> Count {
         self.lock().count(network)
     }

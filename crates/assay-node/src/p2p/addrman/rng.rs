@@ -16,7 +16,6 @@ impl Rng {
         Self { hash: SipHash24::new(word(), word()), next: 0 }
     }
 
-    /// Reproducible sequence for tests.
     pub(super) fn seeded(seed: u64) -> Self {
         Self { hash: SipHash24::new(seed, 0), next: 0 }
     }

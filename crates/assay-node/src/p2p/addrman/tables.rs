@@ -102,7 +102,6 @@ impl Tables {
         id
     }
 
-    /// Swaps two entries of the list of all ids.
     pub(super) fn swap(&mut self, one: usize, other: usize) {
         self.all.swap(one, other);
         for position in [one, other] {
@@ -209,7 +208,7 @@ impl Tables {
     }
 
     /// Records a successful connection. The address moves to the tried ones; on a collision the present entry is
-    /// tested first if `is_patient`. Returns whether it moved.
+    /// tested first if `is_patient`. True if it moved.
     pub(super) fn good(&mut self, endpoint: &Endpoint, is_patient: bool, now_s: i64) -> bool {
         self.good_s = now_s;
         let Some(id) = self.find(endpoint) else { return false };

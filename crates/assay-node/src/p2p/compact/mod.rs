@@ -28,7 +28,6 @@ pub(super) struct Compact {
     extra: Mutex<VecDeque<(TxIds, Arc<Transaction>)>>,
     /// Last reconstructed block and the indexes of its missing transactions: other peers probably lack them too.
     lacked: Mutex<Option<(BlockHash, Vec<u32>)>>,
-    /// Height of the latest announced block.
     highest: Mutex<u32>,
 }
 

@@ -130,7 +130,6 @@ impl Partial {
     }
 }
 
-/// Size of the transaction count.
 const COUNT_BYTES_MAX: usize = 9;
 
 #[cfg(test)]
@@ -215,8 +214,7 @@ mod tests {
         let (ids, first) = named(&tx(2));
         let _ = partial.take(&mut search, ids, &first);
         assert_eq!(partial.missing(), [1]);
-        // The same transaction changes nothing; another one with this short txid does, and a third does not undo
-        // it.
+        // The same transaction changes nothing; another one with this short txid does, and a third does not undo it.
         let _ = partial.take(&mut search, ids, &first);
         assert_eq!(partial.missing(), [1]);
         partial.txs[0] = Found::Ours(named(&tx(3)).0, tx(3));

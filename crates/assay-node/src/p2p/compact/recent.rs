@@ -63,8 +63,7 @@ pub(in super::super) fn compact_of(block: &Block, nonce: u64) -> Vec<u8> {
     compact(block, |place| wtxids[place], &[], nonce)
 }
 
-/// Prefills the coinbase, and of the transactions that others probably lack as many as fit into the same round
-/// trip.
+/// Prefills the coinbase, and of the transactions that others probably lack as many as fit into the same round trip.
 fn compact(block: &Block, wtxid: impl Fn(usize) -> Wtxid, lacked: &[u32], nonce: u64) -> Vec<u8> {
     let key = ShortIdKey::new(block.header(), nonce);
     let mut room = PREFILLED_BYTES_MAX;
@@ -94,6 +93,5 @@ fn compact(block: &Block, wtxid: impl Fn(usize) -> Wtxid, lacked: &[u32], nonce:
     payload
 }
 
-/// Prefilled bytes without the coinbase: with the short txids they usually fit into TCP's initial window of ten
-/// segments (RFC 6928).
+/// Prefilled bytes without the coinbase: usually they and the short txids fit TCP's initial window of ten segments (RFC 6928).
 const PREFILLED_BYTES_MAX: usize = 8_000;

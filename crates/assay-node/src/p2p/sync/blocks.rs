@@ -322,8 +322,7 @@ impl Shared {
         }
     }
 
-    /// After `blocks` connected blocks, the stall timeout decays to its minimum (Core `net_processing.cpp`,
-    /// `BlockConnected`).
+    /// After `blocks` connected blocks, the stall timeout decays to its minimum (Core `net_processing.cpp`, `BlockConnected`).
     pub(super) fn connected(&self, blocks: u32) {
         let mut table = self.sync.lock();
         for _ in 0..blocks {
@@ -339,8 +338,7 @@ impl Shared {
         }
     }
 
-    /// Disconnects a peer that stalls the window or exceeds the block timeout (Core `net_processing.cpp`,
-    /// `SendMessages`).
+    /// Disconnects a peer that stalls the window or exceeds the block timeout (Core `net_processing.cpp`, `SendMessages`).
     pub(super) fn disconnect_if_stalling(&self, peer: &Peer) {
         let now_ms = self.now_ms();
         let mut table = self.sync.lock();

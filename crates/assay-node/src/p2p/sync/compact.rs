@@ -37,7 +37,6 @@ struct Turn {
 }
 
 impl Shared {
-    /// Handles `sendcmpct`.
     pub(in super::super) fn handle_send_compact(&self, peer: &Peer, announce: u8, version: u64) {
         if announce > 1 {
             return self.misbehaving(peer, "invalid sendcmpct announce field");
@@ -195,8 +194,7 @@ impl Shared {
         peer.send(&Message::GetBlockTxs(&payload));
     }
 
-    /// True if a peer may be asked for missing transactions in parallel to others: a high-bandwidth peer, and for
-    /// the last slot an outbound one.
+    /// True if a peer may be asked for missing transactions, too: a high-bandwidth peer, for the last slot an outbound one.
     fn may_ask_too(&self, peer: &Peer, block: &BlockHash, turn: Turn) -> bool {
         if !turn.is_chosen {
             return false;
@@ -212,7 +210,6 @@ impl Shared {
             || asked.into_iter().any(is_outbound)
     }
 
-    /// Handles `blocktxn`.
     pub(in super::super) fn handle_block_txs(&self, peer: &Peer, payload: &[u8]) {
         match BlockTxs::parse(payload, self.encoding) {
             Ok(txs) => self.fill(peer, &txs.block, &txs.txs),
@@ -279,8 +276,7 @@ impl Shared {
         self.sync.lock().forget_asked(block, peer.id, self.now_ms());
     }
 
-    /// Selects the peer that delivered the new tip as high-bandwidth peer (Core `net_processing.cpp`,
-    /// `MaybeSetPeerAsAnnouncingHeaderAndIDs`).
+    /// Makes the source of the new tip a high-bandwidth peer (Core's `MaybeSetPeerAsAnnouncingHeaderAndIDs`).
     pub(super) fn reward_source(&self, tip: &BlockHash) {
         if self.config.blocks_only || self.engine.is_initial_block_download() {
             return;
@@ -305,8 +301,7 @@ impl Shared {
 }
 
 impl Table {
-    /// Adds a high-bandwidth peer, up to three. Returns the peers whose state changes, with 1 for selected and 0
-    /// for deselected.
+    /// Adds a high-bandwidth peer, up to three. Returns the peers whose state changes, with 1 for selected and 0 for deselected.
     fn choose(&mut self, peer: u64, is_inbound: impl Fn(u64) -> Option<bool>) -> Vec<(u64, u8)> {
         let chosen = &mut self.high_bandwidth;
         if let Some(at) = chosen.iter().position(|other| *other == peer) {

@@ -32,8 +32,7 @@ impl Connector {
         kept
     }
 
-    /// Waits until `until` archived blocks are processed or the engine closes; with a timeout, since others may add
-    /// blocks indefinitely.
+    /// Waits until `until` archived blocks are processed or the engine closes; times out, since others may keep adding blocks.
     pub(super) fn wait(&self, engine: &Engine, until: u64) {
         let mut progress = self.lock();
         let deadline = Instant::now() + PATIENCE;

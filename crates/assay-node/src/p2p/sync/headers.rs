@@ -44,7 +44,6 @@ impl Shared {
         }
     }
 
-    /// Handles block hashes in an `inv`.
     pub(in super::super) fn handle_block_announcements(&self, peer: &Peer, hashes: &[BlockHash]) {
         let mut table = self.sync.lock();
         let table = &mut *table;
@@ -129,8 +128,7 @@ impl Shared {
         self.protect_if_good(peer);
     }
 
-    /// Continues a peer's presync, if started: returns the headers to store, and whether more were requested.
-    /// `None` for headers outside of presync.
+    /// Continues a presync; returns the headers to store, and true if more were requested. `None` for headers outside of it.
     fn continue_presync(&self, peer: &Peer, headers: &[Header]) -> Option<(Vec<Header>, bool)> {
         let mut presync = self.with_state(peer, |state| state.presync.take())??;
         let is_full = headers.len() == HEADERS_MAX;
@@ -335,8 +333,7 @@ pub(super) fn ask_headers(
 }
 
 impl super::Table {
-    /// True if headers and blocks may be requested from this peer during IBD: outbound peers, or any peer if there
-    /// are none or no block is in flight.
+    /// True if a peer may be asked for headers and blocks in IBD: outbound ones, or any if none exist or no block is in flight.
     pub(super) fn is_source(&self, id: u64) -> bool {
         let Some(state) = self.peers.get(&id) else { return false };
         let is_any_preferred = self.peers.values().any(|state| state.traits.is_preferred);

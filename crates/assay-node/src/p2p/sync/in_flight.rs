@@ -7,8 +7,7 @@ use assay_wire::BlockHash;
 use super::super::compact::Partial;
 use super::{PeerSync, Table};
 
-/// Peers asked for each block, in order. Near the tip up to three (Core `net_processing.cpp`,
-/// `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`).
+/// Peers asked for each block, in order; near the tip up to three (Core's `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`).
 #[derive(Default)]
 pub(super) struct InFlight(HashMap<BlockHash, Vec<Asked>>);
 

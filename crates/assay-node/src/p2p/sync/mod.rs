@@ -49,8 +49,7 @@ pub(crate) struct Sync {
     round: Wakeup,
 }
 
-/// While alive, blocks of new headers are not requested from other peers: near the tip they are requested from the
-/// announcing peer.
+/// While alive, other peers are not asked for blocks of new headers: near the tip the announcing peer is.
 struct Bringing<'a>(&'a AtomicUsize);
 
 impl Drop for Bringing<'_> {
@@ -69,8 +68,7 @@ struct Table {
     sources: Sources,
     /// Announced block that last triggered a header request outside of header sync.
     last_announced: Option<BlockHash>,
-    /// Stall timeout, milliseconds; 0 for the minimum. It grows after each disconnection, because the cause may be
-    /// local.
+    /// Stall timeout, milliseconds; 0 for the minimum. It grows after each disconnection, because the cause may be local.
     stall_patience_ms: u64,
 }
 
@@ -190,7 +188,6 @@ pub(crate) struct SyncFacts {
     pub(crate) presynced_headers: Option<u32>,
     pub(crate) synced_blocks: Option<u32>,
     pub(crate) in_flight: Vec<u32>,
-    /// True for a high-bandwidth compact block peer.
     pub(crate) is_high_bandwidth: bool,
 }
 
@@ -237,8 +234,7 @@ impl Shared {
         self.sync.lock().forget_peer(peer.id);
     }
 
-    /// Sends due requests and announcements to a peer. Waits for another thread that is sending them, so that the
-    /// response to the peer's next message follows.
+    /// Sends due requests and announcements; waits for another thread that does, so that the next response follows them.
     pub(super) fn round(&self, peer: &Peer) {
         let _one_at_a_time = peer.round.lock().unwrap_or_else(PoisonError::into_inner);
         if !peer.is_ready() || self.engine.is_shutting_down() {

@@ -24,8 +24,7 @@ pub(super) struct Pace {
     /// Received bytes at the last update, and at the start of the current block.
     received_bytes: u64,
     begun_at_bytes: u64,
-    /// Samples of time (milliseconds by the node's clock) and received bytes since the peer became busy: the latest
-    /// seconds.
+    /// Samples of time (milliseconds by the node's clock) and received bytes since the peer became busy: the latest seconds.
     trail: VecDeque<(u64, u64)>,
     /// Blocks that others delivered first, since its last delivered block; at most one per rest.
     pub(super) lapses: u32,
@@ -112,11 +111,9 @@ impl Pace {
 pub(super) const FACTOR: u64 = 4;
 /// Minimum lateness, independent of other peers.
 const PATIENCE_LEAST_MS: u64 = 400;
-/// Maximum allowance for slow pings: Core's minimum stall timeout (`net_processing.cpp`,
-/// `BLOCK_STALLING_TIMEOUT_DEFAULT`).
+/// Maximum allowance for slow pings: Core's minimum stall timeout (`net_processing.cpp`, `BLOCK_STALLING_TIMEOUT_DEFAULT`).
 const PATIENCE_MOST_MS: u64 = 2_000;
 pub(super) const PING_MOST_MS: u64 = 2_000;
-/// Interval of samples.
 const TRAIL_STEP_MS: u64 = 50;
 /// Weight of the average: the latest block counts 1/8.
 const WEIGHT: u64 = 8;
@@ -136,7 +133,7 @@ mod tests {
         for _ in 0..8 {
             pace.lapse(now_ms);
             rests.push(pace.rests_until_ms - now_ms);
-            // Other blocks of the same rest do not count.
+            // Other blocks of the same rest change nothing.
             pace.lapse(now_ms + 1);
             now_ms = pace.rests_until_ms;
         }

@@ -35,7 +35,6 @@ enum Phase {
     AddingUp,
     Again {
         waiting: VecDeque<Short>,
-        /// Parent of the first buffered header.
         before_first: BlockHash,
         /// True once the work suffices: later headers need no comparison.
         is_enough: bool,

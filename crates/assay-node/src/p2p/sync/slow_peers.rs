@@ -81,9 +81,8 @@ impl Table {
         let Some(usual) = state.pace.usual else { return FIRST_BLOCKS };
         let ahead_us = 1000 * (2 * state.pace.ping_ms().min(PING_MOST_MS) + AHEAD_MS);
         let count = usize::try_from(ahead_us / usual.time_us.max(1)).unwrap_or(usize::MAX);
-        // Requests cannot be withdrawn, and the next blocks may be a thousand times larger. The limit therefore
-        // grows with the blocks received, up to an equal share per potential source, which may not have announced
-        // its headers yet.
+        // Requests cannot be withdrawn, and the next blocks may be a thousand times larger. The limit therefore grows with the
+        // blocks received, up to an equal share per potential source, which may not have announced its headers yet.
         let sources = self.peers.values().filter(|state| state.traits.serves_blocks).count();
         let share = (BLOCKS_MOST / sources.max(1)).max(IN_FLIGHT_MAX);
         let known = KNOWN_LEAST + state.pace.blocks / BLOCKS_PER_MORE;
@@ -108,8 +107,7 @@ impl Table {
         self.peers.values().filter(|state| is_new(state)).count().min(STRIDE_MOST)
     }
 
-    /// Blocks requested from other peers that this one would deliver much sooner, with the id of that peer, whose
-    /// queue is long.
+    /// Blocks requested from other peers that this one would deliver much sooner, with the id of that peer, whose queue is long.
     pub(super) fn far_back(&self, peer: u64) -> HashSet<(u64, BlockHash)> {
         let Some((own, own_us)) =
             self.peers.get(&peer).and_then(|own| Some((own, own.block_us()?)))

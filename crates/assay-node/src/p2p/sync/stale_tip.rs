@@ -69,7 +69,6 @@ impl CatchUp {
     }
 }
 
-/// Demand for extra peers.
 #[derive(Default)]
 pub(in super::super) struct Extra {
     /// One extra full-relay peer: the tip is stale.
@@ -173,8 +172,7 @@ impl Shared {
         }
     }
 
-    /// Protects up to four full-relay peers that have sent headers up to our tip, in case our chain is the wrong
-    /// one.
+    /// Protects up to four full-relay peers that have sent headers up to our tip, in case our chain is the wrong one.
     pub(super) fn protect_if_good(&self, peer: &Peer) {
         if peer.connection != Connection::FullRelay || peer.outbox.is_closed() {
             return;

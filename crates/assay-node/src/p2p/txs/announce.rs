@@ -59,8 +59,7 @@ pub(in super::super) struct Matches {
 pub(super) struct Timers {
     /// Next announcement to inbound peers: common to all, so that several connections reveal no more.
     inbound_us: u64,
-    /// Next rebroadcast of unfetched transactions: real time, which only `mockscheduler` shifts, not the node's
-    /// clock.
+    /// Next rebroadcast of unfetched transactions: real time, which only `mockscheduler` shifts, not the node's clock.
     rebroadcast: Option<Instant>,
     /// Cached minimum fee rate of the mempool, and its time.
     fee_rate: (u64, u64),
@@ -339,7 +338,6 @@ impl Shared {
 }
 
 impl Network {
-    /// Queues new local transactions for all peers.
     pub(crate) fn announce_local(&self) {
         self.0.announce_local();
     }
@@ -364,8 +362,7 @@ fn pays(tx: &RelayTx, least: u64) -> bool {
     tx.fee_sat >= fee_at(least, u64::from(tx.vsize), false)
 }
 
-/// Obfuscates a fee rate: randomly one of the adjacent steps of a 10% scale (Core `policy/fees.cpp`,
-/// `FeeFilterRounder`).
+/// Obfuscates a fee rate: randomly one of the adjacent steps of a 10% scale (Core `policy/fees.cpp`, `FeeFilterRounder`).
 fn rounded(rate: u64) -> u64 {
     if rate == 0 {
         return 0;

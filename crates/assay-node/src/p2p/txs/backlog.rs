@@ -12,8 +12,7 @@ pub(super) struct Backlog {
     waiting: Vec<Wtxid>,
     count: Bucket,
     bytes: Bucket,
-    /// Maximum overdraft of `count`: transactions are taken in batches of this size, since each batch sorts the
-    /// queue.
+    /// Maximum overdraft of `count`: transactions are taken in batches of this size, since each batch sorts the queue.
     overdraft: f64,
 }
 

@@ -33,8 +33,7 @@ use super::{NODE_WITNESS, Network, Shared};
 
 pub(crate) struct Txs {
     table: Mutex<Table>,
-    /// Held while the chain is followed: a thread must not record confirmations of a branch after another thread
-    /// has left it.
+    /// Held while the chain is followed: a thread must not record confirmations of a branch after another thread has left it.
     following: Mutex<()>,
     timers: Mutex<Timers>,
     backlogs: Mutex<Backlogs>,
@@ -46,8 +45,7 @@ struct Table {
     orphans: Orphans,
     /// Rejected since the last tip change.
     rejected: Recent,
-    /// Rejected since the last tip change, but possibly valid in a package: transactions by wtxid, packages by both
-    /// ids.
+    /// Rejected since the last tip change, but possibly valid in a package: transactions by wtxid, packages by both ids.
     reconsiderable: Recent,
     confirmed: Recent,
     /// Tip up to which blocks have been processed.
@@ -229,7 +227,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Handles `notfound`.
     pub(super) fn txs_not_found(&self, peer: &Peer, entries: impl Iterator<Item = Inventory>) {
         let mut table = self.txs.lock();
         for entry in entries.filter(is_tx) {
@@ -341,7 +338,6 @@ impl Network {
         self.0.txs.lock().orphans.list()
     }
 
-    /// Processes blocks connected so far.
     pub(crate) fn follow_chain(&self) {
         self.0.follow_chain();
     }

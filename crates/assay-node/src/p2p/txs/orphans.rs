@@ -16,7 +16,6 @@ pub(super) struct Orphans {
     next_number: u64,
     /// Total weight, each orphan counted once.
     weight: u64,
-    /// Total latency score of inputs.
     input_score: u64,
     announcements: u64,
 }

@@ -93,8 +93,7 @@ impl Shared {
         self.engine.is_unconfirmed(&RelayId::Wtxid(tx.view().wtxid()))
     }
 
-    /// Relays known transactions of a peer with the permission `forcerelay` (Core
-    /// `NetPermissionFlags::ForceRelay`).
+    /// Relays known transactions of a peer with the permission `forcerelay` (Core `NetPermissionFlags::ForceRelay`).
     fn force_relay(&self, peer: &Peer, txid: &Txid, wtxid: &Wtxid) {
         if !peer.permissions.has(Permissions::FORCE_RELAY) {
             return;

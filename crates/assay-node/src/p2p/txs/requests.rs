@@ -38,7 +38,6 @@ enum State {
     /// Delayed until this time, microseconds.
     Waiting(u64),
     Candidate,
-    /// Next candidate to ask.
     Best,
     /// Requested, with this deadline.
     Asked(u64),
@@ -140,8 +139,7 @@ impl Requests {
         late
     }
 
-    /// Selects the next peer for a transaction without an outstanding request; removes the transaction without
-    /// candidates.
+    /// Selects the next peer for a transaction without an outstanding request; removes the transaction without candidates.
     fn choose(&mut self, hash: &Hash) {
         let Some(offers) = self.offers.get(hash) else { return };
         if offers.iter().all(|offer| offer.state == State::Done) {

@@ -175,7 +175,6 @@ impl Key {
 }
 
 impl Extended {
-    /// Parses an extended key of the chain.
     fn parse(params: &ChainParams, text: &str) -> Option<Self> {
         let data = base58_check(text, 78)?;
         let data: &[u8; 78] = data[..].try_into().ok()?;

@@ -54,7 +54,6 @@ impl Provider {
         self.pubkeys.get(id).filter(|_| !self.hides_origins)
     }
 
-    /// Origin of an x-only key.
     pub(super) fn origin_by_x(&self, x: &[u8; 32]) -> Option<&(Vec<u8>, Vec<u8>)> {
         ids_of_x(x).into_iter().find_map(|id| self.origin(&id))
     }

@@ -207,8 +207,7 @@ impl Fields {
     }
 }
 
-/// Parses one map up to its end. `special` handles records stored elsewhere: called with type, key and reader, it
-/// returns true if it has read the value.
+/// Parses one map. `special` gets type, key and reader of records stored elsewhere; returns true if it read the value.
 pub(super) fn read_map(
     reader: &mut Reader<'_>,
     scope: Scope,

@@ -18,8 +18,7 @@ pub(super) struct Psbt {
     pub(super) version: u32,
     pub(super) tx_version: u32,
     pub(super) fallback_locktime: Option<u32>,
-    /// Modifiable flags (BIP370): bit 0 inputs, bit 1 outputs; bit 2: an input has a signature with
-    /// `SIGHASH_SINGLE`.
+    /// Modifiable flags (BIP370): bit 0 inputs, bit 1 outputs; bit 2: an input has a signature with `SIGHASH_SINGLE`.
     pub(super) modifiable: Option<u8>,
     pub(super) fields: Fields,
     pub(super) inputs: Vec<Input>,

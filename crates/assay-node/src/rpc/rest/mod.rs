@@ -59,8 +59,7 @@ enum Format {
 }
 
 impl<'a> Request<'a> {
-    /// As Core's `ParseDataFormat`, which ends the path at the last question mark, and `GetQueryParameterFromUri`,
-    /// which starts the query after the first.
+    /// As Core: the path ends at the last `?` (`ParseDataFormat`), the query starts at the first (`GetQueryParameterFromUri`).
     fn new(part: &'a str, body: &'a [u8]) -> Self {
         let path = part.rsplit_once('?').map_or(part, |(path, _)| path);
         let query = part.split_once('?').map_or("", |(_, query)| query);
