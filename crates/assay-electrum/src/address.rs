@@ -11,8 +11,7 @@ pub struct Subnet {
     prefix: u8,
 }
 
-/// The address that identifies one client: an IPv4 address itself, or the /64 of an IPv6 address. An IPv4-mapped IPv6 address
-/// counts as IPv4.
+/// Identifies one client: an IPv4 address, also if mapped to IPv6, or the /64 of an IPv6 address.
 pub fn customer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -7,7 +7,6 @@ use assay_wire::{Block, BlockHash, Coin, Encoding, Transaction, Txid};
 
 /// A validating node as its index and the Electrum server use it. All methods are thread-safe.
 pub trait Chain: Send + Sync + 'static {
-    /// Serialisation of transactions and blocks.
     fn encoding(&self) -> Encoding;
 
     fn tip(&self) -> Tip;
@@ -23,8 +22,7 @@ pub trait Chain: Send + Sync + 'static {
 
     fn hash_at(&self, height: u32) -> Option<BlockHash>;
 
-    /// Takes the block that was connected on top of block `hash`, if it is still in memory. Each block is returned at most once.
-    /// Never waits for a block connection.
+    /// Takes the block connected on top of block `hash` if it is still in memory, each only once. Never waits for a connection.
     fn take_connected(&self, hash: &BlockHash) -> Option<Connected>;
 
     /// The serialised block, if stored.
@@ -44,8 +42,7 @@ pub trait Chain: Send + Sync + 'static {
         length: u32,
     ) -> Result<Option<Vec<u8>>, ChainError>;
 
-    /// [`Chain::block_part`] without waiting for a disk or another thread. `None` if that would wait or fail, or if the block is
-    /// not stored.
+    /// [`Chain::block_part`] without waiting for disks or threads; `None` if that would wait or fail, or the block is not stored.
     fn block_part_at_once(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>>;
 
     /// The coins spent by a connected block, encoded as for [`assay_store::UndoReader`]. Genesis has none.
@@ -69,7 +66,6 @@ pub trait Chain: Send + Sync + 'static {
     /// Dry run of [`Chain::broadcast`] (`testmempoolaccept`) for transactions that may spend one another in this order.
     fn test(&self, raws: &[Vec<u8>]) -> Vec<TestVerdict>;
 
-    /// Fees and limits of the mempool.
     fn relay(&self) -> Relay;
 
     /// [`Chain::relay`] without waiting for another thread.
@@ -100,10 +96,8 @@ pub trait ConnectedBlock: Send + Sync {
     fn undo(&self) -> &[u8];
 }
 
-/// A connected block, passed on by the node.
 pub type Connected = Box<dyn ConnectedBlock>;
 
-/// A request to the node failed.
 #[derive(Debug, thiserror::Error)]
 #[error("the node cannot {operation}: {source}")]
 pub struct ChainError {
@@ -150,7 +144,6 @@ pub struct Refusal {
     pub debug: String,
 }
 
-/// Result of a dry-run admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestVerdict {
     /// `None` if the bytes are not a transaction.

@@ -17,11 +17,9 @@ pub struct FilterIndex {
     records: HeightIndex,
 }
 
-/// Filter index record of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterEntry {
     pub block: BlockHash,
-    /// Hash of the serialised filter.
     pub filter_hash: [u8; 32],
     /// Filter header: commits to this filter and to all before it.
     pub header: [u8; 32],

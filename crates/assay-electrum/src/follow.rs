@@ -34,18 +34,15 @@ pub trait Listener: Send + Sync {
         false
     }
 
-    /// Appends the watched outputs that the transaction creates or spends. Called for every transaction of every block, from
-    /// several threads.
+    /// Appends the watched outputs that a transaction creates or spends. Called for all of every block, from several threads.
     fn add_watched_outputs(&self, _txid: &Txid, _tx: &Tx<'_>, _found: &mut Vec<OutPoint>) {}
 
-    /// A block was indexed.
     fn connected(&self, _height: u32, _counts: &Counts) {}
 
     /// Index and mempool have reached a new state.
     fn publish(&self, _update: Update) {}
 }
 
-/// A listener that ignores all updates.
 impl Listener for () {}
 
 /// Changes since the previous update.
@@ -76,7 +73,6 @@ impl Touched {
     }
 }
 
-/// The follower cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
     #[error(transparent)]
@@ -250,7 +246,6 @@ fn keep_up_with_blocks<F: Follows>(target: &F, chain: &dyn Chain, pool: &rayon::
     commit();
 }
 
-/// The script index and its listener.
 struct Scripts<'a> {
     index: &'a Index,
     chain: &'a dyn Chain,
@@ -258,7 +253,6 @@ struct Scripts<'a> {
     pending: Mutex<PendingEvents>,
 }
 
-/// Events since the last update.
 #[derive(Default)]
 struct PendingEvents {
     touched: Touched,

@@ -18,28 +18,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::Tip;
 
-/// Records cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
-    /// A system call failed.
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    /// The manifest cannot be read or written.
     #[error(transparent)]
     Replace(#[from] ReplaceError),
     #[error("{} is damaged ({what}); remove the folder, and the index is built anew", path.display())]
     Damaged { path: PathBuf, what: &'static str },
-    /// The folder belongs to another chain, index or format version.
     #[error("{} is an index of another chain, kind or version; remove the folder, and the index is built anew", path.display())]
     Other { path: PathBuf },
     #[error("block {hash} does not follow the tip of the index")]
     NotNext { hash: BlockHash },
-    /// The data computed or read for a block is inconsistent.
     #[error("block {hash}: {what}")]
     Block { hash: BlockHash, what: &'static str },
 }
 
-/// The record of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) hash: BlockHash,
@@ -70,7 +64,6 @@ struct State {
     committed: Option<Tip>,
 }
 
-/// Contents of the manifest file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Manifest {
@@ -314,7 +307,6 @@ fn record_sum(bytes: &[u8], number: u64) -> [u8; SUM_BYTES] {
 }
 
 const MANIFEST: &str = "manifest.json";
-/// File format version.
 const FORMAT: u32 = 1;
 const HASH_BYTES: usize = 32;
 const SUM_BYTES: usize = 4;

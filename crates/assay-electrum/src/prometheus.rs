@@ -45,7 +45,6 @@ impl Text {
         self.add(format_args!("{prefix}_{name}{labels} {value}\n"));
     }
 
-    /// Appends a metric with one value.
     pub fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
         self.head(name, kind, help);
         self.line(name, "", value);

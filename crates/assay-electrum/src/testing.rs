@@ -30,7 +30,6 @@ pub(crate) fn coinbase(outputs: &[(i64, &[u8])], tag: u32) -> Transaction {
     tx(&[OutPoint::NULL], outputs, tag)
 }
 
-/// The `vout`th output of `tx`.
 pub(crate) fn out(tx: &Transaction, vout: u32) -> OutPoint {
     OutPoint { txid: tx.view().txid(), vout }
 }
@@ -246,7 +245,6 @@ impl Confirmed for Ledger {
     }
 }
 
-/// A node that stores broadcast transactions.
 #[derive(Debug, Default)]
 pub(crate) struct FakeChain {
     pub(crate) blocks: Mutex<HashMap<BlockHash, Arc<LedgerBlock>>>,

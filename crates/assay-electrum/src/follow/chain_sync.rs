@@ -7,7 +7,6 @@ use super::FollowError;
 use crate::chain::{Chain, Tip};
 use crate::index::UpdateError;
 
-/// An index built block by block.
 pub trait Follows: Send + Sync {
     /// The contribution of one block, computed from that block alone by several threads in parallel.
     type Made: Send;
@@ -18,7 +17,6 @@ pub trait Follows: Send + Sync {
     /// True if a block's undo data is needed too.
     fn needs_undo(&self) -> bool;
 
-    /// Highest indexed block.
     fn tip(&self) -> Option<Tip>;
 
     /// Hash of the indexed block at `height`.
@@ -56,11 +54,9 @@ pub trait Follows: Send + Sync {
     /// If a write fails.
     fn commit(&self) -> Result<(), FollowError>;
 
-    /// Blocks were added.
     fn advanced(&self) {}
 }
 
-/// An index and the chain it follows.
 pub(super) struct ChainSync<'a, F> {
     pub(super) target: &'a F,
     pub(super) chain: &'a dyn Chain,
@@ -68,7 +64,6 @@ pub(super) struct ChainSync<'a, F> {
 }
 
 impl<F: Follows> ChainSync<'_, F> {
-    /// Syncs the index to the tip.
     pub(super) fn catch_up(&self) -> Result<(), FollowError> {
         let (target, chain) = (self.target, self.chain);
         while !chain.is_stopping() {
@@ -156,5 +151,4 @@ impl<F: Follows> ChainSync<'_, F> {
 
 /// Blocks processed in parallel: few, since a block may have 256 MB.
 const BLOCKS_AT_ONCE: usize = 4;
-/// Heights per batch.
 const HEIGHTS_AT_ONCE: u32 = 4096;

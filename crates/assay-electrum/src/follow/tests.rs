@@ -178,7 +178,6 @@ fn uses_blocks_in_memory_and_ignores_stale_ones() {
     assert!(chain.reads.load(Ordering::Relaxed) < branches.iter().map(Vec::len).sum());
 }
 
-/// Records all updates.
 struct Recorder {
     updates: Mutex<Vec<(Tip, bool, Option<u32>)>>,
     changed: Condvar,

@@ -9,11 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// Identifies a part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PartKey {
     pub(crate) file: FileKey,
-    /// Offset of the first byte.
     pub(crate) offset: u64,
 }
 
@@ -28,8 +26,7 @@ pub(crate) enum FileKey {
     Heights(u64),
 }
 
-/// A set-associative cache of parts of at most [`PART_BYTES_MAX`] bytes. A full set evicts with the clock algorithm, an
-/// approximation of least recently used.
+/// A set-associative cache of parts of at most [`PART_BYTES_MAX`] bytes. A full set evicts by the clock algorithm.
 pub(crate) struct Cache {
     sets: Vec<Mutex<Set>>,
     /// 64 minus the binary logarithm of the number of sets.

@@ -16,7 +16,6 @@ use super::reader::Reader;
 use super::row::TxNumber;
 use super::types::QueryError;
 
-/// Record of a height.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeightRecord {
     pub(crate) header: [u8; HEADER_BYTES],
@@ -41,7 +40,6 @@ impl HeightRecord {
     }
 }
 
-/// Record of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TxRecord {
     pub(crate) txid: Txid,
@@ -57,12 +55,10 @@ impl TxRecord {
     }
 }
 
-/// The two files. Records are appended and, in a reorg, overwritten. A concurrent reader must check afterwards that no reorg
-/// happened.
+/// The two files. Records are appended and, in a reorg, overwritten: a concurrent reader must check for a reorg afterwards.
 pub(crate) struct Files {
     heights: File,
     txs: File,
-    /// First transaction number of each height.
     first_txs: RwLock<Vec<TxNumber>>,
     /// Shared with the runs.
     pub(crate) cache: Cache,
@@ -147,7 +143,6 @@ impl Files {
         Ok(())
     }
 
-    /// First transaction number of a height.
     pub(crate) fn first_tx(&self, height: u32) -> Option<TxNumber> {
         self.first_txs.read().get(height as usize).copied()
     }
@@ -160,7 +155,6 @@ impl Files {
         (above.saturating_sub(1) as u32, end)
     }
 
-    /// `count` records from height `start` on.
     pub(crate) fn heights(&self, start: u32, count: u32) -> Result<Vec<HeightRecord>, QueryError> {
         let records = self.heights.records::<HEIGHT_BYTES>(u64::from(start), u64::from(count))?;
         Ok(records.iter().map(HeightRecord::parse).collect())
@@ -184,7 +178,6 @@ impl Files {
         Ok(HeightRecord::parse(self.heights.record(&part, number)?))
     }
 
-    /// `count` records from transaction `start` on.
     pub(crate) fn txs(&self, start: TxNumber, count: u64) -> Result<Vec<TxRecord>, QueryError> {
         let records = self.txs.records::<TX_BYTES>(start, count)?;
         Ok(records.iter().map(TxRecord::parse).collect())
@@ -202,7 +195,6 @@ pub(crate) struct Extent {
 
 /// Consecutive records of a file.
 struct Part {
-    /// Number of the first record.
     first: u64,
     bytes: Arc<[u8]>,
 }
@@ -275,8 +267,7 @@ impl File {
         Ok(bytes.as_chunks().0.to_vec())
     }
 
-    /// The part of the file that contains record `number`; the view covers the records before `end`. The part is cached if the
-    /// view covers all its records.
+    /// The part that contains record `number`; the view covers records before `end`. Cached if it covers all of the part.
     fn part<const BYTES: usize>(
         &self,
         reader: &Reader<'_>,

@@ -93,8 +93,7 @@ impl Model {
         TestBlock { raw, undo, after: Arc::new(after) }
     }
 
-    /// Reference implementation: all outputs are added first, then all inputs spent, as in Bitcoin Cash's order; histories follow
-    /// block order.
+    /// Reference: adds all outputs, then spends all inputs, as in Bitcoin Cash's order; histories follow block order.
     fn connect(&mut self, block: &Block, height: u32) -> Vec<u8> {
         let txids = block.txids(0..block.tx_count());
         let hash = block.hash();

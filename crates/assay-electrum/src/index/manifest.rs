@@ -24,7 +24,6 @@ pub(crate) struct Manifest {
     pub(crate) tx_count: u64,
     /// In chain order.
     pub(crate) runs: Vec<RunLine>,
-    /// File number of the next run.
     pub(crate) next_run: u64,
     /// Bytes written since the index was created.
     pub(crate) bytes_written: u64,
@@ -49,25 +48,18 @@ pub(crate) struct RunLine {
     pub(crate) end_tx: u64,
 }
 
-/// The index cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The folder or the manifest cannot be read or written.
     #[error(transparent)]
     Replace(#[from] ReplaceError),
-    /// The folder cannot be used.
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    /// The manifest is malformed.
     #[error("{} is damaged ({what}); remove the folder, and the index is built anew", path.display())]
     Manifest { path: PathBuf, what: String },
-    /// Another format version.
     #[error("{} has format {found}, this version reads {FORMAT}; remove the folder, and the index is built anew", path.display())]
     Format { path: PathBuf, found: u32 },
-    /// The index belongs to another chain.
     #[error("{} is an index of the chain with genesis block {found}, not {expected}", path.display())]
     OtherChain { path: PathBuf, found: String, expected: BlockHash },
-    /// The index was created with another scope.
     #[error("{} is an index of another kind; remove the folder, and the index is built anew", path.display())]
     OtherScope { path: PathBuf },
     /// A file named in the manifest is damaged or missing.
@@ -76,7 +68,6 @@ pub enum OpenError {
         #[from]
         source: super::types::QueryError,
     },
-    /// The random number generator failed.
     #[error("no random numbers: {0}")]
     Random(String),
 }
@@ -159,6 +150,5 @@ fn sum_line(json: &str) -> String {
     format!("crc32 {:08x}", crc32fast::hash(json.as_bytes()))
 }
 
-/// File format version.
 pub(crate) const FORMAT: u32 = 1;
 const NAME: &str = "manifest.json";

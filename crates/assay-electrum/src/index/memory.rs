@@ -43,7 +43,6 @@ impl MemoryRun {
         rows[first..].iter().take_while(|row| row.order < to).try_for_each(|&row| visit(row))
     }
 
-    /// Merges two adjacent runs.
     pub(crate) fn merge(&self, next: &Self) -> Self {
         debug_assert_eq!(self.end_tx, next.first_tx);
         let tables = Table::ALL.map(|table| merge_sorted(self.rows(table), next.rows(table)));

@@ -57,7 +57,6 @@ where
     }
 }
 
-/// Merges two sorted slices.
 pub(crate) fn merge_sorted(mut a: &[Row], mut b: &[Row]) -> Vec<Row> {
     let mut out = Vec::with_capacity(a.len() + b.len());
     while let (Some((first_a, rest_a)), Some((first_b, rest_b))) =

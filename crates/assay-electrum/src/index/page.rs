@@ -13,7 +13,6 @@ const HEAD_BYTES: usize = 6;
 /// Longest row: 11 bytes of key, 5 of transaction number, 3 of index, 10 of value, 4 of tag.
 const ROW_BYTES_MAX: usize = 33;
 
-/// A page is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadPage(pub(crate) &'static str);
 

@@ -32,7 +32,6 @@ impl BlockRows {
     }
 }
 
-/// Indexed amounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
     pub blocks: u64,
@@ -56,16 +55,12 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// A block and its undo data do not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrepareError {
-    /// The undo data is malformed.
     #[error("undo data of block {hash}: {source}")]
     Undo { hash: BlockHash, source: UndoError },
-    /// The numbers of spent coins and inputs differ.
     #[error("the undo data of block {hash} does not have one coin for each input")]
     Mismatch { hash: BlockHash },
-    /// A transaction has more inputs or outputs than any valid one.
     #[error("transaction {txid} has {N_MAX} inputs or outputs or more")]
     TooMany { txid: Txid },
 }

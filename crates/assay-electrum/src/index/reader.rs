@@ -10,7 +10,6 @@ use assay_store::io::IoFile;
 use super::cache::{Cache, PartKey};
 use super::types::QueryError;
 
-/// Read limits of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
     /// Disk reads are allowed.
@@ -23,7 +22,6 @@ pub(crate) enum Reads {
 pub(crate) struct Reader<'a> {
     cache: &'a Cache,
     reads: Reads,
-    /// Remaining reads of the query.
     reads_left: Cell<u32>,
     /// Parts that the query may still add to the cache: a long history must not evict everything else.
     parts_left: Cell<u32>,

@@ -163,8 +163,7 @@ pub(crate) type Tables = [Vec<Row>; 3];
 
 /// 17 billion transactions.
 pub(crate) const TX_NUMBER_MAX: u64 = 1 << 34;
-/// Upper bound of inputs or outputs per transaction in a block: an output has at least 9 bytes, and a transaction without its
-/// witnesses at most a million.
+/// Bound of inputs or outputs per transaction: an output has at least 9 bytes, a transaction without witnesses at most a million.
 pub(crate) const N_MAX: u32 = 1 << TX_SHIFT;
 
 const TX_SHIFT: u32 = 17;

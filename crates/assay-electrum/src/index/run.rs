@@ -24,7 +24,6 @@ pub(crate) type Visit<'v> = dyn FnMut(Row) -> ControlFlow<()> + 'v;
 struct Section {
     /// Offset of the first page.
     start: u64,
-    /// Number of row pages.
     pages: u64,
     rows: u64,
     /// First row of each group.
@@ -34,11 +33,9 @@ struct Section {
 /// Continues or ends a scan after a page.
 enum Scan {
     Next,
-    /// With its result.
     Over(ControlFlow<()>),
 }
 
-/// A finished run.
 pub(crate) struct Run {
     path: PathBuf,
     file: Arc<dyn IoFile>,
@@ -52,7 +49,6 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Number of rows of a table.
     pub(crate) fn rows(&self, table: Table) -> u64 {
         self.sections[table as usize].rows
     }
@@ -97,8 +93,7 @@ impl Run {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The page where the rows from `from` on begin. Equal rows may span a page boundary, so this page's first row is strictly
-    /// less than `from`, if any is.
+    /// The page where the rows from `from` on begin. Equal rows may span pages, so its first row is less than `from`, if any is.
     fn first_page(
         &self,
         reader: &Reader<'_>,

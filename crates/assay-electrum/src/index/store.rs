@@ -22,12 +22,10 @@ use super::types::{QueryError, ScriptHash};
 use super::view::{Part, Source, View};
 use crate::chain::Tip;
 
-/// Index settings.
 #[derive(Clone, Debug)]
 pub struct IndexConfig {
     /// Created if missing.
     pub dir: PathBuf,
-    /// Genesis block of the chain.
     pub genesis: BlockHash,
     /// Limit of uncommitted rows in memory, bytes. A single block may exceed it.
     pub memory_bytes_max: usize,
@@ -128,7 +126,6 @@ impl DerefMut for StateGuard<'_> {
     }
 }
 
-/// Size of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {
     pub txs: u64,
@@ -201,7 +198,6 @@ impl Index {
         StateGuard { _whole: Whole::begin("the index"), state: self.state.lock() }
     }
 
-    /// A snapshot of the index.
     pub fn view(&self) -> View {
         self.view.read().clone()
     }
@@ -488,8 +484,7 @@ fn view_of(state: &State, keys: Keys, files: &Arc<Files>, epoch: &Arc<AtomicU64>
     View::new(keys, (state.tip, state.tx_count), parts, Arc::clone(files), Arc::clone(epoch))
 }
 
-/// Merges adjacent runs in memory until each has at least twice the rows of the next: each row moves a few times, and lookups
-/// visit few runs.
+/// Merges runs in memory until each has at least twice the rows of the next: few moves per row, few runs per lookup.
 fn consolidate(memory: &mut Vec<Arc<MemoryRun>>) {
     while let [.., a, b] = &memory[..]
         && a.row_count() < 2 * b.row_count()

@@ -53,7 +53,6 @@ pub struct Unspent {
     pub value: u64,
 }
 
-/// Position of a confirmed transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxPosition {
     pub height: u32,
@@ -74,7 +73,6 @@ pub struct Spender {
     pub vin: u32,
 }
 
-/// The transactions of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockTxs {
     pub hash: BlockHash,
@@ -82,17 +80,14 @@ pub struct BlockTxs {
     pub txids: Vec<Txid>,
 }
 
-/// Limits of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum entries of a result: transactions of a history, or unspent outputs.
     pub entries_max: usize,
 }
 
-/// A query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    /// The result would exceed the limit.
     #[error("history too large: more than {max} entries")]
     TooLarge { max: usize },
     /// A non-blocking view ([`super::View::at_once`]) would have had to wait or read too much.

@@ -63,8 +63,7 @@ impl View {
         Self { inner: Arc::new(inner), reads: Reads::Any }
     }
 
-    /// The same view for threads that must not block: a query fails with [`QueryError::NotAtOnce`] if it needs a disk read or
-    /// more than about a tenth of a millisecond.
+    /// The same view without blocking: [`QueryError::NotAtOnce`] for disk reads or more than a tenth of a millisecond.
     #[must_use]
     pub fn at_once(&self) -> Self {
         Self { inner: Arc::clone(&self.inner), reads: Reads::AtOnce }
@@ -140,8 +139,7 @@ impl View {
         Ok(entries)
     }
 
-    /// Visits the entries of [`View::history`] in constant memory. `visit` may end it. After an error the visited entries are
-    /// void.
+    /// Visits the entries of [`View::history`] in constant memory. `visit` may end it. Discard the entries after an error.
     ///
     /// # Errors
     /// As [`View::history`]. The size limit is checked before more than a small part was visited.
@@ -266,8 +264,7 @@ impl View {
         self.inner.tip.is_some_and(|tip| height <= tip.height)
     }
 
-    /// Files are shared with later views: a result is valid only if no reorg happened meanwhile, and apparent damage may be a
-    /// reorg.
+    /// Files are shared with later views: results are valid only without a reorg meanwhile; apparent damage may be one.
     fn answer<T>(
         &self,
         ask: impl FnOnce(&Question<'_>) -> Result<T, QueryError>,
@@ -280,7 +277,6 @@ impl View {
     }
 }
 
-/// A query in progress.
 struct Question<'a> {
     inner: &'a Inner,
     reads: Reads,
@@ -357,8 +353,7 @@ impl Question<'_> {
 
     /// The rows of a script's unspent outputs.
     ///
-    /// Inputs are matched to outputs by tag. If the tags of several outputs collide and only some are spent, the table of
-    /// spenders decides.
+    /// Inputs match outputs by tag. If tags of several outputs collide and only some are spent, the table of spenders decides.
     fn unspent_rows(&self, key: Key, limits: Limits) -> Result<Vec<Row>, QueryError> {
         let mut open = OpenOutputs::default();
         let on_the_way_max = limits.entries_max.saturating_mul(4);

@@ -31,7 +31,6 @@ pub(super) struct Incoming {
 }
 
 impl Batch {
-    /// Prepares `changes`.
     pub fn new(changes: MempoolChanges) -> Self {
         let mut last: HashMap<Txid, usize> = HashMap::with_capacity(changes.changes.len());
         for (at, change) in changes.changes.iter().enumerate() {

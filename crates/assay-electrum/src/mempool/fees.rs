@@ -31,13 +31,11 @@ impl FeeHistogram {
         self.vsize = self.vsize.saturating_sub(u64::from(vsize));
     }
 
-    /// Total virtual size.
     pub fn vsize(&self) -> u64 {
         self.vsize
     }
 
-    /// Pairs of fee rate (tenths of a satoshi per virtual byte) and the virtual size that pays at least this rate but less than
-    /// the previous one, highest rate first.
+    /// Pairs of fee rate (tenths of a satoshi per virtual byte) and the virtual size up to the previous rate, highest rate first.
     ///
     /// `ElectrumX`'s bins: each holds at least 100,000 virtual bytes, a tenth more than the previous; a large amount at a single
     /// rate ends the bin above it; the rest below the last full bin is omitted.

@@ -13,18 +13,15 @@ use crate::index::ScriptHash;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
-/// No epoch.
 const NEVER: u64 = u64::MAX;
 /// Size of the list of latest arrivals. Some will have left when the last ten are requested.
 const RECENT_MAX: usize = 64;
 
 /// Receives the scripts and transactions that a mempool change affects.
 pub trait Affected {
-    /// The history of this script changed.
     fn script(&mut self, script: &ScriptHash);
 
-    /// This transaction was added or removed, or its height changed; the state of every output that it creates or spends may have
-    /// changed too.
+    /// A transaction was added or removed, or its height changed; so may have the state of the outputs it creates or spends.
     fn transaction(&mut self, _txid: &Txid, _tx: &Transaction) {}
 }
 
@@ -115,7 +112,6 @@ pub(super) struct Member {
     pub(super) tx: u32,
     /// Index of the script in the transaction's list.
     at: u32,
-    /// Change of the script's balance.
     delta: i64,
 }
 

@@ -36,7 +36,6 @@ pub struct Created {
 /// Effect of unconfirmed transactions on the outputs of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptMempool {
-    /// New unspent outputs.
     pub created: Vec<Created>,
     /// All outpoints spent, of this script or of others: a superset of the spent confirmed outputs of this one.
     pub spent: HashSet<OutPoint>,
@@ -49,7 +48,6 @@ pub struct TooMany {
     pub max: usize,
 }
 
-/// A recently arrived transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecentTx {
     pub txid: Txid,
@@ -109,7 +107,6 @@ impl Mempool {
         self.entry(txid).is_some()
     }
 
-    /// Virtual size by fee rate.
     pub fn fees(&self) -> &FeeHistogram {
         &self.fees
     }

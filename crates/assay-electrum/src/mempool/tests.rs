@@ -74,7 +74,7 @@ fn parents_in_the_mempool_make_the_height_minus_one() {
 
 #[test]
 fn the_order_is_that_of_the_specification() {
-    // Heights 0 before -1, then by txid as it is printed.
+    // Heights 0 before -1, then by txid as printed.
     let mut pool = Mempool::default();
     let roots: Vec<_> = (0..20).map(|n| tx(&[confirmed(n)], &[(10, A)], n.into())).collect();
     let children: Vec<_> = roots.iter().map(|root| tx(&[out(root, 0)], &[(9, A)], 0)).collect();

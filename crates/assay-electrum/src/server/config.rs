@@ -6,12 +6,9 @@ use std::time::Duration;
 
 use crate::address::Subnet;
 
-/// Server configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Listening addresses for TCP.
     pub tcp: Vec<SocketAddr>,
-    /// Listening addresses for TLS.
     pub tls: Vec<SocketAddr>,
     pub certificate: Certificate,
     /// Listening address of the metrics endpoint (HTTP); loopback only, unless [`Config::expose`] is set.
@@ -31,7 +28,6 @@ pub struct Config {
     pub proxies: Vec<Subnet>,
     /// Threads for requests that read from disk.
     pub workers: usize,
-    /// Limits of clients.
     pub limits: Limits,
 }
 
@@ -59,7 +55,6 @@ impl Default for Config {
 /// Source of certificate and key, both PEM files.
 #[derive(Clone, Debug)]
 pub enum Certificate {
-    /// Existing files.
     Files {
         /// Certificate chain, the server's own first.
         certificate: PathBuf,
@@ -111,7 +106,6 @@ pub struct Limits {
     pub refusals_max: u32,
     /// Timeout from connection to first request, including the TLS handshake.
     pub first_request: Duration,
-    /// Idle timeout.
     pub idle: Duration,
     /// Timeout for a client to read 64 KiB of queued output.
     pub write_stall: Duration,

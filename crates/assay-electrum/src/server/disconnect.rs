@@ -5,24 +5,18 @@
 pub(in crate::server) enum DisconnectReason {
     /// The client closed the connection.
     Left,
-    /// Server shutdown.
     Stopping,
-    /// The client does not read responses.
     SlowReader,
     /// The send memory of all clients is exhausted, and this client's address uses the most.
     OutputFull,
     Oversize,
-    /// Idle timeout.
     Idle,
     /// Timeout of the first request.
     NoRequest,
-    /// Too many consecutive rejected requests.
     Refused,
     Version,
     Handshake,
-    /// No memory for a long line.
     InputFull,
-    /// Internal error.
     Defect,
 }
 

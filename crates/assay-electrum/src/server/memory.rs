@@ -7,18 +7,15 @@ use super::snapshot::merkle::CACHE_BYTES_MAX;
 
 /// Buffers of a light connection: read buffer, a few responses, session, and TLS state.
 const IDLE_CONNECTION_BYTES: usize = (64 << 10) + ALWAYS_ALLOWED;
-/// A subscription: its entries in the client's map, the script's list and the set of watched scripts, with the spare capacity of
-/// the hash maps.
+/// A subscription: entries in the client's map, the script's list and the set of watched scripts, with spare capacity.
 const SUBSCRIPTION_BYTES: usize = 768;
 /// Memory of a worker per entry of a response: the entry itself and its slot in a list or set.
 const ENTRY_BYTES: usize = 128;
 
 impl Limits {
-    /// Maximum memory that clients can use on a server with `workers` threads, in bytes. Index and mempool are not included,
-    /// since they do not depend on clients.
+    /// Maximum memory that clients can use with `workers` threads, bytes; without index and mempool, which do not depend on them.
     pub fn memory_bytes_max(&self, workers: usize) -> usize {
-        // Each worker, and one more for light clients, holds at most one partial response, and twice its size while the buffer
-        // grows.
+        // Workers, and one more for light clients, hold one partial response each, and twice its size while a buffer grows.
         let answer = 2 * self.response_bytes_max + ENTRY_BYTES * self.entries_max;
         let parts = [
             self.connections_max.saturating_mul(IDLE_CONNECTION_BYTES),

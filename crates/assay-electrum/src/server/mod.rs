@@ -67,23 +67,19 @@ const OTHER_FILES: usize = 1024;
 /// Timeout on shutdown for sending queued output.
 const STOP_TIME: Duration = Duration::from_secs(10);
 
-/// The server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address is reachable from other machines without [`Config::expose`].
     #[error("{address} can be reached from other machines; say so explicitly if that is wanted")]
     Exposed { address: SocketAddr },
-    /// Binding a listening address failed.
     #[error("cannot listen on {address} for Electrum clients: {source}")]
     Bind { address: SocketAddr, source: io::Error },
     #[error("cannot serve TLS: {0}")]
     Tls(#[from] TlsError),
-    /// A thread could not be started.
     #[error("cannot start a thread: {source}")]
     Thread { source: io::Error },
 }
 
-/// A running server.
 pub struct Server {
     shared: Arc<Shared>,
     publisher: Arc<Publisher>,
@@ -174,7 +170,6 @@ impl Server {
         &self.addresses
     }
 
-    /// Handle for publishing new state.
     pub fn publisher(&self) -> Arc<Publisher> {
         Arc::clone(&self.publisher)
     }

@@ -25,7 +25,6 @@ use crate::index::ScriptHash;
 /// State of a connection, without its socket.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// Client number.
     pub(super) client: u64,
     pub(super) peer: SocketAddr,
     pub(super) send_queue: Arc<SendQueue>,
@@ -91,7 +90,6 @@ impl Session {
         true
     }
 
-    /// Disconnects after the current response.
     pub(super) fn disconnect_after_response(&self, reason: DisconnectReason) {
         self.state.lock().disconnect.get_or_insert(reason);
     }
@@ -101,7 +99,6 @@ impl Session {
         self.state.lock().disconnect
     }
 
-    /// Rate limit decision for the next line.
     pub(super) fn admit(&self, throttle_max: Duration) -> Admission {
         self.account().admit(throttle_max)
     }
@@ -111,7 +108,6 @@ impl Session {
         self.account().light_in()
     }
 
-    /// Charges the cost of a line.
     pub(super) fn spend(&self, units: f64) {
         self.account().spend(units);
     }
@@ -125,7 +121,6 @@ impl Session {
         }
     }
 
-    /// Resets the count of rejected requests.
     pub(super) fn clear_rejections(&self) {
         self.state.lock().rejections = 0;
     }

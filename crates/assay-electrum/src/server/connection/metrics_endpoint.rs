@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::prometheus::Text;
 use crate::server::shared::Shared;
 
-/// All metrics in Prometheus' text format.
 pub(in crate::server) fn render(shared: &Shared) -> String {
     let mut text = Text::new("assay_electrum");
     shared.metrics.render(&mut text);

@@ -79,8 +79,7 @@ impl RequestTask {
         }
     }
 
-    /// Processes the line on the receiving thread if it is a request that is short and does not block; returns true if it did.
-    /// Otherwise the task is unchanged.
+    /// Processes a short request that does not block on the receiving thread; otherwise returns false and changes nothing.
     pub(in crate::server) fn try_here(&mut self, shared: &Shared, session: &Session) -> bool {
         if self.line.len() > IMMEDIATE_LINE_MAX {
             return false;

@@ -17,7 +17,6 @@ use super::rate_limit::{Admission, RateLimit};
 use crate::address::{Subnet, customer};
 use crate::server::config::{Config, Limits};
 
-/// Maximum accounts without a connection.
 pub(in crate::server) const ABSENT_MAX: usize = 65_536;
 /// Memory per such account, with its map and set entries.
 pub(in crate::server) const ABSENT_BYTES: usize = 512;
@@ -35,7 +34,6 @@ pub(in crate::server) struct Account {
     subscriptions: AtomicUsize,
     /// Bytes queued for sending.
     output_bytes: AtomicUsize,
-    /// Permits for TLS handshakes.
     pub(in crate::server) handshakes: Semaphore,
 }
 
@@ -92,7 +90,6 @@ impl Account {
     }
 }
 
-/// A connection is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::server) enum ConnectError {
     #[error("too many connections")]
@@ -130,7 +127,6 @@ pub(in crate::server) struct Accounts {
     per_address_max: usize,
     throttle_max: Duration,
     limits: Limits,
-    /// Shared addresses.
     proxies: Vec<Subnet>,
     connections: AtomicUsize,
     table: Mutex<Table>,

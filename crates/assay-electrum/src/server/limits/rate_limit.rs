@@ -31,14 +31,11 @@ pub(in crate::server) struct RateLimit {
     at: Instant,
 }
 
-/// Admission decision for the next request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::server) enum Admission {
     /// Process now, with this priority.
     Now(Priority),
-    /// Process after this delay.
     Delay(Duration),
-    /// Respond with an error.
     Reject,
 }
 
@@ -50,7 +47,6 @@ impl RateLimit {
         Self { level, burst, per_second: f64::from(limits.units_per_second), at: now }
     }
 
-    /// Charges the cost of a request.
     pub(in crate::server) fn spend(&mut self, units: f64, now: Instant) {
         self.fill(now);
         self.level = (self.level - units).max(-DEBT_SECONDS_MAX * self.per_second.max(1.0));
@@ -76,8 +72,7 @@ impl RateLimit {
         }
     }
 
-    /// Time until the client counts as light again. The threshold is higher than for staying light (hysteresis), so that no
-    /// client alternates all the time.
+    /// Time until the client counts as light again. The threshold is higher than for staying light, as a hysteresis.
     pub(in crate::server) fn light_in(&mut self, now: Instant) -> Duration {
         if self.per_second <= 0.0 {
             return Duration::ZERO;

@@ -16,13 +16,11 @@ use super::shared::Shared;
 use super::snapshot::published::Snapshot;
 use crate::mempool::Mempool;
 
-/// A call and its context.
 pub(super) struct Call<'a> {
     pub(super) shared: &'a Shared,
     pub(super) session: &'a Session,
     pub(super) version: Version,
     pub(super) params: Params<'a>,
-    /// Blocking or non-blocking.
     pub(super) pace: Pace,
 }
 

@@ -6,7 +6,6 @@ use crate::server::protocol::error::CallError;
 use crate::server::protocol::version::Offer;
 use crate::server::protocol::{Out, RpcError, SOFTWARE, Version};
 
-/// Maximum bytes of a client name.
 const NAME_BYTES_MAX: usize = 100;
 
 /// Maximum ping response: large enough to resemble any other response.

@@ -76,8 +76,7 @@ struct Place {
     confirmations: u32,
 }
 
-/// Writes a transaction in the format of `getrawtransaction`, without the fields that need a disassembler: `asm`, `type` and
-/// `address`.
+/// Writes a transaction as `getrawtransaction`, without fields that need a disassembler: `asm`, `type` and `address`.
 fn describe(tx: &Transaction, place: Option<&Place>, out: &mut Out) {
     let view = tx.view();
     out.raw("{\"txid\":").hash(&view.txid().0).raw(",\"hash\":").hash(&view.wtxid().0);
@@ -132,7 +131,6 @@ pub(super) fn merkle(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Merkle tree of a block.
 fn tree(call: &Call<'_>, snapshot: &Snapshot, height: u32) -> Result<Arc<Tree>, CallError> {
     let trees = &call.shared.block_trees;
     match call.pace {
@@ -227,8 +225,7 @@ pub(super) fn broadcast_package(call: &Call<'_>, out: &mut Out) -> Result<(), Ca
     Ok(())
 }
 
-/// Parses a child with its parents: sorted, no parent spends another, the child spends them all (`IsChildWithParents` in Bitcoin
-/// Core's `policy/packages.cpp`).
+/// Parses a child with its parents: sorted, no parent spends another, the child spends all (Core's `IsChildWithParents`).
 fn read_package(raws: &[Vec<u8>], encoding: Encoding) -> Result<Vec<Transaction>, &'static str> {
     let parsed: Result<Vec<_>, _> =
         raws.iter().map(|raw| Transaction::parse(raw.as_slice(), encoding)).collect();

@@ -15,7 +15,6 @@ pub(in crate::server) const LONG_LINE_UNIT: usize = 1024;
 const READ: usize = 16 << 10;
 /// Lines processed as a group.
 const GROUP_LINES_MAX: usize = 64;
-/// Timeout of acquiring long-line memory.
 const MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 /// A line without its terminator.
@@ -26,21 +25,17 @@ pub(in crate::server) struct Line {
     pub(in crate::server) memory: Option<OwnedSemaphorePermit>,
 }
 
-/// Result of a read.
 #[derive(Debug)]
 pub(in crate::server) enum Read {
     Line(Line),
     /// A partial line that is already long.
     Long,
-    /// End of stream.
     End,
 }
 
-/// Line splitter.
 #[derive(Debug)]
 pub(in crate::server) struct LineReader {
     buffer: Vec<u8>,
-    /// Start of the next line.
     start: usize,
     /// End of the bytes searched for a terminator.
     searched: usize,

@@ -84,7 +84,6 @@ impl SendQueue {
         })
     }
 
-    /// Queues a response.
     pub(in crate::server) fn respond(&self, bytes: Vec<u8>) {
         self.push(bytes.len(), |state| state.queue.push_back(Chunk::Own(bytes)));
     }
@@ -144,7 +143,6 @@ impl SendQueue {
         self.state.lock().holding = true;
     }
 
-    /// Queues the held notifications.
     pub(in crate::server) fn release_notifications(&self) {
         let mut state = self.state.lock();
         state.holding = false;
@@ -226,8 +224,7 @@ impl SendQueue {
         }
     }
 
-    /// Accounts for `bytes` more, and returns true if that succeeded or false if it ends the connection of a slow reader. `None`
-    /// if the shared limit is exceeded.
+    /// Accounts for `bytes` more; false if that ends the connection of a slow reader, `None` above the shared limit.
     fn admit(&self, state: &mut State, bytes: usize) -> Option<bool> {
         if state.closed.is_some() {
             return Some(false);
@@ -323,8 +320,7 @@ impl SendMemory {
         self.queues.lock().remove(&client);
     }
 
-    /// Selects the connection to end so that `requester` can queue `bytes` more: the largest connection of the account that would
-    /// have the most queued.
+    /// Selects the connection to end for `bytes` more of `requester`: the largest of the account that would have the most.
     pub(in crate::server) fn victim(
         &self,
         requester: u64,

@@ -18,7 +18,6 @@ enum Place {
     With(TcpStream),
     /// Registered with none.
     Between(std::net::TcpStream),
-    /// Registration failed.
     Lost,
 }
 
@@ -89,7 +88,6 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// A stream on top of a socket.
 pub(in crate::server) trait Stream:
     AsyncRead + AsyncWrite + Unpin + Send + 'static
 {

@@ -22,7 +22,6 @@ pub enum TlsError {
     /// A file is missing, unreadable, or cannot be written.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// Unexpected contents of a PEM file.
     #[error("{} does not hold {what} in PEM: {source}", path.display())]
     Pem {
         path: PathBuf,
@@ -36,10 +35,8 @@ pub enum TlsError {
         /// The missing file.
         path: PathBuf,
     },
-    /// Generating a certificate failed.
     #[error("cannot make a certificate: {0}")]
     Make(#[from] rcgen::Error),
-    /// Certificate and key are invalid.
     #[error("cannot use certificate and key: {0}")]
     Use(#[from] rustls::Error),
 }
@@ -70,8 +67,7 @@ pub(in crate::server) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsErr
     Ok(TlsAcceptor::from(Arc::new(server)))
 }
 
-/// The server's own files, generated at the first start. Clients pin a self-signed certificate, so it is kept and does not
-/// expire.
+/// The server's own files, generated at the first start. Clients pin the certificate, so it is kept and does not expire.
 fn own(directory: &Path, config: &Config) -> Result<(PathBuf, PathBuf), TlsError> {
     let certificate = directory.join(CERTIFICATE_FILE);
     let key = directory.join(KEY_FILE);

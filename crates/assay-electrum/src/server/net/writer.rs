@@ -11,7 +11,6 @@ use super::send_queue::{Chunk, SendQueue};
 use crate::server::disconnect::DisconnectReason;
 use crate::server::metrics::Metrics;
 
-/// Bytes per write.
 const WRITE: usize = 64 << 10;
 /// Number of steps of the read timeout. While send memory is half used, only one step is granted.
 const STALL_STEPS: u32 = 10;
@@ -55,7 +54,6 @@ impl Writer {
         let _ = timeout(self.stall, socket.shutdown()).await;
     }
 
-    /// Reports sent bytes.
     fn report(&mut self, queue: &SendQueue, metrics: &Metrics) {
         let Some(piece) = &self.piece else { return };
         let count = self.written - self.reported;

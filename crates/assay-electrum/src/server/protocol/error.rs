@@ -6,17 +6,13 @@ use crate::mempool::TooMany;
 /// Error codes: those of JSON-RPC, then those of `ElectrumX`, known to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Code {
-    /// Not JSON.
     Parse,
-    /// JSON, but not a request.
     InvalidRequest,
     /// The method does not exist in the negotiated protocol version.
     MethodNotFound,
     /// Too few, too many or unknown parameters.
     InvalidParams,
-    /// Internal error.
     Internal,
-    /// The client exceeded its rate limit.
     Excessive,
     /// A parameter has the wrong type or value, or there is no result.
     BadRequest,
@@ -42,7 +38,6 @@ impl Code {
     }
 }
 
-/// Error response to a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(in crate::server) struct RpcError {
@@ -78,7 +73,6 @@ pub(in crate::server) enum CallError {
     /// A reorg below the view happened: retry.
     #[error("the chain was reorganised meanwhile")]
     Again,
-    /// The call would block.
     #[error("the answer takes longer than at once")]
     NotAtOnce,
 }

@@ -103,14 +103,11 @@ pub(in crate::server) enum Place {
     Worker,
 }
 
-/// A method.
 #[derive(Debug)]
 pub(in crate::server) struct Method {
     pub(in crate::server) name: &'static str,
     pub(in crate::server) kind: Kind,
-    /// Parameter names.
     pub(in crate::server) params: &'static [&'static str],
-    /// Number of required parameters.
     pub(in crate::server) required: usize,
     /// First version with the method, and first version without it again.
     pub(in crate::server) since: Version,
@@ -140,7 +137,6 @@ impl Method {
         self.kind == Kind::Version
     }
 
-    /// True if available in `version`.
     pub(in crate::server) fn is_in(&self, version: Version) -> bool {
         version >= self.since && self.until.is_none_or(|until| version < until)
     }

@@ -18,8 +18,7 @@ pub(in crate::server) struct Params<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// Parses `text`, the member `params`, for a method with the parameters `names`, of which the first `required` are mandatory.
-    /// `open` methods ignore unknown ones.
+    /// Parses the member `params` by parameter `names`, of which the first `required` are mandatory. `open` ignores unknown ones.
     pub(in crate::server) fn read(
         text: Option<&'a str>,
         names: &[&str],
@@ -76,7 +75,6 @@ impl<'a> Params<'a> {
             .map_err(|_| RpcError::bad(format!("{what} should be a non-negative integer")))
     }
 
-    /// The same with a default.
     pub(in crate::server) fn number_or(
         &self,
         at: usize,
@@ -101,7 +99,6 @@ impl<'a> Params<'a> {
             .map_err(|_| RpcError::bad(format!("{what} should be a string")))
     }
 
-    /// Hex-encoded bytes.
     pub(in crate::server) fn hex(&self, at: usize, what: &str) -> Result<Vec<u8>, RpcError> {
         hex(self.required(at, what)?, what)
     }

@@ -13,7 +13,6 @@ use super::error::{Code, RpcError};
 
 /// Maximum length of a method name. Longer ones are dropped.
 const METHOD_BYTES_MAX: usize = 64;
-/// Maximum length of an echoed id.
 const ID_BYTES_MAX: usize = 256;
 /// Maximum batch that is parsed; the limit for clients is lower.
 const BATCH_MAX: usize = 10_000;
@@ -33,12 +32,10 @@ pub(in crate::server) enum Message {
 pub(in crate::server) struct Request {
     /// Echoed in the response; `None` for notifications, which get no response.
     pub(in crate::server) id: Option<Range<usize>>,
-    /// The method name, or an error.
     pub(in crate::server) method: Result<String, RpcError>,
     pub(in crate::server) params: Option<Range<usize>>,
 }
 
-/// The known members of a request.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default)]

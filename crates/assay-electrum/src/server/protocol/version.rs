@@ -15,7 +15,6 @@ pub(in crate::server) struct Version(
 impl Version {
     /// Oldest supported version, assumed before negotiation.
     pub(in crate::server) const MIN: Self = Self(1, 4, 0);
-    /// Newest supported version.
     pub(in crate::server) const MAX: Self = Self(1, 7, 0);
 
     /// Parses `1.4` or `1.4.2`: one to three numbers.

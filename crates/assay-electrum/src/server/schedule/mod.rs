@@ -10,7 +10,6 @@ use std::time::Duration;
 /// Time slice: afterwards a thread serves other work, such as other requests or newer changes.
 pub(in crate::server) const SLICE: Duration = Duration::from_millis(2);
 
-/// Scheduling priority of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Priority {
     /// Light clients.
@@ -20,7 +19,6 @@ pub(in crate::server) enum Priority {
 }
 
 impl Priority {
-    /// The opposite priority.
     pub(in crate::server) fn other(self) -> Self {
         match self {
             Self::High => Self::Normal,

@@ -18,7 +18,6 @@ const LIGHT_THREADS: usize = 2;
 /// Threads for new and heavy clients.
 const OTHER_THREADS: usize = 1;
 
-/// Both runtimes.
 #[derive(Debug)]
 pub(in crate::server) struct Runtimes {
     light: Option<Runtime>,
@@ -27,7 +26,6 @@ pub(in crate::server) struct Runtimes {
 }
 
 impl Runtimes {
-    /// Starts the threads.
     pub(in crate::server) fn start() -> io::Result<(Self, RuntimeHandles)> {
         let group = |threads, name: &str, on_start: fn()| {
             let mut builder = Builder::new_multi_thread();
@@ -57,7 +55,6 @@ impl Runtimes {
     }
 }
 
-/// Handles of both runtimes.
 #[derive(Clone, Debug)]
 pub(in crate::server) struct RuntimeHandles {
     light: Handle,

@@ -4,8 +4,7 @@
     expect(unsafe_code, reason = "no library sets the slice of a thread: sched_setattr(2)")
 )]
 
-/// Reduces the wake-up latency of the calling thread, which preempts the running thread: for threads that work briefly and sleep
-/// again.
+/// Reduces the wake-up latency of the calling thread, which preempts others: for threads that work briefly and sleep again.
 ///
 /// Linux (6.12 and later) lets a woken thread preempt the running one if it has requested a shorter time slice. Its CPU share
 /// stays the same, and no privilege is needed (`Documentation/scheduler/sched-eevdf.rst`). No effect elsewhere.

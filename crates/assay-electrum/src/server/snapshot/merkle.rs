@@ -31,7 +31,6 @@ impl Tree {
         Self { levels }
     }
 
-    /// Merkle branch of the leaf at `index`.
     pub(in crate::server) fn branch(&self, mut index: usize) -> Vec<[u8; 32]> {
         let mut branch = Vec::with_capacity(self.levels.len());
         for level in self.levels.iter().take(self.levels.len() - 1) {
@@ -68,7 +67,6 @@ fn pair(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {
     sha256d(&both)
 }
 
-/// Cache of merkle trees of blocks.
 #[derive(Debug, Default)]
 pub(in crate::server) struct BlockTrees {
     state: Mutex<Trees>,
@@ -146,7 +144,6 @@ struct Groups {
     ends: Vec<BlockHash>,
 }
 
-/// Merkle proof of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::server) struct HeaderProof {
     pub(in crate::server) branch: Vec<[u8; 32]>,
@@ -154,8 +151,7 @@ pub(in crate::server) struct HeaderProof {
 }
 
 impl HeaderTree {
-    /// Proof that the header at `height` is among the first `cp_height + 1`; `None` if the view has fewer, or `height` is above
-    /// `cp_height`.
+    /// Proof that the header at `height` is among the first `cp_height + 1`; `None` if the view has fewer, or it is not.
     pub(in crate::server) fn proof(
         &self,
         view: &dyn Confirmed,

@@ -60,8 +60,7 @@ impl Published {
         self.state.read().snapshot.clone()
     }
 
-    /// Reads mempool and index of the same state. `read` blocks the next publication: it should only collect data from the
-    /// mempool.
+    /// Reads mempool and index of the same state. `read` blocks the next publication, so it should only collect data.
     pub(in crate::server) fn read<R>(
         &self,
         read: impl FnOnce(&Arc<Snapshot>, &Mempool) -> R,
@@ -97,7 +96,7 @@ impl Published {
         self.state.read().pool.is_empty()
     }
 
-    /// Those of `txids` that are in the mempool.
+    /// The `txids` that are in the mempool.
     pub(in crate::server) fn in_pool(&self, txids: Vec<Txid>) -> impl Iterator<Item = Txid> {
         let state = self.state.read();
         txids.into_iter().filter(move |txid| state.pool.contains(txid))

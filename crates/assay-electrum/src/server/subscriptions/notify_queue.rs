@@ -61,8 +61,7 @@ impl NotifyQueue {
         }
     }
 
-    /// Passes items to `refresh` for one time slice. If it returns `false`, the item is queued again and the slice ends with
-    /// `false`.
+    /// Passes items to `refresh` for one time slice. On `false` the item is queued again and the slice ends with `false`.
     pub(in crate::server) fn run_slice(&mut self, mut refresh: impl FnMut(&Item) -> bool) -> bool {
         let start = Instant::now();
         while let Some(item) = self.next() {

@@ -14,7 +14,6 @@ use parking_lot::{Mutex, RwLock};
 use super::subscribers::{Subscribers, WEIGHT_UNKNOWN};
 use crate::server::snapshot::outpoint_status::OutpointStatus;
 
-/// A subscribed output.
 #[derive(Debug)]
 pub(in crate::server) struct OutpointRecord {
     pub(in crate::server) outpoint: OutPoint,

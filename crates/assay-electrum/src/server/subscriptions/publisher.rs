@@ -18,8 +18,7 @@ use crate::server::snapshot::published::{Published, Snapshot};
 
 /// Publishing interface for the thread that follows the chain: the follower's [`Listener`].
 ///
-/// One call of [`Publisher::publish`] is one atomic change of the published state: a transaction that moves from the mempool into
-/// a block is always in exactly one of them.
+/// One call of [`Publisher::publish`] is one atomic change: a transaction is always in exactly one of mempool and blocks.
 pub struct Publisher {
     published: Arc<Published>,
     subscriptions: Arc<Subscriptions>,
@@ -68,7 +67,6 @@ impl Publisher {
         Self { published, subscriptions, pending: Mutex::default() }
     }
 
-    /// The subscribed scripts.
     pub fn watched(&self) -> &Arc<Watched> {
         self.subscriptions.watched()
     }

@@ -25,7 +25,6 @@ use crate::server::snapshot::outpoint_status::{self, OutpointStatus};
 use crate::server::snapshot::published::{Published, Snapshot, write_tip};
 use crate::server::snapshot::script_status::{Status, write_status};
 
-/// A published change.
 #[derive(Debug, Default)]
 pub(in crate::server) struct Changes {
     pub(in crate::server) tip: bool,
@@ -33,8 +32,7 @@ pub(in crate::server) struct Changes {
     pub(in crate::server) all: bool,
     /// Scripts that may have changed.
     pub(in crate::server) scripts: HashSet<ScriptHash>,
-    /// Outputs that may have changed: a transaction that creates or spends them was added, removed or confirmed, or its height
-    /// changed.
+    /// Outputs that may have changed: a transaction that creates or spends them was added, removed, confirmed or moved.
     pub(in crate::server) outpoints: HashSet<OutPoint>,
 }
 
@@ -44,7 +42,6 @@ pub(in crate::server) struct Subscriptions {
     entries_max: usize,
     watched: Arc<Watched>,
     outpoints: Outpoints,
-    /// Clients subscribed to headers.
     headers: Mutex<HashMap<u64, Arc<SendQueue>>>,
     /// Script and outpoint subscriptions of all clients.
     pub(in crate::server) count: AtomicUsize,
@@ -148,7 +145,6 @@ impl Subscriptions {
         inbox.changes.is_none() && self.backlog.load(Ordering::Acquire) == 0
     }
 
-    /// Ends [`Subscriptions::run`].
     pub(in crate::server) fn stop(&self) {
         self.inbox.lock().stopping = true;
         self.arrived.notify_all();
@@ -268,7 +264,6 @@ impl Subscriptions {
         }
     }
 
-    /// Releases subscriptions of an address.
     pub(in crate::server) fn release(&self, account: &Account, count: usize) {
         account.release_subscriptions(count);
         self.count.fetch_sub(count, Ordering::Relaxed);

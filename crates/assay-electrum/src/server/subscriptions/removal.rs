@@ -68,7 +68,6 @@ impl Removals {
         }
     }
 
-    /// Runs until [`Removals::stop`].
     pub(in crate::server) fn run(&self, subscriptions: &Subscriptions) {
         loop {
             let mut removal = {

@@ -98,7 +98,6 @@ impl Watched {
     }
 }
 
-/// A watched script.
 #[derive(Debug)]
 pub(in crate::server) struct ScriptRecord {
     pub(in crate::server) script: ScriptHash,
@@ -118,7 +117,6 @@ impl ScriptRecord {
     }
 }
 
-/// State of a watched script.
 #[derive(Debug, Default)]
 pub(in crate::server) struct ScriptState {
     hasher: StatusHasher,
@@ -130,7 +128,6 @@ pub(in crate::server) struct ScriptState {
 }
 
 impl ScriptState {
-    /// Computes the current status.
     pub(in crate::server) fn compute(
         &mut self,
         published: &Published,

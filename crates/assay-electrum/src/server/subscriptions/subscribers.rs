@@ -9,7 +9,6 @@ use crate::server::net::send_queue::SendQueue;
 pub(in crate::server) struct Subscriber {
     pub(in crate::server) client: u64,
     pub(in crate::server) send_queue: Arc<SendQueue>,
-    /// Account of its address.
     pub(in crate::server) account: Arc<Account>,
     /// True for protocol 1.7 or later, where script notifications have another name.
     pub(in crate::server) by_script: bool,

@@ -146,8 +146,7 @@ fn slight_excess_is_delayed() {
     let limits = Limits {
         units_per_second: 20,
         units_burst: 40,
-        // A thread that waits for a processor is charged for the time: the delay limit exceeds any debt, so that none is
-        // rejected.
+        // A thread that waits for a processor is charged: the delay limit exceeds any debt, so that none is rejected.
         throttle_max: Duration::from_mins(2),
         ..Limits::default()
     };

@@ -273,7 +273,6 @@ fn wrong_calls_return_protocol_errors() {
                     method.name
                 );
             }
-            // Afterwards the connection still works.
             client.call("server.banner", &json!([]));
         }
     }

@@ -194,7 +194,6 @@ impl Node {
         self.change(vec![MempoolChange::Added(admitted)]);
     }
 
-    /// Publishes a mempool change.
     pub(super) fn change(&self, list: Vec<MempoolChange>) {
         self.publisher
             .publish(self.ledger.clone(), Some(changes(false, list)), Touched::default(), false)
@@ -338,7 +337,6 @@ impl<S: Read + Write> Client<S> {
         answer["result"].take()
     }
 
-    /// The error code of a call.
     pub(super) fn error(&mut self, method: &str, params: &Value) -> i64 {
         let answer = self.ask(method, params);
         assert!(answer.get("result").is_none(), "{method}{params}: {answer}");

@@ -192,8 +192,7 @@ fn subscriptions_have_limits() {
     two.call(subscribe, &json!([hash(b"2")]));
 }
 
-/// Clients subscribe and disconnect while payments arrive; the final status of the remaining ones matches their last response or
-/// notification.
+/// Clients come and go while payments arrive; the final status of those left matches their last response or notification.
 #[test]
 fn last_notification_matches_status() {
     let mut node = Node::new();
