@@ -92,8 +92,7 @@ pub fn mark_validated(dir: &Path) -> Result<(), AssumedError> {
     Ok(())
 }
 
-/// Renames the folder of incorrect snapshot coins and returns its new path, for inspection. The next start uses the ordinary
-/// coins.
+/// Renames the folder of incorrect snapshot coins; returns its new path, for inspection. The ordinary coins are used next.
 ///
 /// # Errors
 /// The folder cannot be renamed.

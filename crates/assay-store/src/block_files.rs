@@ -16,7 +16,6 @@ use crate::xor::XorKey;
 pub use scan::{Finding, RecordRules, StrayKind};
 pub use search::{Search, StrayBytes};
 
-/// Position of a raw block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockPlace {
     /// Index of the file in [`BlockFiles::files`].
@@ -59,8 +58,7 @@ pub struct BlockFiles {
 impl BlockFiles {
     /// Finds the block files at `path`: a directory with `blk*.dat` in it or in its `blocks`, or one file.
     ///
-    /// `xor.dat` next to such files holds their obfuscation key (Bitcoin Core since 28). A file of another name is not
-    /// obfuscated.
+    /// `xor.dat` next to such files holds their obfuscation key (Bitcoin Core since 28); other names are not obfuscated.
     ///
     /// # Errors
     /// There are no block files, or they cannot be read.
@@ -95,7 +93,6 @@ impl BlockFiles {
         &self.files
     }
 
-    /// Sum of the file lengths.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }

@@ -19,7 +19,6 @@ use crate::io::{Io, IoFile};
 use crate::xor::XorKey;
 pub use removal::FileLengths;
 
-/// Position of a raw block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockPos {
     pub file: u32,
@@ -42,7 +41,6 @@ impl BlockPos {
     }
 }
 
-/// Position of the undo data of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UndoPos {
     /// Number of the undo file. Undo files rotate on their own: it can differ from the number of the block file.
@@ -69,7 +67,6 @@ pub enum BlockFileError {
     /// The eight bytes before the data are not the framing.
     #[error("{}: no record of {size} bytes of this network at {offset}", path.display())]
     Framing { path: PathBuf, offset: u64, size: u32 },
-    /// The data do not match their checksum.
     #[error("{}: the record at {offset} does not have its checksum", path.display())]
     Checksum { path: PathBuf, offset: u64 },
     #[error("a record of {size} bytes does not fit")]
@@ -98,7 +95,6 @@ pub struct BlockStore {
     io: Arc<dyn Io>,
     dir: PathBuf,
     magic: [u8; 4],
-    /// XOR key of all files.
     key: XorKey,
     file_bytes_max: u64,
     writer: Mutex<Writer>,
@@ -291,8 +287,7 @@ impl BlockStore {
         self.write_reserved(pos, raw).map(|()| pos)
     }
 
-    /// Reserves the position that [`BlockStore::write_reserved`] writes to. The position must not enter the index before that
-    /// write.
+    /// Reserves a position for [`BlockStore::write_reserved`]; it must not enter the index before that write.
     ///
     /// # Errors
     /// The block is too long, or there are too many files.
@@ -551,8 +546,7 @@ impl BlockStore {
         Ok(data)
     }
 
-    /// Opens a file and checks the framing at `offset - 8`. Missing or unwritten data, such as preallocated space, is an error
-    /// and does not read as zeros.
+    /// Opens a file and checks the framing at `offset - 8`. Missing or unwritten (preallocated) data is an error, not zeros.
     fn open_record(
         &self,
         id: FileId,

@@ -12,7 +12,6 @@ pub struct CoinRef<'a> {
     pub value: i64,
     /// Height of the block that created it, below 2^31.
     pub height: u32,
-    /// True if a coinbase created it.
     pub coinbase: bool,
     pub script_pubkey: &'a [u8],
 }
@@ -42,7 +41,6 @@ impl<'a> From<&'a Coin> for CoinRef<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// The bytes end inside a field.
     #[error("the bytes end inside a field")]
     Short,
     /// A variable-length integer exceeds 64 bits, or a height 31.
@@ -52,10 +50,8 @@ pub enum CodecError {
     Trailing { count: usize },
 }
 
-/// Longest expanded template script.
 pub(crate) const TEMPLATE_MAX: usize = 35;
 
-/// Buffer for an expanded template.
 pub(crate) type Scratch = [u8; TEMPLATE_MAX];
 
 pub(crate) fn write_coin(out: &mut Vec<u8>, coin: CoinRef<'_>) {
@@ -114,7 +110,6 @@ fn write_long_varint(out: &mut Vec<u8>, mut n: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Inverse of [`write_varint`].
 pub(crate) fn read_varint(input: &mut &[u8]) -> Result<u64, CodecError> {
     let mut n = 0u64;
     loop {

@@ -61,7 +61,6 @@ pub enum CoinError {
     /// The cache has reached its addressable size, 64 GiB.
     #[error("the coin cache is full with {bytes} bytes: flush it")]
     CacheFull { bytes: usize },
-    /// Allocation of cache memory failed.
     #[error(
         "the system has no memory for more than the {bytes} bytes of the coin cache: give it less"
     )]
@@ -70,13 +69,10 @@ pub enum CoinError {
     Thread(std::io::Error),
     #[error(transparent)]
     Tier(#[from] TierError),
-    /// The bytes of a coin on disk are invalid.
     #[error("the coin of {outpoint} on disk is damaged: {source}")]
     Damaged { outpoint: OutPoint, source: CodecError },
-    /// An entry on disk is neither a coin nor the marker.
     #[error("an entry on disk with a key of {key_bytes} bytes is neither coin nor marker")]
     UnknownEntry { key_bytes: usize },
-    /// The marker is damaged or has another version.
     #[error("the marker of the coins has {bytes} bytes and version {version}")]
     Marker {
         bytes: usize,
@@ -92,7 +88,6 @@ pub struct Marker {
     pub hash: BlockHash,
 }
 
-/// Cached state of an outpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cached<'a> {
     Unspent(CoinRef<'a>),
@@ -188,8 +183,7 @@ impl CoinStore {
         self.at = Some(*to);
     }
 
-    /// Computes the table position of `outpoint` and prefetches it. For many outpoints, locate about 16 ahead of use, and
-    /// [`warm`](Self::warm) them half-way.
+    /// Locates `outpoint` in the table and prefetches it: about 16 ahead of use; [`warm`](Self::warm) half-way.
     #[inline]
     pub fn locate(&self, outpoint: &OutPoint) -> Located {
         let hash = self.hash(outpoint);
@@ -452,7 +446,6 @@ impl CoinStore {
         self.is_complete
     }
 
-    /// Bytes of the coins on disk.
     pub fn disk_bytes(&self) -> u64 {
         self.tier.disk_bytes()
     }
@@ -492,7 +485,6 @@ fn read_coin(tier: &dyn CoinTier, outpoint: &OutPoint) -> Result<Option<Coin>, C
     coin.map_err(|source| CoinError::Damaged { outpoint: *outpoint, source })
 }
 
-/// Minimum of reads per thread.
 const LOAD_SHARE_MIN: usize = 64;
 
 /// Number of outpoints located ahead of use.

@@ -132,7 +132,6 @@ fn checksum_of(parent: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
     hasher.finalize_double()
 }
 
-/// Prefix of the file names.
 const PREFIX: &str = "rev";
 /// Magic bytes, length of the coins.
 const HEAD_BYTES: u64 = 8;

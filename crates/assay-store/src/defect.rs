@@ -21,8 +21,7 @@ pub use points::{HAS_POINTS, Point, point, set_delays, write_passes};
 /// Exit status after a defect: `EX_SOFTWARE` of `sysexits.h`.
 pub const EXIT_STATUS: i32 = 70;
 
-/// Longest wait for the write of the reason: a log whose lock the failing thread holds, or a pipe without a reader, must not keep
-/// the process alive.
+/// Limit for writing the reason: a log locked by the failing thread, or a pipe without a reader, must not keep the process alive.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 static LOG: OnceLock<fn(&str)> = OnceLock::new();

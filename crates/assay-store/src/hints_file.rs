@@ -1,74 +1,64 @@
-//! Hints files: which outputs of each block are unspent at a height (BIP 456, draft of August 2026).
+//! Hints files: the unspent outputs of each block at a height (BIP 456, draft of August 2026).
 //!
-//! A block has a list of ascending indices, in the encoding of Elias and Fano: of each index some low bits as they are, and the
-//! rest as steps from the one before, in unary. An index counts the outputs of the block that can be spent. Which those are is
-//! not known here. Layout, and what is from where: `docs/formats.md`.
+//! A block has a list of ascending indices in the encoding of Elias and Fano: some low bits of each index, and the rest in unary,
+//! as steps from the previous index. An index counts the spendable outputs of the block; the caller knows which these are.
+//! Layout and sources: `docs/formats.md`.
 //!
-//! The reader takes one encoding of each list and no other, so a file that differs says something else, or nothing.
+//! The reader accepts a single encoding of each list, so files that differ have different contents, or are invalid.
 
 use std::io::{self, Read, Write};
 
 use assay_wire::encode::compact_size;
 
-/// Why hints cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HintsError {
-    /// It does not begin as a hints file.
     #[error("is no hints file (BIP 456): it does not begin with the bytes `UTXO`")]
     Magic,
-    /// It is of another version of the format.
     #[error("is a hints file of version {version}; version 0 is supported")]
     Version {
-        /// The version.
+        /// In the file.
         version: u8,
     },
-    /// The file ends too early.
     #[error(
         "ends at offset {offset}, within the hints of height {height} or before them: it is cut off, or has no entry for the \
          genesis block, as drafts of BIP 456 had it; copy it or make it again"
     )]
     Cut {
-        /// The height.
         height: u32,
-        /// Length of what is there.
+        /// End of the file.
         offset: u64,
     },
-    /// A list is not encoded as it must be.
     #[error(
         "offset {offset}: the hints of height {height} are damaged: {what}; copy or make the file again"
     )]
     Format {
-        /// The height.
         height: u32,
-        /// Where in the file its hints begin.
+        /// Start of these hints in the file.
         offset: u64,
-        /// What is wrong.
+        /// Description of the damage.
         what: &'static str,
     },
-    /// Bytes follow the last list.
     #[error(
         "offset {offset}: bytes follow the hints of height {height}, which are the last ones; copy or make the file again"
     )]
     Trailing {
-        /// The last height.
         height: u32,
-        /// Where in the file they begin.
+        /// Start of these bytes in the file.
         offset: u64,
     },
-    /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Which outputs of a block are unspent, as they are encoded.
+/// Encoded indices of the unspent outputs of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockHints {
     count: u32,
     /// The greatest index; 0 if there is none.
     max: u32,
-    /// Low bits of all indices, those of one index from its least significant bit on.
+    /// Low bits of all indices; those of an index begin with the least significant bit.
     low: Vec<u8>,
-    /// For each index as many zeros as its high part is above the one before, then a one.
+    /// For each index one zero per step of its high part above the previous one, then a one.
     high: Vec<u8>,
 }
 
@@ -95,12 +85,10 @@ impl BlockHints {
         Self { count, max, low, high }
     }
 
-    /// How many outputs are unspent.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -119,7 +107,6 @@ impl BlockHints {
         })
     }
 
-    /// Appends the encoding.
     pub fn write(&self, out: &mut Vec<u8>) {
         compact_size(out, self.count.into());
         if self.count > 0 {
@@ -129,7 +116,7 @@ impl BlockHints {
         }
     }
 
-    /// Whether these bytes are the encoding of ascending indices, and the only one; says why not.
+    /// Checks that these bytes are the unique encoding of ascending indices; the error describes the fault.
     fn check(&self) -> Result<(), &'static str> {
         let ones: u32 = self.high.iter().map(|byte| byte.count_ones()).sum();
         if ones != self.count {
@@ -152,11 +139,11 @@ impl BlockHints {
         Ok(())
     }
 
-    /// The greatest index that is read or written. So many outputs would be a block of 300 MB; the limit bounds memory.
+    /// Largest index that is read or written. A block with that number of outputs has 300 MB; the limit bounds memory.
     pub const INDEX_MAX: u32 = (1 << 25) - 1;
 }
 
-/// How long the two parts of an encoding are.
+/// Sizes of the parts of an encoding.
 struct Lengths {
     low_bits: usize,
     /// Bytes of the low bits.
@@ -166,7 +153,7 @@ struct Lengths {
 }
 
 impl Lengths {
-    /// Of `count` indices, at least 1 and at most `max` + 1, the greatest of which is `max`.
+    /// For `count` indices, from 1 to `max` + 1 of them, the largest of which is `max`.
     fn of(count: u32, max: u32) -> Self {
         let low_bits = ((u64::from(max) + 1) / u64::from(count)).ilog2() as usize;
         let low = (count as usize * low_bits).div_ceil(8);
@@ -175,7 +162,7 @@ impl Lengths {
     }
 }
 
-/// Bits fill a byte from the most significant one on.
+/// Bit 0 of a byte is the most significant one.
 fn set(bytes: &mut [u8], bit: usize) {
     bytes[bit / 8] |= 0x80 >> (bit % 8);
 }
@@ -184,7 +171,7 @@ fn is_set(bytes: &[u8], bit: usize) -> bool {
     bytes[bit / 8] & 0x80 >> (bit % 8) != 0
 }
 
-/// The first bit that is set, from a bit on.
+/// Position of the first set bit from `from` on.
 fn next_one(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from / 8;
     let mut byte = bytes.get(at)? & 0xff >> (from % 8);
@@ -200,13 +187,12 @@ fn next_one(bytes: &[u8], from: usize) -> Option<usize> {
 pub struct HintsWriter<W> {
     out: W,
     height: u32,
-    /// Blocks that were written.
     blocks: u64,
     bytes: Vec<u8>,
 }
 
 impl<W: Write> HintsWriter<W> {
-    /// Begins a file of the outputs that are unspent at `height`.
+    /// Starts a file of the outputs unspent at `height`.
     ///
     /// # Errors
     /// It cannot be written.
@@ -217,7 +203,7 @@ impl<W: Write> HintsWriter<W> {
         Ok(Self { out, height, blocks: 0, bytes: Vec::new() })
     }
 
-    /// Adds the next block: the indices of its unspent outputs among those that can be spent, which ascend.
+    /// Adds the next block: the ascending indices of its unspent outputs, counted among the spendable ones.
     ///
     /// # Errors
     /// It cannot be written.
@@ -231,13 +217,13 @@ impl<W: Write> HintsWriter<W> {
         self.out.write_all(&self.bytes)
     }
 
-    /// Ends the file and flushes it.
+    /// Completes and flushes the file.
     ///
     /// # Errors
     /// It cannot be written.
     ///
     /// # Panics
-    /// There are not as many blocks as there are up to the height.
+    /// The number of blocks is not `height` + 1.
     pub fn finish(mut self) -> io::Result<W> {
         assert_eq!(self.blocks, u64::from(self.height) + 1, "a list for each block");
         self.out.flush()?;
@@ -245,12 +231,12 @@ impl<W: Write> HintsWriter<W> {
     }
 }
 
-/// Reads a hints file, block after block; the hints of one block at a time are in memory.
+/// Reads a hints file block by block; memory holds the hints of one block.
 #[derive(Debug)]
 pub struct HintsReader<R> {
     input: R,
     offset: u64,
-    /// The height whose hints come next, one more than `last` at the end.
+    /// Height of the next hints; `last` + 1 at the end.
     next: u64,
     last: u32,
 }
@@ -259,10 +245,10 @@ impl<R: Read> HintsReader<R> {
     /// Bytes before the hints of the first block.
     pub const HEAD_BYTES: u64 = 9;
 
-    /// Reads what stands before the hints.
+    /// Reads the header.
     ///
     /// # Errors
-    /// It is no hints file, or cannot be read.
+    /// The file is no hints file, or cannot be read.
     pub fn new(mut input: R) -> Result<Self, HintsError> {
         let mut head = Vec::new();
         input.by_ref().take(Self::HEAD_BYTES).read_to_end(&mut head)?;
@@ -280,17 +266,17 @@ impl<R: Read> HintsReader<R> {
         Ok(Self { input, offset, next: 0, last: u32::from_le_bytes(height) })
     }
 
-    /// Goes on with a piece of a file, which begins at `offset` and has the hints of these heights, ends included.
+    /// Continues with a piece of a file that starts at `offset` and has the hints of these heights, both included.
     pub fn of_piece(input: R, offset: u64, (first, last): (u32, u32)) -> Self {
         Self { input, offset, next: first.into(), last }
     }
 
-    /// The last height that there are hints of: where the outputs are unspent.
+    /// Last height with hints, at which the outputs are unspent.
     pub fn height(&self) -> u32 {
         self.last
     }
 
-    /// Where in the file the next hints begin.
+    /// Offset of the next hints in the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -298,7 +284,7 @@ impl<R: Read> HintsReader<R> {
     /// The hints of the next block; `None` after the last one.
     ///
     /// # Errors
-    /// They are damaged, bytes follow the last ones, or the file cannot be read.
+    /// The hints are damaged, bytes follow the last ones, or the file cannot be read.
     pub fn next_block(&mut self) -> Result<Option<BlockHints>, HintsError> {
         let offset = self.offset;
         let Some(height) = u32::try_from(self.next).ok().filter(|next| *next <= self.last) else {
@@ -327,7 +313,7 @@ impl<R: Read> HintsReader<R> {
         Ok(Some(hints))
     }
 
-    /// A compact size of at most 32 bits, in its shortest form.
+    /// A compact size of at most 32 bits in its shortest form.
     fn number(&mut self, height: u32) -> Result<u32, HintsError> {
         let offset = self.offset;
         let damaged = |what| HintsError::Format { height, offset, what };
@@ -346,7 +332,7 @@ impl<R: Read> HintsReader<R> {
         Ok(number)
     }
 
-    /// So many bytes; room is made as they come, since a damaged number may ask for any amount.
+    /// Reads `count` bytes. Memory grows with the bytes read, because a damaged count may be arbitrarily large.
     fn bytes(&mut self, height: u32, count: usize) -> Result<Vec<u8>, HintsError> {
         let mut bytes = Vec::new();
         self.input.by_ref().take(count as u64).read_to_end(&mut bytes)?;
@@ -373,7 +359,6 @@ mod tests {
         out
     }
 
-    /// The only list of these bytes.
     fn decoded(bytes: &[u8]) -> Result<Vec<u32>, HintsError> {
         let mut reader = HintsReader::of_piece(bytes, 0, (7, 7));
         let hints = reader.next_block()?.expect("a list");

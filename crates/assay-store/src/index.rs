@@ -46,10 +46,8 @@ pub enum IndexError {
         /// Start of the first damaged group.
         offset: u64,
     },
-    /// The file has another format or a later version.
     #[error("{}: not a block index of version {VERSION}", path.display())]
     Format { path: PathBuf },
-    /// The file belongs to another network.
     #[error("{}: belongs to the network with message start {}, not {}", path.display(), hex(*found), hex(*expected))]
     Network {
         path: PathBuf,

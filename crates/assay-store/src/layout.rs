@@ -23,8 +23,7 @@ const REINDEXING: &str = "blocks/reindexing";
 /// Earlier names and their replacements.
 const RENAMED: [(&str, &str); 2] = [("coins", COINS_DIR), ("index", INDEX_DIR)];
 
-/// Obfuscation of block and undo files, as in Bitcoin Core (`node/blockstorage.cpp`, `InitBlocksdirXorKey`). An existing key
-/// takes precedence.
+/// Obfuscation of block and undo files (Core `node/blockstorage.cpp`, `InitBlocksdirXorKey`). An existing key takes precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Obfuscation {
     /// Use the existing key; without one, none.
@@ -48,13 +47,10 @@ pub enum LayoutError {
         path.display()
     )]
     Obfuscated { path: PathBuf, key: XorKey },
-    /// The key file has an invalid length.
     #[error("{} is {bytes} bytes long; a key has 8", path.display())]
     KeyLength { path: PathBuf, bytes: u64 },
-    /// The key file cannot be read or written.
     #[error("{}: {source}", path.display())]
     Key { path: PathBuf, source: io::Error },
-    /// The coins to be rebuilt cannot be removed.
     #[error("cannot remove the coins ({}): {source}", path.display())]
     Discard {
         /// The folder they are moved to.
@@ -63,10 +59,8 @@ pub enum LayoutError {
     },
     #[error("cannot begin to index the block files again ({}): {source}", path.display())]
     Reindex { path: PathBuf, source: io::Error },
-    /// The folder of snapshot coins is invalid.
     #[error("the coins of a snapshot in {} cannot be used: {source}", path.display())]
     Assumed { path: PathBuf, source: io::Error },
-    /// A `LevelDB` database is in the place of the coins or the index.
     #[error(
         "{} is a LevelDB database, as Bitcoin Core keeps it: give another data directory",
         path.display()
@@ -83,8 +77,7 @@ pub(crate) fn prepare(dir: &Path) -> Result<(), LayoutError> {
     Ok(())
 }
 
-/// Renames the folder `from` in `dir` to `to`, unless `to` exists. Atomic: after a crash the folder has one of the two names, and
-/// the next call continues.
+/// Renames the folder `from` in `dir` to `to`, unless that exists. Atomic: after a crash the next call continues.
 ///
 /// # Errors
 /// The rename fails.
@@ -172,8 +165,7 @@ fn refuse_foreign(path: &Path) -> Result<(), LayoutError> {
 
 /// If requested, removes everything except the block files. Returns true if the block files are still to be scanned.
 ///
-/// A crash leaves one of two markers: after the first the removal starts again, after the second it is complete. So an incomplete
-/// index is never used as a complete one.
+/// A crash leaves one of two markers: the removal starts again, or is complete. So no incomplete index is ever used.
 pub(crate) fn begin_reindex(
     (dir, blocks): (&Path, &Path),
     is_wanted: bool,

@@ -23,7 +23,6 @@ pub enum SpentFilesError {
         /// The directory.
         path: PathBuf,
     },
-    /// There are no undo files of Bitcoin Core.
     #[error(
         "{}: holds no rev*.dat; without undo data, validate these blocks by `assay validate` (with --write-spent, it writes \
          the coins that they spend)",
@@ -33,7 +32,6 @@ pub enum SpentFilesError {
         /// The directory.
         path: PathBuf,
     },
-    /// An undo file lacks the heights of coins.
     #[error(
         "{} offset {offset}: was written by a version of Bitcoin Core before 0.15, which did not keep the heights of all coins; \
          run it with -reindex, or `assay validate --write-spent`",
@@ -53,7 +51,6 @@ pub struct SpentPlace {
     pub file: u32,
     /// Offset of the spent coins, encoded as undo data.
     pub offset: u64,
-    /// Length of the spent coins.
     pub bytes: u32,
 }
 
@@ -128,7 +125,6 @@ impl SpentWriter {
     }
 }
 
-/// Reads records.
 #[derive(Debug)]
 pub struct SpentFiles {
     dir: PathBuf,
@@ -321,7 +317,6 @@ fn checksum(block: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
 
 /// Read size for the headers of records, which are far apart.
 pub(crate) const HEADS_BYTES: usize = 4096;
-/// Prefix of the file names.
 const PREFIX: &str = "spent-";
 /// Name and version of the format, and the magic bytes of the chain.
 const FILE_HEAD_BYTES: u64 = 20;

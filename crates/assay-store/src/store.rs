@@ -18,17 +18,14 @@ pub struct StoreConfig {
     pub dir: PathBuf,
     /// Message start of the network, used in the framing of blocks.
     pub magic: [u8; 4],
-    /// Limit of the coin cache in bytes: records, table, and the additional memory of a flush. [`CoinStore::make_room`] enforces
-    /// it.
+    /// Limit of records, table and flush of the coin cache, bytes; [`CoinStore::make_room`] enforces it.
     pub cache_bytes_max: usize,
     /// Bytes for the block cache of the coin tier.
     pub tier_cache_bytes: usize,
     /// Length limit of a block or undo file, except for a single longer record; at most 2^32 - 1.
     pub block_file_bytes_max: u64,
-    /// The folder of block and undo files; `None` for `blocks/` in [`StoreConfig::dir`]. The index is always in
-    /// [`StoreConfig::dir`].
+    /// The folder of block and undo files; `None` for `blocks/` in [`StoreConfig::dir`], where the index always is.
     pub blocks_dir: Option<PathBuf>,
-    /// Obfuscation of block and undo files.
     pub obfuscation: Obfuscation,
     /// True: remove existing coins first.
     pub discard_coins: bool,
@@ -81,7 +78,6 @@ impl StoreConfig {
 pub enum OpenError {
     #[error(transparent)]
     Tier(#[from] TierError),
-    /// The directory layout is invalid.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// The coins of a snapshot cannot be removed.
@@ -92,24 +88,18 @@ pub enum OpenError {
     UnknownBase { hash: BlockHash },
     #[error(transparent)]
     Coins(#[from] CoinError),
-    /// An error of the block or undo files.
     #[error(transparent)]
     Blocks(#[from] BlockFileError),
-    /// An error of the block index.
     #[error(transparent)]
     Index(#[from] IndexError),
 }
 
-/// A part could not be committed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// The sync of block or undo files failed.
     #[error(transparent)]
     Blocks(#[from] BlockFileError),
-    /// The sync of the block index failed.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// The flush of the coins failed.
     #[error(transparent)]
     Coins(#[from] CoinError),
 }
@@ -121,8 +111,7 @@ pub struct Recovery {
     pub index_bytes_dropped: u64,
     /// Bytes of torn blocks dropped from the block files.
     pub block_bytes_dropped: u64,
-    /// Whole frames that the index lacks, because it lost its tail. Only their framing is checked, so submit them to the
-    /// validator as new blocks, or ignore them.
+    /// Whole frames missing from the index, whose tail was lost. Only framing is checked: submit them as new blocks, or ignore.
     pub unindexed: Vec<BlockPos>,
     /// Blocks in the index whose data were lost in a power cut; their records no longer have a position.
     pub blocks_lost: Vec<BlockHash>,

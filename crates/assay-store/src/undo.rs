@@ -11,15 +11,12 @@ use crate::codec::{self, CodecError, CoinRef, TEMPLATE_MAX};
 pub enum UndoError {
     #[error("undo data has no readable count: {source}")]
     Count { source: CodecError },
-    /// A coin is not readable.
     #[error("coin {index} of the undo data: {source}")]
     Coin { index: u64, source: CodecError },
-    /// Bytes are left over after the last coin.
     #[error("{count} bytes follow the last coin of the undo data")]
     Trailing { count: usize },
 }
 
-/// Encodes the coins of one block.
 #[derive(Clone, Debug, Default)]
 pub struct UndoWriter {
     coins: Vec<u8>,
@@ -42,7 +39,6 @@ impl UndoWriter {
         self.count += 1;
     }
 
-    /// The undo data.
     pub fn finish(self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.coins.len() + 10);
         codec::write_varint(&mut out, self.count);

@@ -11,7 +11,6 @@ use assay_wire::{BlockHash, Coin, OutPoint, Script, Txid, encode};
 
 use crate::codec::{CoinRef, compress_amount, decompress_amount, write_varint};
 
-/// Header of a snapshot file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotHeader {
     /// Message start of the network.
@@ -30,16 +29,13 @@ pub struct KeyForms {
     pub expand: fn(&[u8; 33]) -> Option<[u8; 65]>,
 }
 
-/// A snapshot cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// The magic bytes are wrong.
     #[error(
         "Invalid UTXO set snapshot magic bytes. Please check if this is indeed a snapshot file or if you are using an outdated \
          snapshot format."
     )]
     Magic,
-    /// The format version is unknown.
     #[error("Version of snapshot {version} does not match any of the supported versions.")]
     Version { version: u16 },
     /// The coin count of a transaction exceeds the remaining coins.
@@ -72,7 +68,6 @@ pub enum SnapshotError {
         /// File offset of the number, or the end of the file.
         offset: u64,
     },
-    /// Bytes follow the last coin.
     #[error("Bad snapshot - coins left over after deserializing {coins} coins")]
     Trailing {
         /// Coins read so far.
@@ -246,8 +241,7 @@ impl<R: Read> SnapshotReader<R> {
         &self.header
     }
 
-    /// The next coin; `None` after the last one, which must end the file. The order of coins is not checked, as in Core: the hash
-    /// over all coins is.
+    /// The next coin; `None` after the last, which must end the file. As in Core, no order is checked; the hash over all is.
     ///
     /// # Errors
     /// The file is damaged or cannot be read.
@@ -278,8 +272,7 @@ impl<R: Read> SnapshotReader<R> {
         self.header.coins - self.left
     }
 
-    /// Starts inside a snapshot, before the first coin of a transaction: `input` yields the bytes from `offset` of the file on,
-    /// and the reader stops after `coins` coins.
+    /// Starts inside a snapshot at a transaction: `input` yields bytes from `offset` on; the reader stops after `coins` coins.
     pub fn of_piece(input: R, keys: KeyForms, offset: u64, coins: u64) -> Self {
         let header = SnapshotHeader { magic: [0; 4], base: BlockHash::ZERO, coins };
         Self::after_header(Counted { input, read: offset }, keys, header)
@@ -299,7 +292,6 @@ impl<R: Read> SnapshotReader<R> {
         }
     }
 
-    /// File offset of the next read.
     pub fn offset(&self) -> u64 {
         self.input.read
     }

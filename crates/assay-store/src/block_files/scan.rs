@@ -46,7 +46,6 @@ pub struct RecordRules<'a> {
 }
 
 impl StrayKind {
-    /// Short human-readable name.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Padding => "padding",
@@ -224,7 +223,6 @@ impl Scan<'_> {
     }
 }
 
-/// Bytes of a block header.
 pub(super) const HEADER_BYTES: usize = 80;
 
 const MAGIC_BYTES: usize = 4;

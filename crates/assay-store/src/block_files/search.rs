@@ -10,7 +10,6 @@ use super::{BlockFiles, BlockFilesError, BlockPlace};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrayBytes {
     pub file: u32,
-    /// Offset of the first byte.
     pub offset: u64,
     pub bytes: u64,
     pub kind: StrayKind,
@@ -29,7 +28,6 @@ pub struct Search<E> {
 
 type ByFile<E> = Vec<(u32, Search<E>)>;
 
-/// Limit of reported stray places.
 const STRAYS_MAX: usize = 16;
 
 impl<E> Default for Search<E> {

@@ -202,8 +202,7 @@ impl CoinStore {
     /// Reads those of `outpoints` that are not cached and `may_exist` on up to `threads` other threads, for
     /// [`settle`](Self::settle). `None` if the disk has nothing to add.
     ///
-    /// Changes in between do not make the coins incorrect. The results use memory outside of the cache, so request only the
-    /// inputs of the next few blocks.
+    /// Changes in between do no harm. The results take memory outside of the cache: request inputs of the next few blocks only.
     pub fn read_ahead(
         &mut self,
         outpoints: impl IntoIterator<Item = OutPoint>,

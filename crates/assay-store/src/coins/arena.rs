@@ -20,11 +20,9 @@ const UNIT: usize = 8;
 /// Addressable size of the locators.
 pub(super) const ARENA_BYTES_MAX: usize = UNIT << LOCATOR_BITS;
 
-/// Bytes after the last record that another thread populates ahead; from the second chunk on, so that they stay a small part of
-/// the total.
+/// Bytes populated ahead by another thread; from the second chunk on, so that they stay a small part of the total.
 const AHEAD_BYTES: usize = 4 << 20;
 
-/// Step of the populate requests.
 const AHEAD_STEP_BYTES: usize = 2 << 20;
 
 /// Bytes released at a time while records move elsewhere; a huge page.
@@ -70,7 +68,6 @@ struct Chunk {
     ask_at: usize,
 }
 
-/// A record in the arena.
 #[derive(Clone, Copy)]
 pub(super) struct Record<'a> {
     head: &'a [u8; HEAD_BYTES],

@@ -40,8 +40,7 @@ pub(super) fn check_folder(dir: &Path) -> Result<(), (PathBuf, &'static str)> {
     if let Some(stray) = journals.iter().find(|path| number(path).is_none() || !is_regular(path)) {
         return Err((stray.clone(), "this is no journal of it"));
     }
-    // Without its journals the engine takes the tables to be newer than its state; without the first keyspace's list or version
-    // it assumes a new database.
+    // Without journals the engine takes tables as newer than its state; without the first list or version, as a new database.
     let needed = [("keyspaces/0/current", true), ("version", true), ("0.jnl", journals.is_empty())];
     let is_missing = |(name, is_needed): &(&str, bool)| *is_needed && !is_regular(&dir.join(name));
     match needed.iter().find(|file| has_tables && is_missing(file)) {
@@ -50,8 +49,7 @@ pub(super) fn check_folder(dir: &Path) -> Result<(), (PathBuf, &'static str)> {
     }
 }
 
-/// Checks one keyspace: the file `current` has the number and the checksum of its list of tables. Returns true if there are
-/// tables.
+/// Checks number and checksum of the list of tables in the keyspace's file `current`. True if there are tables.
 fn check_keyspace(keyspace: &Path) -> Result<bool, (PathBuf, &'static str)> {
     let tables = list(&keyspace.join("tables"));
     for table in &tables {
@@ -103,8 +101,7 @@ fn list(dir: &Path) -> Vec<PathBuf> {
     entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
-/// Walks the consecutive blocks of a table: magic, kind, checksum of the data, their length, their length without compression,
-/// checksum of the header, data.
+/// Walks the blocks of a table: magic, kind, data checksum, length, uncompressed length, header checksum, data.
 fn first_damage(path: &Path) -> io::Result<Option<u64>> {
     let file = File::open(path)?;
     let size = file.metadata()?.len();

@@ -225,7 +225,6 @@ impl TierSnapshot for FjallSnapshot {
     }
 }
 
-/// Bytes of a data block.
 const BLOCK_BYTES: u32 = 4096;
 
 #[cfg(test)]

@@ -22,7 +22,6 @@ pub struct FlushStats {
     pub bytes: u64,
     /// Coins evicted from the cache, to stay within its limit.
     pub evicted: u64,
-    /// Coins still cached.
     pub kept: u64,
     /// Bytes of the cache before the flush.
     pub cache_bytes: u64,

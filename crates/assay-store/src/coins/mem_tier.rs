@@ -19,7 +19,6 @@ impl MemTier {
         Self::default()
     }
 
-    /// An independent copy.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self { map: Arc::new(Mutex::new(Arc::clone(&self.lock()))) }

@@ -93,8 +93,7 @@ impl CoinStore {
         self.tier.find_damage()
     }
 
-    /// Makes room for another block like the last ones, as far as possible without a flush. Call it after every connected or
-    /// disconnected block.
+    /// Makes room for another block like the last ones, if possible without a flush. Call after each connection or disconnection.
     #[must_use]
     pub fn make_room(&mut self) -> Room {
         self.pace.note(self.arena.live_bytes(), self.table.len());

@@ -9,7 +9,6 @@ use super::pages::Pages;
 /// Bits of the hash that a slot keeps.
 const TAG_BITS: u32 = 31;
 
-/// Bits of a locator.
 pub(super) const LOCATOR_BITS: u32 = 64 - TAG_BITS;
 
 pub(super) const LOCATOR_MASK: u64 = (1 << LOCATOR_BITS) - 1;
@@ -22,8 +21,7 @@ const SIZE_LOG2_MIN: u32 = 10;
 /// Slots released at a time while a larger table receives their contents.
 const RELEASE_SLOTS: usize = 1 << 18;
 
-/// The table grows when more than 13/16 of the home slots are full: runs stay short, and a slot costs under 10 bytes per coin at
-/// best.
+/// The table grows when more than 13/16 of the home slots are full: short runs, under 10 bytes per coin at best.
 const LOAD_NUMERATOR: usize = 13;
 const LOAD_DENOMINATOR: usize = 16;
 
@@ -172,8 +170,7 @@ impl Table {
         home_of(hash, self.size_log2)
     }
 
-    /// Doubles the table. Old slots are released while the new ones fill, so that both together never take more memory than the
-    /// new table.
+    /// Doubles the table; old slots are released on the way, so that both never take more memory than the new one.
     fn grow(&mut self) -> Result<(), NoMemory> {
         assert!(self.size_log2 < TAG_BITS, "the arena is full long before the table");
         let size_log2 = self.size_log2 + 1;

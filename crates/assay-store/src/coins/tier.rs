@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use assay_wire::{OutPoint, Txid};
 
-/// Bytes of a coin's key.
 pub const KEY_BYTES: usize = 36;
 
 /// The key of a coin: txid, then output index in big endian, so that keys sort by (txid, vout).
@@ -68,7 +67,6 @@ pub trait CoinTier: Send + Sync {
         None
     }
 
-    /// Bytes on disk.
     fn disk_bytes(&self) -> u64;
 
     /// Estimated number of entries.
@@ -99,7 +97,6 @@ pub trait TierBatch {
 /// Callback of a scan with key and value; it may stop the scan.
 pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 
-/// An immutable view of a tier.
 pub trait TierSnapshot: Send + Sync {
     /// Visits the entries with `from <= key < to` in order; without `to`, to the end.
     ///

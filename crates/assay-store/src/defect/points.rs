@@ -50,9 +50,7 @@ pub enum Point {
     MempoolRemove,
     /// Transactions of disconnected blocks return to the mempool.
     MempoolReadmit,
-    /// The mempool is written to its file.
     MempoolSave,
-    /// The index processes the next block.
     IndexFollow,
     /// Rows of a block are created.
     IndexRows,
@@ -60,17 +58,12 @@ pub enum Point {
     IndexWrite,
     /// Rows are on disk; the index's list of files does not include them yet.
     IndexWritten,
-    /// Files of the index are merged.
     IndexMerge,
     /// A new snapshot of index and mempool is published.
     IndexPublish,
-    /// An Electrum request is answered.
     ElectrumCall,
-    /// An Electrum notification is sent.
     ElectrumNotify,
-    /// An RPC call is answered.
     RpcCall,
-    /// A message of a peer is handled.
     PeerMessage,
 }
 

@@ -166,7 +166,6 @@ impl SimIo {
         self.lock().is_cached = is_cached;
     }
 
-    /// Steps taken so far.
     pub fn steps(&self) -> u64 {
         self.lock().steps
     }
@@ -297,7 +296,6 @@ impl State {
         if self.step()? { Ok(()) } else { Err(self.failure()) }
     }
 
-    /// Error of the operation that fails.
     fn failure(&self) -> io::Error {
         match self.fault {
             Some((_, Fault::Broken)) => io::Error::other("simulated input/output error"),

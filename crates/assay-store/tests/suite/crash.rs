@@ -71,8 +71,7 @@ enum Stopped {
     Commit(#[from] CommitError),
 }
 
-/// Archives and connects blocks one by one and commits after every third. Retries a failed step once, as a user would after
-/// freeing disk space.
+/// Archives and connects blocks, commits every third. Retries a failed step once, as a user would after freeing space.
 fn run(io: &SimIo, tier: &MemTier, progress: &mut Progress) -> Result<(), Stopped> {
     let mut store = open(io, tier)?;
     for height in 1..=BLOCKS {
@@ -106,7 +105,6 @@ fn twice<T, E>(mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     attempt().or_else(|_| attempt())
 }
 
-/// Checks the guarantees of every restart.
 fn check(io: &SimIo, tier: &MemTier, progress: &Progress, loss: Loss) {
     let store = open(io, tier).expect("a restart opens what a crash left");
     for record in &store.records {
@@ -134,7 +132,6 @@ fn check(io: &SimIo, tier: &MemTier, progress: &Progress, loss: Loss) {
         let coin = store.coins.get(&outpoint(height)).expect("memory does not fail");
         assert_eq!(coin.is_some(), height <= marker);
     }
-    // Appends still work.
     let pos = store.blocks.append_block(&raw_block(77)).expect("there is room");
     assert_eq!(store.blocks.read_block(pos).expect("whole"), raw_block(77));
     let hash = BlockHash([77; 32]);
