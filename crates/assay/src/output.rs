@@ -12,7 +12,6 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     io::stdout().lock().write_all(text.as_bytes()).context("cannot write to standard output")
 }
 
-/// Prints a JSON document to standard output.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
     text.push('\n');
@@ -25,7 +24,7 @@ pub(crate) fn print_record(record: &Record, is_json: bool) -> anyhow::Result<Out
     Ok(if record.has_passed() { Outcome::Good } else { Outcome::Negative })
 }
 
-/// Tells people something; a closed standard error is no reason to fail.
+/// Prints to standard error; a closed one is no reason to fail.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -8,16 +8,13 @@ use super::grammar::CommandLine;
 use super::notes::Notes;
 use super::{chain, config};
 
-/// Address and credentials of a node.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ClientSettings {
     /// Name of the chain, as [`ChainParams::name`].
     pub(crate) chain: &'static str,
-    /// Port of JSON-RPC on this machine.
     pub(crate) rpc_port: u16,
     /// User and password, if configured.
     pub(crate) password: Option<(String, String)>,
-    /// Path of the cookie file.
     pub(crate) cookie: PathBuf,
 }
 

@@ -111,8 +111,7 @@ fn default_datadir() -> PathBuf {
     Path::new(home.as_deref().unwrap_or("/".as_ref())).join(".bitcoin")
 }
 
-/// Creates the folder of the chain and its `wallets` folder. Core creates both even without
-/// wallets, and scripts rely on it.
+/// Creates the folder of the chain and its `wallets` folder. Core creates both even without wallets, and scripts rely on it.
 fn make_chain_dir(dir: &Path) -> io::Result<()> {
     if dir.exists() {
         return Ok(());
@@ -187,7 +186,6 @@ fn warn_of_nested(
     Ok(())
 }
 
-/// Files that a section includes.
 fn included(settings: &Settings, section: &str) -> Vec<String> {
     let values = settings.file.get(section).and_then(|values| values.get("includeconf"));
     let values = values.map_or(&[][..], |values| since_negation(values));

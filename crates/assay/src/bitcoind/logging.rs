@@ -45,7 +45,6 @@ fn categories(settings: &Settings, option: &str) -> anyhow::Result<Vec<String>> 
     }
 }
 
-/// Log level of enabled categories.
 fn level(settings: &Settings, notes: &mut Notes) -> anyhow::Result<LogLevel> {
     let mut level = LogLevel::DEBUG;
     for text in settings.list("loglevel") {

@@ -263,7 +263,6 @@ fn prune(settings: &Settings, config: &NodeConfig) -> anyhow::Result<Option<Prun
     })
 }
 
-/// Shell commands for events.
 fn notify(settings: &Settings) -> Notify {
     let command = |name| settings.text(name).filter(|text| !text.is_empty());
     Notify {
@@ -388,7 +387,6 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
     Ok(())
 }
 
-/// ZeroMQ publications with their addresses.
 fn zmq(settings: &Settings) -> Vec<Publication> {
     let mut publications = Vec::new();
     for topic in Topic::ALL {

@@ -61,13 +61,11 @@ pub(crate) fn hash(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// Parses a port number.
 pub(crate) fn port(text: &str) -> Option<u16> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|port| is_number && *port > 0)
 }
 
-/// Reason why a text is not an address.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AddressError {
     /// The text after the colon is not a port.

@@ -15,13 +15,11 @@ pub(crate) struct Opt {
     pub(crate) is_network_only: bool,
     /// True if `-no…` is an error.
     pub(crate) forbids_negation: bool,
-    /// True if a value is required.
     pub(crate) needs_value: bool,
     /// True if the log masks the value.
     pub(crate) is_secret: bool,
 }
 
-/// Effect of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Has the effect that its help describes.

@@ -87,7 +87,6 @@ pub(crate) fn config(
     Ok(p2p)
 }
 
-/// Listening addresses.
 fn binds(
     settings: &Settings,
     default: u16,

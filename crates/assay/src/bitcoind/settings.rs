@@ -26,7 +26,6 @@ pub(crate) struct Settings {
     pub(crate) section: String,
 }
 
-/// Source of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     CommandLine,
@@ -42,7 +41,6 @@ impl Place {
 }
 
 impl Settings {
-    /// Settings of a command line alone.
     pub(crate) fn new(command_line: Values) -> Self {
         Self { command_line, ..Self::default() }
     }
@@ -143,8 +141,7 @@ impl Settings {
         is_free
     }
 
-    /// Options outside of sections that apply to the main chain only and are set nowhere else, if
-    /// another chain is selected.
+    /// Options outside of sections that apply to the main chain only and are set nowhere else, if another chain is selected.
     pub(crate) fn misplaced(&self) -> Vec<&'static str> {
         if self.section.is_empty() || self.section == MAIN {
             return Vec::new();

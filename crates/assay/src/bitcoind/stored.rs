@@ -52,7 +52,6 @@ impl StoredSettings {
         Ok(Self { entries })
     }
 
-    /// The values by option.
     pub(crate) fn values(&self, notes: &mut Notes) -> Values {
         let mut values = Values::new();
         for (name, json) in &self.entries {

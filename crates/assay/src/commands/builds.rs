@@ -31,7 +31,6 @@ pub(crate) fn run(arguments: &BuildsArguments) -> anyhow::Result<Outcome> {
     }
 }
 
-/// The user's build cache.
 pub(crate) fn cache() -> anyhow::Result<Cache> {
     Cache::of_user().context("no folder for builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")
 }
@@ -49,7 +48,6 @@ fn printed<T>(cache: &Cache, builds: T) -> Printed<'_, T> {
     Printed { schema: 1, kind: "builds", folder: cache.root(), builds }
 }
 
-/// Builds the given revisions.
 pub(crate) fn build(
     cache: &Cache,
     repository: Repository,

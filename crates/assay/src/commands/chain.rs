@@ -156,8 +156,7 @@ struct Report {
     libsecp_ecdsa_sign_per_s: Option<f64>,
     /// Schnorr signatures per second of one thread of libsecp256k1; present only on request.
     libsecp_schnorr_sign_per_s: Option<f64>,
-    /// Time that libsecp256k1 alone would need for these signatures on as many threads, over the
-    /// time spent on making the blocks.
+    /// Time that libsecp256k1 alone would need for these signatures on as many threads, over the time spent on making the blocks.
     signing_efficiency: Option<f64>,
 }
 

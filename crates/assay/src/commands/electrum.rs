@@ -18,7 +18,6 @@ use crate::Outcome;
 use crate::cli::{ElectrumArguments, ElectrumCheckArguments, ElectrumCommand};
 use crate::output;
 
-/// Timeout of one response.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
 /// Polling interval for a server that is behind.
 const LOOK_PERIOD: Duration = Duration::from_millis(200);

@@ -62,7 +62,6 @@ fn feed(arguments: &EmitArguments) -> anyhow::Result<FeedPlan> {
     Ok(feed)
 }
 
-/// Command line that repeats the run.
 fn rerun() -> String {
     env::args().skip(1).fold("assay".to_owned(), |line, argument| line + " " + &argument)
 }

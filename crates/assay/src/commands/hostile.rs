@@ -84,7 +84,6 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Command line that repeats the run.
 fn rerun(arguments: &LoadP2pArguments, peers: usize) -> String {
     use clap::ValueEnum as _;
 

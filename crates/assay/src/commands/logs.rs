@@ -153,7 +153,6 @@ enum Picture {
     Html,
 }
 
-/// Output kind by file extension.
 fn kind(path: &Path) -> anyhow::Result<Picture> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     match extension.map(str::to_ascii_lowercase).as_deref() {

@@ -12,7 +12,6 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 const KEY: [u8; 8] = [0x11, 0x92, 0, 0x4f, 0xe7, 0x3c, 0xaa, 0x01];
-/// Number of stale blocks.
 const STALE: usize = 5;
 
 fn assay(arguments: &[&str]) -> Output {
@@ -45,8 +44,7 @@ fn forged(folder: &Path, more: &[&str]) -> (Vec<Vec<u8>>, Value) {
     (blocks, report)
 }
 
-/// A data folder as Bitcoin Core leaves it: two obfuscated files, blocks out of order, a stale
-/// branch, and preallocated space at the end.
+/// A data folder of Bitcoin Core: two obfuscated files, blocks out of order, a stale branch, preallocated space at the end.
 struct Core {
     folder: TempDir,
     blocks: Vec<Vec<u8>>,
@@ -124,7 +122,6 @@ impl Core {
         assay(&[&arguments[..], more].concat())
     }
 
-    /// Contents of all files.
     fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let blocks = self.file(0);
         let entries = fs::read_dir(blocks.parent().expect("a folder")).expect("readable").flatten();

@@ -16,7 +16,6 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
 }
 
-/// Standard output of a successful command.
 fn prints(arguments: &[&str]) -> String {
     let output = assay(arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));

@@ -100,7 +100,7 @@ fn each_way_leads_to_the_tip() {
         let taken =
             ["  accepted or requested", "  in the mempool"].map(|what| total(&target, what));
         assert_eq!(taken, [txs, txs]);
-        // What was not sent beforehand, the node had to request.
+        // The node had to request the rest, which was not sent beforehand.
         assert_eq!(total(&target, "requested of compact blocks") > 0, via == "compact", "{via}");
         sent.push(txs);
         stop(running);

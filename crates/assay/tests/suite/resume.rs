@@ -245,7 +245,6 @@ fn a_laboratory_killed_during_a_sync_goes_on_where_it_was() {
     assert_eq!(fs::read_dir(out.join("work")).map_or(0, Iterator::count), 0, "no folder is left");
 }
 
-/// Modification time of a file.
 fn modified(path: &Path) -> std::time::SystemTime {
     let metadata = fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     metadata.modified().expect("the system reports it")

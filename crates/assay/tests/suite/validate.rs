@@ -146,8 +146,7 @@ fn the_next_best_branch_is_taken_when_a_block_of_the_best_is_damaged() {
         "valid up to height 70 on the branch with the most work of those without an invalid block";
     assert!(stdout(&text).contains(expected), "{}", stdout(&text));
 
-    // An undamaged copy of the block: validation in the same folder disconnects to genesis and
-    // connects the other chain.
+    // An undamaged copy of the block: validation in the same folder disconnects to genesis and connects the other chain.
     fs::write(Path::new(&blocks).join("blk00002.dat"), &good).expect("written");
     let output = assay(&[&arguments[..], &["--json"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -9,7 +9,6 @@ use crate::Outcome;
 use crate::cli::BenchListArguments;
 use crate::output;
 
-/// A benchmark as JSON.
 #[derive(Serialize)]
 struct Entry<'a> {
     name: &'a str,

@@ -47,7 +47,6 @@ pub(super) fn run(arguments: &MeasureArguments) -> anyhow::Result<Outcome> {
     Ok(super::outcome(&results))
 }
 
-/// Command line that repeats the measurement.
 fn rerun(arguments: &MeasureArguments) -> String {
     let mut words = vec!["assay bench".to_owned()];
     words.extend(arguments.filter.iter().map(|filter| format!("'{filter}'")));

@@ -53,7 +53,6 @@ fn cut_of(argument: CutArgument) -> Option<Cut> {
     }
 }
 
-/// Command line that repeats the run.
 fn rerun(arguments: &BenchNetworkArguments) -> String {
     let targets = arguments.targets.iter().map(|target| format!(" --target {target}"));
     let seconds = |time: std::time::Duration| format!("{}ms", time.as_millis());

@@ -35,7 +35,6 @@ pub(super) fn run(arguments: &BenchPeersArguments) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Command line that repeats the run.
 fn rerun(arguments: &BenchPeersArguments) -> String {
     let BenchPeersArguments { target, links, rate, round_trip, rounds, scale, seed, .. } =
         arguments;

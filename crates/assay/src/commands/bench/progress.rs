@@ -80,7 +80,6 @@ pub(super) struct RunBar {
     said: Cell<Option<Instant>>,
 }
 
-/// A part of a stage.
 struct Part {
     name: String,
     steps: u64,

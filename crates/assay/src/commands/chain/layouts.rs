@@ -19,7 +19,6 @@ use assay_wire::{Block, BlockHash, Encoding, Header, Transaction};
 use super::{ledger, serve};
 use crate::cli::{LedgerArguments, ServeChainArguments};
 
-/// Number of blocks of the chain.
 const COUNT: usize = 8;
 const KEY: [u8; 8] = [0x11, 0xa2, 0x00, 0x34, 0x45, 0x56, 0xc7, 0x78];
 const OTHER_KEY: [u8; 8] = [0x5c, 0x01, 0x77, 0x93, 0xfe, 0x42, 0x13, 0x58];
@@ -65,7 +64,6 @@ fn hash(raw: &[u8]) -> BlockHash {
     parse(raw).hash()
 }
 
-/// The raw block at a height.
 fn raw(height: usize) -> Vec<u8> {
     BLOCKS[height - 1].clone()
 }
@@ -96,7 +94,6 @@ fn altered(height: usize) -> Vec<u8> {
     raw
 }
 
-/// The block with another witness.
 fn other_witness(height: usize) -> Vec<u8> {
     let mut raw = raw(height);
     let last = raw.len() - 5;
@@ -130,7 +127,6 @@ enum Expected {
     Nothing(&'static str),
 }
 
-/// A folder of block files.
 struct Layout {
     name: &'static str,
     /// Names and contents, without obfuscation.
@@ -143,7 +139,6 @@ struct Layout {
 }
 
 impl Layout {
-    /// One file.
     fn one(name: &'static str, parts: &[Vec<u8>], expected: Expected) -> Self {
         Self::many(name, &[("blk00000.dat", parts.concat())], expected)
     }

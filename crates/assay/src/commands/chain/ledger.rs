@@ -25,7 +25,6 @@ use crate::output;
 
 /// Value of the recipe field in a ledger of block files.
 const RECIPE: &str = "block-files";
-/// Version of the ledger's format.
 const FORMAT: u32 = 1;
 /// A transaction with more inputs than this has many, as in ledgers of a history.
 const MANY_INPUTS: u32 = 50;

@@ -18,13 +18,11 @@ use crate::output::base64;
 /// Maximum length of a response: a block of 256 MB, in hexadecimal and decoded.
 const ANSWER_BYTES_MAX: u64 = 4 << 30;
 
-/// Timeout of one response.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Maximum number of listed differences.
 const NAMED_MAX: usize = 16;
 
-/// Result of reading by RPC.
 #[derive(Debug, Serialize)]
 pub(super) struct RpcFigures {
     pub(super) blocks: u64,
@@ -184,7 +182,6 @@ fn compare(set: &BlockSet, answers: &[(u32, BlockCounts)]) -> Vec<String> {
     differences
 }
 
-/// One connection to a node.
 struct Node {
     agent: ureq::Agent,
     url: String,

@@ -12,7 +12,6 @@ use crate::output;
 /// Maximum number of listed file positions.
 const PLACES_SHOWN: usize = 5;
 
-/// File name of a ledger.
 const LEDGER: &str = assay_forge::ledger::LEDGER;
 
 /// The ledger that the user names, or that of the folder if it holds a forged chain.

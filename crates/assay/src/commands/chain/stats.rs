@@ -65,7 +65,6 @@ pub(super) struct PhaseRow {
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Check {
     pub(super) equal: bool,
-    /// Number of compared blocks.
     pub(super) blocks: u64,
     /// The first few differences.
     pub(super) differences: Vec<String>,
@@ -194,7 +193,6 @@ fn print(arguments: &StatsArguments, report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Result of counting.
 struct Counted {
     ranges: Ranges,
     phases: Vec<PhaseRow>,

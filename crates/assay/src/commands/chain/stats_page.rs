@@ -22,7 +22,6 @@ pub(super) fn text(report: &Report) -> String {
     out
 }
 
-/// The report as an HTML page.
 pub(super) fn page(report: &Report) -> Page {
     let section = |id: &str, title: &str| Section {
         id: id.to_owned(),
@@ -69,7 +68,6 @@ pub(super) fn csv(report: &Report) -> String {
 /// Width of the labels in a summary.
 const NAME_CHARS: usize = 13;
 
-/// Summary and verdicts as a list.
 fn points(report: &Report) -> Vec<String> {
     let (summary, verdicts) = (summary(report), verdicts(report));
     let mut points: Vec<String> = Vec::new();
@@ -124,7 +122,6 @@ fn summary(report: &Report) -> String {
     )
 }
 
-/// Results of comparisons.
 fn verdicts(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     if report.damaged_blocks > 0 {
@@ -227,7 +224,6 @@ fn cells_of(range: &RangeRow) -> Vec<String> {
     ]
 }
 
-/// Number of line colours.
 const COLOURS: usize = 8;
 
 fn charts(report: &Report) -> [LineChart; 4] {

@@ -20,7 +20,6 @@ const BLOCK_COLUMNS: &str = "height,hash,time,version,bits";
 const TX_COLUMNS: &str = "height,tx_index,txid,version,locktime,coinbase,segwit,inputs,segwit_inputs,outputs,bytes,stripped_bytes,weight,\
      output_value";
 
-/// A column's name and value.
 type Column = (&'static str, fn(&Counts) -> i128);
 
 /// Columns of a block or a range, before two for each kind of output.

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use super::{AGAIN, BASE, HEAD, spec};
 use crate::commands::bench;
 
-/// Verdict on a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MicroRow {
     pub(crate) benchmark: String,

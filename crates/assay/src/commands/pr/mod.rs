@@ -52,7 +52,6 @@ struct PrResults {
     machine: assay_lab::machine::Machine,
 }
 
-/// Results of the syncs.
 #[derive(Serialize)]
 struct Syncs {
     /// Runs whose end state is not that of the chain.
@@ -62,7 +61,6 @@ struct Syncs {
     comparison: Comparison,
 }
 
-/// Verdict of the whole comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Overall {
@@ -280,7 +278,6 @@ fn verdicts(syncs: Option<&Syncs>, micro: Option<&Micro>) -> impl Iterator<Item 
     totals.chain(rows)
 }
 
-/// Overall verdict.
 fn overall(syncs: Option<&Syncs>, micro: Option<&Micro>) -> Overall {
     let is_short = |syncs: &Syncs| {
         let mut sides = syncs.comparison.comparisons.iter().filter(|side| !side.is_aa);

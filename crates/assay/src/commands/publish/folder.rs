@@ -16,7 +16,6 @@ use flate2::write::GzEncoder;
 
 use crate::commands::run::steps::StepsResults;
 
-/// File name of published results.
 const RESULTS: &str = "results.json.gz";
 const REPORT: &str = "report.md";
 const CHARTS: &str = "charts";
@@ -52,7 +51,6 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Reads published results.
     fn read(path: &Path) -> anyhow::Result<Self> {
         Self::of(ResultsFile::read(path)?)
     }
@@ -144,7 +142,6 @@ impl Stored {
     }
 }
 
-/// Published results.
 pub(super) struct Entry {
     /// Folder of the machine.
     pub(super) machine: String,

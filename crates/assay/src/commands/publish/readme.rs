@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::folder::Entry;
 
-/// File name of the page.
 pub(super) const FILE: &str = "README.md";
 
 const HEAD: &str = "# Results

@@ -26,15 +26,12 @@ pub(super) fn reject_own_chain(arguments: &RunArguments, kind: &str) -> anyhow::
 
 /// Flags that select a chain from block files.
 pub(crate) struct OwnChainFlags<'a> {
-    /// `--blocks`.
     pub(crate) blocks: Option<&'a Path>,
     /// `--chain`, which names the chain of the files.
     pub(crate) chain: Option<&'a Path>,
-    /// `--stop-height`.
     pub(crate) stop_height: Option<u32>,
     /// `--test-activation-height`.
     pub(crate) activation: &'a [String],
-    /// `--from-snapshot`.
     pub(crate) from_snapshot: Option<&'a Path>,
 }
 

@@ -255,7 +255,6 @@ fn rerun(plan: &str, arguments: &RunArguments) -> String {
     words.join(" ")
 }
 
-/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+@,%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -19,7 +19,6 @@ use crate::output;
 /// File name of the summary in the folder of all series.
 const SUMMARY: &str = "series.json";
 
-/// Summary of all series.
 #[derive(Serialize)]
 struct Summary {
     schema: u32,
@@ -30,7 +29,6 @@ struct Summary {
     differences_of_totals: usize,
     /// Verdicts of faster or slower on any row.
     differences: usize,
-    /// Number of rows.
     rows: usize,
     /// False differences: those between the same software.
     false_differences_of_totals: usize,

@@ -159,7 +159,6 @@ impl Work<'_> {
         Ok(child)
     }
 
-    /// Ends all processes.
     fn end_all(&self) {
         self.is_over.store(true, Ordering::SeqCst);
         self.state().inputs_of.iter_mut().for_each(|input| *input = None);

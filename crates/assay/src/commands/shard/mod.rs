@@ -74,7 +74,6 @@ fn salt_of(text: &str) -> anyhow::Result<Salt> {
     Ok(salt)
 }
 
-/// Human-readable description of a part.
 fn describe(part: &Part) -> String {
     match part {
         Part::Blocks { first, last, inputs, .. } => {

@@ -12,7 +12,6 @@ use crate::bitcoind::ClientSettings;
 use crate::cli::TopArguments;
 use crate::output::base64;
 
-/// One connection to a node.
 pub(super) struct Client {
     agent: ureq::Agent,
     url: String,
@@ -49,8 +48,7 @@ impl Client {
         Self { agent, url: format!("http://{address}/"), authorization }
     }
 
-    /// Calls methods without arguments and returns their results; null for methods about peers if
-    /// the node has P2P disabled.
+    /// Calls methods without arguments and returns their results; null for methods about peers if P2P is disabled.
     ///
     /// # Errors
     /// If the node is unreachable or returns an error.

@@ -50,7 +50,6 @@ impl Progress {
         Self { bar, lines: Mutex::new(lines), for_programs, start }
     }
 
-    /// Removes the bar.
     pub(crate) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

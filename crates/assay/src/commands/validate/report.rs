@@ -257,7 +257,6 @@ impl Utxo {
         }
     }
 
-    /// Human-readable.
     pub(crate) fn text(&self) -> String {
         let amount = format_money(i64::try_from(self.amount_sat).unwrap_or(i64::MAX));
         let (count, muhash) = (self.txouts, &self.muhash);

@@ -77,8 +77,7 @@ fn a_defect_anywhere_ends_the_process_and_leaves_nothing_wrong() {
     );
 }
 
-/// True if nodes on this processor pass the point: scripts are settled in batches only if lanes
-/// verify their signatures.
+/// True if nodes on this processor pass the point: scripts are settled in batches only if lanes verify their signatures.
 fn is_expected(point: Point) -> bool {
     point != Point::ScriptBatch || default_script_batch().is_some()
 }
@@ -163,5 +162,4 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Number of concurrent nodes.
 const THREADS: usize = 2;

@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 
 use super::scenario::{End, Ended};
 
-/// A running node.
 pub(crate) struct Node {
     child: Child,
     dir: PathBuf,
@@ -26,11 +25,9 @@ pub(crate) struct Node {
     agent: ureq::Agent,
     authorization: String,
     stderr: PathBuf,
-    /// The last failure.
     last: String,
 }
 
-/// Exit status and output of a process.
 #[derive(Debug)]
 pub(crate) struct Exit {
     pub(crate) status: Option<i32>,

@@ -15,7 +15,6 @@ const FEE_SAT: i64 = 10_000;
 /// Reserved value of the witness commitment (BIP141).
 const RESERVED: [u8; 32] = [0; 32];
 
-/// A block to build on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parent {
     pub(crate) hash: BlockHash,
@@ -27,7 +26,6 @@ pub(crate) struct Parent {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Coin(OutPoint);
 
-/// A mined block.
 #[derive(Debug)]
 pub(crate) struct Mined {
     pub(crate) raw: Vec<u8>,

@@ -38,7 +38,6 @@ fn a_wallet_receives_pays_and_follows_the_chain() {
     let seed = wallet.create();
     wallet.wait_balance("0", "0");
 
-    // The wallet receives a payment.
     let received = node.pay(&wallet.unused_script(), 10 * COIN);
     wallet.wait_balance("0", "10");
     wallet.wait_history(&[Entry::new(&received, "10.", 0)]);
@@ -47,7 +46,6 @@ fn a_wallet_receives_pays_and_follows_the_chain() {
     wallet.wait_balance("10", "0");
     wallet.wait_history(&[Entry::new(&received, "10.", 1)]);
 
-    // The wallet pays.
     let paid = wallet.pay(STRANGER, "3", "0.0001");
     let mempool: Vec<String> =
         node.mempool().iter().map(|tx| tx.view().txid().to_string()).collect();
@@ -75,7 +73,6 @@ fn a_wallet_receives_pays_and_follows_the_chain() {
     wallet.wait_history(&history(1, 1));
     wallet.wait_balance("6.9999", "0");
 
-    // The server is killed and restarted.
     node.kill();
     wallet.wait_disconnected();
     node.start_again();

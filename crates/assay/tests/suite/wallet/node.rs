@@ -14,13 +14,11 @@ use super::process::{Process, Rpc, free_ports, wait_for};
 /// Maturity of a coinbase, in blocks.
 const MATURITY: u32 = 100;
 
-/// A running node.
 #[derive(Debug)]
 pub(crate) struct Node {
     process: Process,
     pub(crate) rpc: Rpc,
     dir: PathBuf,
-    /// Port of the Electrum server.
     pub(crate) electrum_port: u16,
     /// Port of the Electrum server with TLS.
     pub(crate) tls_port: u16,

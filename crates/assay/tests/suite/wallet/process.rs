@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 /// Longest wait for any condition. The wallet waits ten seconds before it reconnects.
 const TIMEOUT: Duration = Duration::from_secs(90);
-/// Polling interval.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Number of log lines that a failure shows.
 const TAIL_LINES: usize = 40;
@@ -46,7 +45,6 @@ impl Process {
         }
     }
 
-    /// Sends SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it is ours to kill");
         self.child.wait().expect("it is our child");

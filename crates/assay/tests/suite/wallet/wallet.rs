@@ -13,14 +13,12 @@ use super::process::{Process, Rpc, free_ports, wait_for};
 /// Environment variable with the path of the wallet's program.
 const PROGRAM_VARIABLE: &str = "ASSAY_ELECTRUM_WALLET";
 
-/// A running wallet.
 #[derive(Debug)]
 pub(crate) struct Wallet {
     process: Process,
     rpc: Rpc,
 }
 
-/// A transaction in the wallet's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) txid: String,
@@ -79,13 +77,11 @@ impl Wallet {
         created["seed"].as_str().expect("a seed").to_owned()
     }
 
-    /// Restores a wallet from its seed.
     pub(crate) fn restore(&self, seed: &str) {
         self.rpc.must("restore", &json!({"text": seed}));
         self.rpc.must("load_wallet", &json!({}));
     }
 
-    /// Script of an unused address.
     pub(crate) fn unused_script(&self) -> Vec<u8> {
         let address = self.rpc.must("getunusedaddress", &json!({}));
         let keys = self.rpc.must("getpubkeys", &json!({"address": address}));
@@ -141,7 +137,6 @@ impl Wallet {
         });
     }
 
-    /// Stops the daemon.
     pub(crate) fn stop(self) {
         self.rpc.must("stop", &json!({}));
     }

@@ -123,7 +123,6 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
 enum Part {
     /// Benchmarks, then syncs of every step.
     All,
-    /// Benchmarks.
     Micro,
     /// Syncs of every step.
     Macro,
@@ -177,7 +176,6 @@ impl<'a> Found<'a> {
         self.builds.iter().find(|(name, _)| name == revision).map(|(_, build)| build)
     }
 
-    /// The revisions without a build.
     fn absent<'r>(&self, revisions: impl IntoIterator<Item = &'r str>) -> Vec<Absent> {
         let revisions = revisions.into_iter().filter(|revision| self.build(revision).is_none());
         let absent = revisions.map(|revision| Absent {

@@ -19,7 +19,6 @@ use crate::commands::pr::{own_programs, target};
 
 /// Name of the revision before the change.
 const BEFORE: &str = "before";
-/// Folder of these syncs.
 const FOLDER: &str = "related";
 
 /// Measures the changes whose builds exist, both with the change and without it. The others have no figures.

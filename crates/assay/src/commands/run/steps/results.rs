@@ -16,7 +16,6 @@ pub(super) const FILE: &str = "steps.json";
 pub(super) const KIND: &str = "steps";
 pub(super) const SCHEMA: u32 = 1;
 
-/// Results of a plan of steps.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct StepsResults {
     pub(super) schema: u32,
@@ -77,7 +76,6 @@ pub(super) struct RelatedResult {
     pub(super) void_runs: usize,
 }
 
-/// A missing build.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Absent {
     pub(super) revision: String,
@@ -95,7 +93,6 @@ pub(super) struct Sum {
     pub(super) syncs: Option<ComparedRow>,
 }
 
-/// Results of the syncs.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Syncs {
     /// Runs whose end state is not that of the chain.
