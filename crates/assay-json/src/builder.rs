@@ -12,7 +12,6 @@ pub struct Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// Appends the value to `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out }
     }
@@ -110,7 +109,6 @@ pub struct Array<'a> {
 }
 
 impl Array<'_> {
-    /// The position of the next element.
     pub fn item(&mut self) -> Json<'_> {
         if !std::mem::take(&mut self.empty) {
             self.out.push(b',');

@@ -46,7 +46,6 @@ impl Out {
         self.bytes.len()
     }
 
-    /// Truncates the text to `length` bytes.
     pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
     }
@@ -61,7 +60,6 @@ impl Out {
         self
     }
 
-    /// The same for bytes.
     pub fn raw_bytes(&mut self, text: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(text);
         self
@@ -83,7 +81,6 @@ impl Out {
         self
     }
 
-    /// Appends bytes as a hex string.
     pub fn hex(&mut self, bytes: &[u8]) -> &mut Self {
         value::hex(&mut self.bytes, bytes);
         self

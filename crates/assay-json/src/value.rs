@@ -11,7 +11,6 @@ pub(crate) fn display(out: &mut Vec<u8>, value: impl Display) {
     write!(out, "{value}").expect("writing to a vector does not fail");
 }
 
-/// Appends an integer.
 pub fn push_int(out: &mut Vec<u8>, value: i128) {
     if value < 0 {
         out.push(b'-');
