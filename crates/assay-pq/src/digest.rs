@@ -12,7 +12,6 @@ pub(crate) struct Indices {
     fors: [u8; ParameterSet::FORS_BYTES_MAX],
     /// Tree index in the lowest layer.
     pub(crate) tree: u64,
-    /// Leaf index in that tree.
     pub(crate) leaf: u32,
 }
 

@@ -25,7 +25,6 @@ pub fn verify_many(set: &ParameterSet, checks: &[Check<'_>]) -> Vec<bool> {
     verify_many_with(Backend::detect(), set, checks)
 }
 
-/// [`verify_many`] on a given backend.
 pub fn verify_many_with(backend: Backend, set: &ParameterSet, checks: &[Check<'_>]) -> Vec<bool> {
     let well_formed: Vec<usize> =
         (0..checks.len()).filter(|&i| checks[i].is_well_formed(set)).collect();
@@ -110,8 +109,7 @@ impl Group<'_> {
         compress_values(self.backend, &items, &roots)
     }
 
-    /// One layer of FIPS 205 algorithm 13: on entry `nodes` are the messages of the layer's WOTS+ signatures, on return the roots
-    /// of its trees.
+    /// One layer of FIPS 205 algorithm 13: replaces the messages of WOTS+ signatures in `nodes` by the roots of the trees.
     fn layer<const N: usize>(&self, layer: usize, nodes: &mut [[u8; N]]) {
         let (height, count) = (self.set.tree_height(), self.set.chains());
         let bytes = (count + height) * N;

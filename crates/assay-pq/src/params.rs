@@ -52,7 +52,6 @@ impl ParameterSet {
         Self { name, n, h, d, a, k }
     }
 
-    /// The set of FIPS 205 with this name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|set| set.name == name)
     }
@@ -71,7 +70,6 @@ impl ParameterSet {
         self.n * (1 + self.k * (self.a + 1) + self.h + self.d * self.chains())
     }
 
-    /// Bytes per hash value.
     pub(crate) const fn n(&self) -> usize {
         self.n
     }
@@ -112,11 +110,8 @@ impl ParameterSet {
         2 * self.n + CHECKSUM_DIGITS
     }
 
-    /// Maximum of [`fors_bytes`](Self::fors_bytes).
     pub(crate) const FORS_BYTES_MAX: usize = 40;
-    /// Maximum of [`digest_bytes`](Self::digest_bytes).
     pub(crate) const DIGEST_BYTES_MAX: usize = 49;
-    /// Maximum of [`chains`](Self::chains).
     pub(crate) const CHAINS_MAX: usize = 67;
 }
 
@@ -126,8 +121,7 @@ const CHECKSUM_DIGITS: usize = 3;
 /// Maximum digit: the end of a chain.
 pub(crate) const CHAIN_END: u8 = 15;
 
-/// The digits of a value and of its checksum, FIPS 205 algorithm 8 lines 2 to 7: the start step of each chain of a WOTS+
-/// signature.
+/// Digits of a value and its checksum, FIPS 205 algorithm 8 lines 2 to 7: the start steps of the chains of a signature.
 pub(crate) fn wots_digits(value: &[u8]) -> [u8; ParameterSet::CHAINS_MAX] {
     let mut digits = [0; ParameterSet::CHAINS_MAX];
     let mut checksum = 0u16;

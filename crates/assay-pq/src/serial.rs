@@ -43,7 +43,6 @@ pub struct Hashes {
     pub t: u64,
 }
 
-/// Indices selected by the message digest.
 pub(crate) fn indices(set: &ParameterSet, check: &Check<'_>, randomizer: &[u8]) -> Indices {
     Indices::new(set, &message_digest(set, check, randomizer))
 }

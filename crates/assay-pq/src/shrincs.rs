@@ -15,8 +15,7 @@ pub const STATELESS_BYTES: usize = 1 + ParameterSet::SHRINCS_STATELESS.signature
 /// First byte of a stateless signature, in place of a leaf's height.
 const STATELESS: u8 = 255;
 
-/// True for a valid stateless signature; the context has at most 255 bytes. False for a stateful one, which is not checked, and
-/// for wrong lengths.
+/// True for a valid stateless signature (context of at most 255 bytes); false for stateful ones, unchecked, and wrong lengths.
 pub fn verify_stateless(key: &[u8], message: &[u8], context: &[u8], signature: &[u8]) -> bool {
     let Some((&STATELESS, signature)) = signature.split_first() else { return false };
     let Some((key, root)) = key.split_first_chunk::<32>().filter(|(_, root)| root.len() == 16)

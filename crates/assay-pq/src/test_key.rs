@@ -32,7 +32,6 @@ pub struct TestKey {
 }
 
 impl TestKey {
-    /// Derives the key from `number`.
     pub fn new(set: ParameterSet, number: u64) -> Self {
         let mut seed = vec![0; set.n()];
         fill(&mut seed, &sha256(&[&b"seed"[..], &number.to_be_bytes()].concat()));
@@ -71,8 +70,7 @@ impl TestKey {
         self.sign_with_long_chains(message, 0)
     }
 
-    /// A signature that takes longer to verify: tries `trials` siblings in each layer, and keeps the one that leaves the most
-    /// chain steps in the next layer.
+    /// A signature that takes longer to verify: of `trials` siblings per layer, the one that leaves the most steps in the next.
     ///
     /// # Panics
     /// If the context has more than 255 bytes.
@@ -174,7 +172,6 @@ mod tests {
             let other_key = TestKey::new(set, 8);
             let foreign = Check { key: other_key.public(), ..checks[0] };
             assert_eq!(verify_many(&set, &[other, foreign]), [false; 2], "{}", set.name());
-            // Flips a bit in every part.
             for place in (0..signatures[0].len()).step_by(signatures[0].len() / 40) {
                 let mut flipped = signatures[0].clone();
                 flipped[place] ^= 1;

@@ -47,7 +47,6 @@ pub(crate) struct Seed {
     wide: Sha512,
 }
 
-/// The states for each of `seeds` of `N` bytes.
 pub(crate) fn seeds<'a, const N: usize>(
     backend: Backend,
     seeds: impl Iterator<Item = &'a [u8]>,
@@ -201,7 +200,6 @@ fn wide_values<const N: usize>(
     *hasher.finalize().first_chunk().expect("N is at most 32")
 }
 
-/// Truncated digest of a state.
 fn truncated<const N: usize>(state: &[u32; 8]) -> [u8; N] {
     let mut value = [0; N];
     for (bytes, word) in value.as_chunks_mut::<4>().0.iter_mut().zip(state) {
