@@ -16,7 +16,6 @@ use crate::types::{Check, Kind, Status};
 
 type Asked<'a> = assay_secp::Check<'a>;
 
-/// A method of [`BatchVerifier`].
 type Method = fn(&mut BatchVerifier, &[Asked<'_>], &mut Vec<bool>);
 
 /// Verifies batches and keeps memory from one to the next. One thread at a time may use it; any may.

@@ -15,7 +15,6 @@ use crate::calls::{
 };
 use crate::types::{Check, Kind, Status};
 
-/// Operands of one check.
 struct Operands {
     kind: Kind,
     parity: u32,

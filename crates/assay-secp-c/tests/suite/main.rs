@@ -80,7 +80,6 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
 }
 
-/// True if the compiler exists.
 fn exists(compiler: &OsString) -> bool {
     let is_there = Command::new(compiler).arg("--version").output().is_ok();
     if !is_there {
