@@ -10,12 +10,10 @@ use assay_consensus::script::{PqScheme, SignatureChecker};
 pub struct Input<'a>(pub &'a [u8]);
 
 impl<'a> Input<'a> {
-    /// The next byte.
     pub fn byte(&mut self) -> u8 {
         self.array::<1>()[0]
     }
 
-    /// The next `N` bytes.
     pub fn array<const N: usize>(&mut self) -> [u8; N] {
         let mut out = [0; N];
         let taken = self.bytes(N);
@@ -36,7 +34,6 @@ impl<'a> Input<'a> {
         self.bytes(length)
     }
 
-    /// Everything that is left.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }

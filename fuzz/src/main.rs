@@ -75,7 +75,7 @@ libfuzzer_sys::fuzz_target!(
     |data: &[u8]| (CHOSEN.get().expect("chosen before the first input"))(data)
 );
 
-/// Chooses the target, or does as another argument says and ends the process.
+/// Chooses the target, or handles another argument and ends the process.
 fn choose() {
     for argument in std::env::args().skip(1) {
         if argument == "--list" {

@@ -6,10 +6,10 @@ use assay_wire::p2p::{
 };
 use assay_wire::{Block, Encoding, Transaction};
 
-/// Of regtest.
+/// Magic of regtest.
 pub const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
 
-/// Names of messages, those that this node does not know among them.
+/// Names of messages, including names unknown to this node.
 pub const COMMANDS: [&str; 41] = [
     "version",
     "verack",
@@ -54,7 +54,6 @@ pub const COMMANDS: [&str; 41] = [
     "unknown",
 ];
 
-/// The name that a byte stands for.
 pub fn command(kind: u8) -> Command {
     Command::new(COMMANDS[usize::from(kind) % COMMANDS.len()])
 }

@@ -86,13 +86,13 @@ pub fn peer(data: &[u8]) {
     }
     let said = say(&mut talk, manner, words, &mut input);
     if matches!(said, Ok(true)) {
-        // An error is the node's way of ending it.
+        // The node reports an error by ending the connection.
         let _ = talk.settle();
     }
     talk.close();
 }
 
-/// Says everything; whether the node can tell where messages begin and end.
+/// Sends the whole input; true if the node can still find the message boundaries.
 fn say(talk: &mut Talk, manner: Manner, words: u8, input: &mut Input<'_>) -> io::Result<bool> {
     if manner.opens() {
         talk.greet(words)?;
@@ -115,7 +115,7 @@ fn say(talk: &mut Talk, manner: Manner, words: u8, input: &mut Input<'_>) -> io:
     Ok(is_framed)
 }
 
-/// With the header in a payload on the node's tip and with proof of work, which no mutation would find.
+/// Puts a header in the payload on the node's tip and gives it proof of work, which no mutation would find.
 fn on_tip(payload: &[u8], command: Command) -> Vec<u8> {
     let mut payload = payload.to_vec();
     let start = usize::from(command.as_str() == "headers");
@@ -148,7 +148,7 @@ impl Manner {
     fn is_trusted(self) -> bool {
         self.0 & 4 != 0
     }
-    /// Of a connection that the node makes.
+    /// Type of a connection that the node makes.
     fn kind(self) -> &'static str {
         ["outbound-full-relay", "block-relay-only", "addr-fetch", "feeler"]
             [usize::from(self.0 >> 3 & 3)]
@@ -167,12 +167,12 @@ impl Manner {
 pub struct Talk {
     stream: TcpStream,
     session: Option<Box<Session>>,
-    /// Encrypted packets that vouch for the garbage in front of them.
+    /// AAD of the next packet, which authenticates the garbage.
     aad: Vec<u8>,
 }
 
 impl Talk {
-    /// Connects, or is connected to. `None` where a peer that keeps to no rules spoilt it, or the machine is out of ports.
+    /// Connects or accepts. `None` if an incorrect peer spoilt the connection, or the machine is out of ports.
     pub fn open(manner: Manner, key: u8, garbage: &[u8]) -> Option<Self> {
         let stream = if manner.is_dialled() { dialled(manner) } else { connected(manner) }.ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -210,7 +210,7 @@ impl Talk {
         Ok(())
     }
 
-    /// Sends a message, right as to its frame.
+    /// Sends a message with a valid frame.
     pub fn send(&mut self, command: Command, payload: &[u8], is_decoy: bool) -> io::Result<()> {
         let bytes = match &mut self.session {
             None => {
@@ -227,12 +227,11 @@ impl Talk {
         self.stream.write_all(&bytes)
     }
 
-    /// Sends bytes as they are.
     pub fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }
 
-    /// Says hello, with those of the usual words that `words` has a bit for.
+    /// Sends the handshake; bits of `words` select its messages and values.
     pub fn greet(&mut self, words: u8) -> io::Result<()> {
         let version = Message::Version(Version {
             version: if words & 0x20 == 0 { 70016 } else { 70012 },
@@ -262,10 +261,10 @@ impl Talk {
         Ok(())
     }
 
-    /// Reads until the node has answered a ping, which it does in its turn, or has ended the connection.
+    /// Reads until the node has answered a ping or ended the connection. It answers in order.
     ///
     /// # Panics
-    /// When what it sends is not well formed, or it does neither.
+    /// On a malformed message, or without either.
     pub fn settle(&mut self) -> io::Result<()> {
         self.send(Command::new("ping"), &NONCE.to_le_bytes(), false)?;
         loop {
@@ -279,10 +278,10 @@ impl Talk {
         }
     }
 
-    /// Ends the connection and waits until the node has done so too: it has then looked at everything.
+    /// Ends the connection and waits until the node does, too; it has then processed everything.
     ///
     /// # Panics
-    /// When it does not.
+    /// If the node does not.
     pub fn close(mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
         let mut rest = [0; 4096];
@@ -337,7 +336,7 @@ impl Talk {
     }
 }
 
-/// A connection to the node: each from an address of its own, so that none suffers for another, or from one that may do more.
+/// A connection to the node: from an address of its own, so that limits per address apply to it alone, or from a trusted one.
 fn connected(manner: Manner) -> io::Result<TcpStream> {
     static NEXT: AtomicU32 = AtomicU32::new(0x7f01_0000);
     let address = node().p2p_address().expect("the node has peers");
@@ -376,7 +375,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// Of the ping behind everything.
+/// Nonce of the final ping.
 const NONCE: u64 = 0x0123_4567_89ab_cdef;
 /// Every input ends sooner.
 const PATIENCE: Duration = Duration::from_secs(8);

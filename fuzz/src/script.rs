@@ -12,8 +12,8 @@ const CORE_BITS: u64 = (1 << 21) - 1;
 /// Proposals that only forbid.
 const SOFT_FORKS: &str = "p2mr+ctv+cat+bip448";
 
-/// The interpreter ends with a verdict on any scripts under any rules, and on Bitcoin fewer rules
-/// never reject what more rules allow: that is what makes a soft fork. Nor do today's rules reject what proposals allow.
+/// The interpreter ends with a verdict on any scripts under any rules. On Bitcoin, fewer rules never reject what more rules
+/// allow, which makes a soft fork, and today's rules never reject what proposals allow.
 pub fn script(data: &[u8]) {
     let mut input = Input(data);
     let bits = u64::from_le_bytes(input.array());

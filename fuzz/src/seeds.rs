@@ -178,7 +178,6 @@ fn forged(seeds: &mut Seeds, name: &str) {
     }
 }
 
-/// A snapshot of the UTXO set with these coins.
 fn snapshot(coins: &BTreeMap<OutPoint, Coin>) -> Vec<u8> {
     let keys = KeyForms { is_point: |_| false, expand: |_| None };
     let base = BlockHash([7; 32]);

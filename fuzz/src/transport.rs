@@ -91,7 +91,7 @@ fn names(contents: &[u8]) {
     }
 }
 
-/// The other side is the input: a key, then what it likes.
+/// The other side is the input: a key, then arbitrary bytes.
 fn stranger(own: Handshake, input: &mut Input<'_>, piece: usize) {
     let key = input.array();
     let mut session = own.finish(key, MAGIC);
@@ -112,7 +112,7 @@ fn stranger(own: Handshake, input: &mut Input<'_>, piece: usize) {
     }
 }
 
-/// The garbage and how many bytes it took with its terminator; `None` without one.
+/// The garbage, and the number of bytes consumed with its terminator; `None` without one.
 fn find_garbage(session: &Session, sent: &[u8], piece: usize) -> Option<(Vec<u8>, usize)> {
     let mut garbage = session.garbage();
     let mut at = 0;
@@ -127,7 +127,7 @@ fn find_garbage(session: &Session, sent: &[u8], piece: usize) -> Option<(Vec<u8>
     None
 }
 
-/// The contents of a packet, `None` within for a decoy; `None` where it does not open.
+/// Contents of a packet, `Some(None)` for a decoy; `None` if it does not open.
 fn open(session: &mut Session, aad: &[u8], packet: &mut [u8]) -> Option<Option<Vec<u8>>> {
     let (length, rest) = packet.split_first_chunk_mut::<LENGTH_BYTES>().expect("a length");
     let length = session.opener.length(*length);

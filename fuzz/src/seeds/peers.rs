@@ -11,7 +11,6 @@ use assay_wire::{Block, BlockHash, Encoding, Header};
 
 use super::{Seeds, counted};
 
-/// All of them.
 pub(super) fn add(seeds: &mut Seeds) {
     let messages = messages();
     seeds.add("p2p", &messages.concat());
@@ -149,7 +148,7 @@ fn payload(message: &Message<'_>) -> (u8, Vec<u8>) {
     (kind(message.command().as_str()), payload)
 }
 
-/// Requests for what the node has.
+/// Requests for data that the node has.
 fn asking(known: &Block) -> Vec<(u8, Vec<u8>)> {
     let hash = known.hash();
     let hashes = [known.header().prev_block];
@@ -175,7 +174,7 @@ fn asking(known: &Block) -> Vec<(u8, Vec<u8>)> {
     ]
 }
 
-/// A block that the node does not know: its header, transactions, compact form, missing transactions, and itself.
+/// Messages about a block unknown to the node: header, transactions, compact form, missing transactions, and the block.
 fn telling(raw: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let block = Block::parse(raw.to_vec(), Encoding::Segwit).expect("a forged block");
     let headers = [*block.header()];
@@ -186,7 +185,7 @@ fn telling(raw: &[u8]) -> Vec<(u8, Vec<u8>)> {
         said.push(payload(&Message::Tx(tx.raw())));
     }
     let txs: Vec<_> = block.txs().collect();
-    // All but the coinbase by short names that fit nothing: they are asked for.
+    // All but the coinbase as short ids that match nothing, so that the node requests them.
     let mut compact = raw[..80].to_vec();
     compact.extend([1; 8]);
     compact_size(&mut compact, txs.len() as u64 - 1);
