@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 
-/// Supported directory format.
 const FORMAT: u32 = 1;
 /// Bytes of a record of an order file: txid, offset, length.
 const ORDER_RECORD_BYTES: usize = 40;
@@ -22,13 +21,11 @@ const ORDER_RECORD_BYTES: usize = 40;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chain {
     pub dir: PathBuf,
-    /// First line of the ledger.
     pub header: ChainHeader,
     /// One entry per block from height 1.
     pub blocks: Vec<BlockEntry>,
     /// Sums over height ranges, if the recipe has any.
     pub ranges: Vec<RangeEntry>,
-    /// Last line of the ledger.
     pub tip: TipEntry,
     /// Initial UTXO set of all nodes; `blocks`, `ranges` and the counts of `tip` then cover the blocks above it.
     pub snapshot: Option<ChainSnapshot>,
@@ -91,7 +88,6 @@ const TWO_WEEKS_BLOCKS: usize = 2_016;
 /// First line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChainHeader {
-    /// Version of the directory format.
     pub format: u32,
     pub recipe: String,
     /// Chain parameters of the nodes: `regtest` or `bch-regtest`.
@@ -113,7 +109,6 @@ pub struct ChainHeader {
     pub activation: BTreeMap<String, u32>,
     /// Version of the forge.
     pub assay_version: String,
-    /// SHA-256 of the recipe text.
     #[serde(default)]
     pub recipe_sha256: Option<String>,
     /// Network magic before each block, in hex.
@@ -158,7 +153,6 @@ pub struct BlockEntry {
     pub file: PathBuf,
     /// Offset of the raw block in that file.
     pub offset: u64,
-    /// Length of the raw block.
     pub bytes: u64,
     /// Transactions, including the coinbase.
     pub txs: u64,
@@ -172,7 +166,6 @@ pub struct BlockEntry {
 /// A range line of the ledger: sums over heights, without coinbases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeEntry {
-    /// First height, inclusive.
     pub first: u32,
     /// Last height, inclusive.
     pub last: u32,
@@ -225,7 +218,6 @@ pub struct OrderEntry {
     pub txid: [u8; 32],
     /// Offset in the raw block.
     pub offset: u32,
-    /// Length in bytes.
     pub length: u32,
 }
 
@@ -233,13 +225,11 @@ pub struct OrderEntry {
 pub enum ChainError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// A line of the ledger is malformed.
     #[error("{}, line {line}: not a ledger line", path.display())]
     Line {
         path: PathBuf,
         /// Line number from 1.
         line: usize,
-        /// Error of the JSON library.
         source: serde_json::Error,
     },
     /// The ledger contradicts itself or has another format.
@@ -248,7 +238,6 @@ pub enum ChainError {
         path: PathBuf,
         /// Line number from 1.
         line: usize,
-        /// Violated rule.
         what: &'static str,
     },
     #[error("{} has no tip line: the chain is unfinished", path.display())]

@@ -15,8 +15,7 @@ pub struct Companion<'a> {
 }
 
 impl Companion<'_> {
-    /// Places to look at, in this order: `named` alone, or the path in the variable alone; otherwise the folder of this program,
-    /// then the places in checkouts.
+    /// Places to look at, in order: `named` alone, or the variable's path alone; else the folder of this program, then checkouts.
     pub fn places(&self, named: Option<&Path>) -> Vec<PathBuf> {
         let variable = || env::var_os(self.variable).map(PathBuf::from);
         if let Some(path) = named.map(Path::to_owned).or_else(variable) {

@@ -16,31 +16,25 @@ pub enum OutsideError {
     Target(#[from] TargetError),
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// RPC failed.
     #[error("{name} did not answer")]
     Rpc {
-        /// Name of the node.
         name: String,
         #[source]
         source: Box<RpcError>,
     },
     #[error("cannot make {}", path.display())]
     Folder { path: PathBuf, source: io::Error },
-    /// The node rejected a block.
     #[error("{name} rejected block {number}: {reason}")]
     Rejected {
-        /// Name of the node.
         name: String,
         /// Number of the block, from 1.
         number: usize,
-        /// Reject reason.
         reason: String,
     },
 }
 
 /// A running node with a fresh data folder on regtest.
 pub struct Outside {
-    /// Name of the target.
     pub name: String,
     /// Version string of the program.
     pub version: String,

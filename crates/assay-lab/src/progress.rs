@@ -24,19 +24,15 @@ pub enum Event<'a> {
         dir: &'a Path,
         chain: &'a Chain,
     },
-    /// The forge was started.
     ForgeStarted {
         plan: &'a Plan,
         dir: &'a Path,
     },
-    /// The forge is running.
     ForgeProgress {
         /// Bytes of block files so far.
         bytes: u64,
-        /// Elapsed seconds.
         seconds: f64,
     },
-    /// The forge finished.
     ChainForged {
         chain: &'a Chain,
         /// Duration in seconds.
@@ -78,7 +74,6 @@ pub enum Event<'a> {
         id: &'a str,
         /// Number of the run, from 1.
         number: usize,
-        /// Total number of runs.
         of: usize,
         /// Number of blocks to feed.
         blocks: usize,
@@ -87,45 +82,36 @@ pub enum Event<'a> {
     RunSkipped {
         run: &'a Run,
     },
-    /// The target responds.
     TargetReady {
         seconds: f64,
     },
     /// Transactions of a block were sent.
     Transactions {
         height: u32,
-        /// Number sent so far.
         sent: u64,
         total: u64,
     },
     /// A block is the tip.
     Block {
-        /// Measurements of the block.
         block: &'a BlockRecord,
-        /// Title of its phase.
         phase: &'a str,
     },
     /// All blocks are fed; the index is behind.
     CatchingUp,
     /// Index responses are being compared.
     CheckingScripts {
-        /// Completed scripts.
         done: u64,
-        /// Total scripts.
         of: u64,
     },
     /// Index responses were compared.
     ScriptsChecked {
-        /// Result of the comparison.
         check: &'a LedgerCheck,
     },
     /// The script ledger of a chain is being created.
     ScriptLedger,
     /// The end state is being compared.
     Verifying,
-    /// The target is being stopped.
     Stopping,
-    /// A run ended.
     RunFinished {
         run: &'a Run,
     },
@@ -134,25 +120,19 @@ pub enum Event<'a> {
         /// Blocks of the first chain.
         blocks: usize,
     },
-    /// Kills begin.
     KillsStarted {
-        /// Planned kills.
         of: u32,
     },
-    /// A node was killed.
     Killed {
         /// Kills so far.
         number: u32,
-        /// Planned kills.
         of: u32,
     },
-    /// The last kill is done.
     KillsFinished,
     /// A run of several nodes starts with a sync.
     NetworkRun {
         /// Number of the run, from 1.
         number: usize,
-        /// Total number of runs.
         of: usize,
         /// Description of the peers.
         what: &'a str,
@@ -161,35 +141,26 @@ pub enum Event<'a> {
     RelayRound {
         /// Number of the block, from 1.
         number: u32,
-        /// Total number of blocks.
         of: u32,
     },
     /// The nodes of a network start and load the initial chain.
     NetworkStarts {
         nodes: usize,
-        /// Blocks of that chain.
         blocks: usize,
     },
-    /// A network is under load.
     NetworkLoad {
         /// Time since the start of the load.
         elapsed: Duration,
-        /// Total duration of the load.
         of: Duration,
-        /// Transactions so far.
         txs: u64,
-        /// Blocks so far.
         blocks: u64,
-        /// Partitions so far.
         partitions: u64,
-        /// True during a partition.
         is_cut: bool,
     },
     /// A case of a mempool benchmark starts.
     MempoolCase {
         /// Round, from 1.
         round: u32,
-        /// Total number of rounds.
         of: u32,
         case: &'a str,
     },

@@ -21,14 +21,12 @@ const UPGRADES_NEVER: [&str; 5] = [
 pub enum ReferenceError {
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// It is of another family.
     #[error("{version} is not Bitcoin Cash Node")]
     OtherFamily { version: String },
     #[error(transparent)]
     Process(#[from] ProcessError),
     #[error(transparent)]
     Rpc(#[from] RpcError),
-    /// The number of responses differs from that of requests.
     #[error("{method}: {answers} answers to {questions} questions")]
     Count { method: String, questions: usize, answers: usize },
 }
@@ -68,7 +66,6 @@ impl Reference {
         Ok(Self { process, client, version: target.version })
     }
 
-    /// Version string of the node.
     pub fn version(&self) -> &str {
         &self.version
     }

@@ -26,7 +26,6 @@ const SCHEMA: u32 = 1;
 /// A finished build: `build.json`, schema version 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Build {
-    /// Schema version.
     pub(super) schema: u32,
     /// Folder name: commit, preset, compiler, and a digest of all inputs of the build.
     pub key: String,
@@ -38,7 +37,6 @@ pub struct Build {
     /// Version in the source; empty if it has none.
     pub version: String,
     pub preset: String,
-    /// Build system generator.
     pub system: System,
     pub compiler: Compiler,
     /// Compiler flags, as given.
@@ -96,7 +94,6 @@ pub enum FindError {
         program: String,
         /// Flags of the command that makes the build.
         hint: String,
-        /// Searched folder.
         folder: PathBuf,
     },
     #[error(
@@ -106,7 +103,6 @@ pub enum FindError {
     Several {
         revision: String,
         with: Vec<String>,
-        /// Keys of the candidates.
         keys: String,
         /// End of one key.
         example: String,
@@ -123,19 +119,15 @@ fn plus(words: &[String]) -> String {
 pub struct Entry {
     pub key: String,
     pub state: State,
-    /// Bytes on disk.
     pub bytes: u64,
     /// Present if finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
-    /// Reason of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Log of the build.
     pub log: PathBuf,
 }
 
-/// State of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -149,7 +141,6 @@ pub enum State {
 }
 
 impl State {
-    /// The word for lists.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -165,7 +156,6 @@ pub struct Cleaned {
     pub removed: Vec<String>,
     /// Keys skipped because another process is building them.
     pub busy: Vec<String>,
-    /// Bytes freed.
     pub bytes: u64,
 }
 

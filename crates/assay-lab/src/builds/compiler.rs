@@ -14,17 +14,14 @@ use super::preset::is_name;
 pub struct Compiler {
     /// Name in keys and targets: `gcc`, `clang-19`.
     pub name: String,
-    /// C compiler.
     pub cc: String,
-    /// C++ compiler.
     pub cxx: String,
     /// First line of the version output of the C++ compiler.
     pub version: String,
 }
 
 impl Compiler {
-    /// Finds the pair by the name or path of either compiler: `gcc`, `g++-13`, `/opt/llvm/bin/clang++`. Default: gcc, or clang if
-    /// there is no gcc.
+    /// Finds the pair by the name or path of either: `gcc`, `g++-13`, `/opt/llvm/bin/clang++`. Default: gcc, or clang without gcc.
     ///
     /// # Errors
     /// When it cannot be started.

@@ -26,18 +26,14 @@ const CONFIGURED: &str = "configured";
 /// Pause between attempts to lock a key.
 const WAIT: Duration = Duration::from_millis(300);
 
-/// Options of a build.
 #[derive(Debug, Clone)]
 pub struct MakeOptions {
-    /// The user's repository.
     pub repository: Repository,
     /// Revisions as git names them.
     pub revisions: Vec<String>,
     pub preset: Preset,
     pub compiler: Compiler,
-    /// Compiler flags.
     pub flags: String,
-    /// Parallel compiler jobs.
     pub jobs: usize,
 }
 
@@ -194,8 +190,7 @@ fn key(commit: &str, options: &MakeOptions, recipe: &Recipe) -> String {
     format!("{commit}-{}-{name}-{digest}", options.preset.name)
 }
 
-/// Waits for the lock of a key. Child processes inherit the lock: if this process is killed, the key is free once the last of
-/// them has ended.
+/// Waits for the lock of a key. Child processes inherit it: after a kill the key is free once the last of them has ended.
 fn wait_for(cache: &Cache, key: &str, watch: &dyn Watch) -> Result<File, BuildFault> {
     let mut is_waiting = false;
     loop {

@@ -74,13 +74,11 @@ pub enum BuildFault {
         revision: String,
         /// Version in its source.
         version: String,
-        /// Ranges of the recipes.
         ranges: String,
     },
     #[error("{stage} failed ({status}); the log is {}; it ends with\n{tail}", log.display())]
     Stage {
         stage: &'static str,
-        /// Exit status.
         status: String,
         log: PathBuf,
         /// End of the log.

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::PlanError;
 
-/// The supported format.
 const FORMAT: u32 = 1;
 
 /// Preset if none is named.
@@ -51,11 +50,9 @@ struct VersionMark {
     marks: Vec<String>,
 }
 
-/// Build system generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum System {
-    /// `CMake`.
     Cmake,
     /// autogen.sh, configure and make.
     Autotools,
@@ -87,7 +84,6 @@ pub struct Recipe {
     /// Arguments without ccache.
     #[serde(default)]
     no_ccache: Vec<String>,
-    /// Built programs.
     #[serde(rename = "program")]
     pub(super) programs: Vec<Program>,
 }
@@ -122,12 +118,10 @@ struct Addition {
 }
 
 impl Preset {
-    /// Names of the built-in presets.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }
 
-    /// Text of a built-in preset.
     pub fn builtin_text(name: &str) -> Option<&'static str> {
         BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
     }

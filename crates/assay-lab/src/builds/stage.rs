@@ -48,7 +48,6 @@ pub(super) struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Runs it to its end.
     pub(super) fn run(&self, watch: &dyn Watch) -> Result<(), BuildFault> {
         let log = self.work.join(LOG);
         let io = |source| BuildFault::io("cannot write", &log, source);

@@ -34,7 +34,6 @@ struct Repo {
     folder: tempfile::TempDir,
 }
 
-/// Recorded events.
 #[derive(Default)]
 struct Heard {
     stages: RefCell<Vec<String>>,

@@ -17,7 +17,6 @@ const KIND: &str = "floor";
 pub struct Floor {
     schema: u32,
     kind: String,
-    /// Creation time.
     pub created: String,
     /// Name of the measured plan.
     pub plan: String,
@@ -41,7 +40,6 @@ pub struct FloorRow {
 pub enum FloorError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// No noise floor file.
     #[error("{} is no floor of this version", path.display())]
     Json { path: PathBuf },
 }
@@ -103,7 +101,6 @@ impl Floor {
         own.map_or_else(largest, |row| row.share)
     }
 
-    /// True if it was measured on such a machine.
     pub fn is_of(&self, machine: &Machine) -> bool {
         self.machine.cpu == machine.cpu && self.machine.cores == machine.cores
     }

@@ -23,7 +23,6 @@ const DEPTH_MAX: usize = 2;
 /// Minimum number of machines for a statement about others.
 pub const MACHINES_MIN: usize = 6;
 
-/// A machine in a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineEntry {
     /// Folder name.
@@ -44,7 +43,6 @@ pub enum MachinesError {
         path.display()
     )]
     Empty { path: PathBuf },
-    /// A pair occurs twice.
     #[error("pair {pair} is in {first} and in {second}; a pair counts once")]
     Twice {
         /// Pair number from 1.
@@ -52,7 +50,6 @@ pub enum MachinesError {
         first: String,
         second: String,
     },
-    /// Two results differ in work, settings or programs.
     #[error("{first} and {second} are not pairs of one plan, they differ in {}", list(differences))]
     OtherPlan { first: String, second: String, differences: Vec<Difference> },
     #[error(transparent)]

@@ -36,7 +36,6 @@ const SCHEMA: u32 = 1;
 /// Smallest floor of sides that did not alternate.
 const FLOOR_MIN_APART: f64 = 0.02;
 
-/// Options of a comparison.
 #[derive(Debug, Clone)]
 pub struct CompareOptions {
     /// Target that the others are compared with; the first if not given.
@@ -86,36 +85,30 @@ impl Source {
 
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// No chain has two targets.
     #[error(
         "nothing to compare in {source_name}: {}; name a second result, or run the plan with two targets (--target twice)",
         no_pair(targets)
     )]
     Alone {
         source_name: String,
-        /// Their targets, at most one on each chain.
+        /// Targets, at most one on each chain.
         targets: Vec<String>,
     },
-    /// The baseline does not exist.
     #[error("{source_name} has no target {wanted:?}; there are: {known}")]
     NoBaseline {
-        /// The results.
         source_name: String,
         /// Requested name.
         wanted: String,
         known: String,
     },
-    /// Two results have no target in common.
     #[error("{first} ({first_targets}) and {second} ({second_targets}) have no target in common")]
     NothingInCommon { first: String, first_targets: String, second: String, second_targets: String },
-    /// The sides differ in work or settings.
     #[error(
         "{first} and {second} cannot be compared, they differ in {}{}",
         list(differences),
         hint(differences)
     )]
     OtherWork {
-        /// The first side.
         first: String,
         second: String,
         /// Differing fields.
@@ -156,7 +149,6 @@ pub struct Comparison {
     pub floor: Option<Floor>,
 }
 
-/// Comparison of two sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairComparison {
     pub first: String,
@@ -184,7 +176,6 @@ pub struct ComparedRow {
     pub seen: f64,
     /// `total`, a phase by its name in the ledger, `cpu`, or `node-and-index`.
     pub what: String,
-    /// Human-readable name.
     pub title: String,
     /// True for totals; the other rows explain them.
     pub is_total: bool,
@@ -395,8 +386,7 @@ fn notes(compared: &PairComparison) -> Vec<String> {
     notes
 }
 
-/// Targets of one plan may receive blocks by different methods. That is not a setting of the plan and no reason to reject, but it
-/// affects every ratio.
+/// Targets of one plan may receive blocks by different methods: no setting and no reason to reject, but it affects every ratio.
 fn unlike_ways(first: Side<'_>, second: Side<'_>) -> Option<String> {
     let way = |side: Side<'_>| {
         let by = side.results.plan.feed.by.as_str().to_owned();

@@ -23,7 +23,6 @@ pub struct PairCount {
     pub missing: usize,
     /// Ignored pairs beyond the plan.
     pub added: usize,
-    /// Discarded runs with reasons.
     pub left_out: Vec<LeftOut>,
 }
 

@@ -14,9 +14,7 @@ use crate::results::{Run, Status, TargetResults};
 pub struct Difference {
     /// Path into the results.
     pub field: String,
-    /// Value on the first side.
     pub first: String,
-    /// Value on the second side.
     pub second: String,
     /// True for a setting, which may be the compared quantity; false for a part of the work.
     pub is_setting: bool,
@@ -41,7 +39,6 @@ impl Difference {
     }
 }
 
-/// All differing fields.
 pub(super) fn differences(first: Side<'_>, second: Side<'_>) -> Vec<Difference> {
     let mut found = Vec::new();
     diff("chain", &chain(first), &chain(second), false, &mut found);

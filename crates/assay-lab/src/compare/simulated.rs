@@ -11,7 +11,6 @@ const PHASES: usize = 10;
 const PAIRS: usize = 6;
 const DELTA: f64 = 0.01;
 
-/// Noise model of a machine.
 #[derive(Clone, Copy, Debug)]
 enum NoiseModel {
     /// Normal noise only.

@@ -6,7 +6,6 @@ use crate::results::{Results, Run, Status, fixture};
 
 const ROUNDS: u32 = 6;
 
-/// A modification of results.
 type Change = fn(&mut Results);
 
 /// Two interleaved targets of the same software; the second takes `factor` times as long.

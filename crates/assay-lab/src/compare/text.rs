@@ -11,7 +11,6 @@ use super::pairs::PAIRS_MIN;
 use super::{ComparedRow, Comparison, PairComparison, Spread};
 
 impl Comparison {
-    /// Text for the terminal.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for compared in &self.comparisons {

@@ -136,8 +136,7 @@ impl IndexOracle {
         Err(CrashError::IndexAgainstLedger { at: height, told })
     }
 
-    /// Queries a node that was started after a kill. Its index must reach the tip and respond as in the straight run. `is_killed`
-    /// returns true to abort the wait.
+    /// Queries a node started after a kill: its index must reach the tip and respond as in the straight run. `is_killed` aborts.
     pub(crate) fn verify(
         &self,
         server: SocketAddr,

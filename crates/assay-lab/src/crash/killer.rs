@@ -27,7 +27,6 @@ impl Killer {
         Self { shared, thread: Some(thread) }
     }
 
-    /// True if the signal was sent.
     pub(crate) fn has_fired(&self) -> bool {
         self.shared.0.lock().unwrap_or_else(PoisonError::into_inner).fired
     }

@@ -50,14 +50,12 @@ const ASK_PAUSE: Duration = Duration::from_millis(5);
 /// Mean of the exponential distribution of life times after the first response.
 const MEAN_LIFE: Duration = Duration::from_millis(350);
 
-/// Options of a crash experiment.
 #[derive(Debug, Clone)]
 pub struct CrashOptions {
     /// Folder of the report and the chains. Created if missing.
     pub out_dir: PathBuf,
     /// Plan with recipe, phases and settings; its seed is that of the first chain, the next number that of the rival.
     pub plan: Plan,
-    /// Number of processes to kill.
     pub kills: u32,
     /// Deliver blocks from a second node over P2P; Assay's node only.
     pub from_peer: bool,
@@ -67,7 +65,6 @@ pub struct CrashOptions {
     pub seed: u64,
     /// Target node, with its index if it has one.
     pub target: TargetSpec,
-    /// Index checks.
     pub index: IndexOptions,
     /// Coin cache sizes in MiB, used in rotation; at least one.
     pub cache_mib: Vec<u32>,
@@ -81,7 +78,6 @@ pub struct CrashOptions {
     pub rerun: String,
 }
 
-/// Options of the index checks.
 #[derive(Debug, Clone, Default)]
 pub struct IndexOptions {
     /// Compare at every `every`-th start; 0 means 1.
@@ -143,12 +139,10 @@ pub enum CrashError {
     },
     #[error("the tip at height {at} is {tip}, a block of neither chain")]
     UnknownTip { tip: String, at: u32 },
-    /// The tip is not the best acknowledged block.
     #[error("after a restart the tip is {found}, not {expected}")]
     WrongTip {
         /// Tip of the node.
         found: String,
-        /// Expected tip.
         expected: String,
     },
     #[error("at {tip} (height {at}) the MuHash is {found}, not {expected}")]
@@ -157,7 +151,6 @@ pub enum CrashError {
         at: u32,
         /// `MuHash` of the straight run.
         expected: String,
-        /// `MuHash` of the node.
         found: String,
     },
     /// A stored block differs from the submitted bytes.
@@ -173,7 +166,6 @@ pub enum CrashError {
     /// The index of the run without kills contradicts the script ledger.
     #[error("without kills, at height {at}, the index differs from the script ledger: {told}")]
     IndexAgainstLedger {
-        /// Height of the tip.
         at: u32,
         /// First difference.
         told: String,
@@ -184,7 +176,6 @@ pub enum CrashError {
         at: Option<u32>,
         /// Height of the node.
         expected: u32,
-        /// Time limit.
         seconds: u64,
     },
     #[error(

@@ -106,7 +106,6 @@ impl Peer {
         self.connect(client)
     }
 
-    /// Stops it properly.
     pub(crate) fn stop(self) -> Result<(), CrashError> {
         self.process.stop(&self.client)?;
         Ok(())

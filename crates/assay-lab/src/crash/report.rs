@@ -70,7 +70,6 @@ impl Tally {
     }
 }
 
-/// End of the rounds.
 #[derive(Debug, Default)]
 pub(crate) struct End {
     /// Rounds, each with a fresh data folder.

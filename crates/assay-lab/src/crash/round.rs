@@ -36,7 +36,6 @@ const TIP_TIMEOUT: Duration = Duration::from_mins(2);
 /// JSON-RPC error code of an unknown block.
 const NOT_FOUND: i64 = -5;
 
-/// A round in progress.
 pub(crate) struct Round<'a> {
     pub(crate) setup: &'a Setup<'a>,
     pub(crate) oracle: &'a Oracle,
@@ -474,8 +473,7 @@ impl<'a> Round<'a> {
 }
 
 impl Round<'_> {
-    /// Submits blocks up to this one to the peer; about every second time waits for the node to catch up. In between the node
-    /// syncs many blocks at once.
+    /// Submits blocks up to this one to the peer; waits for the node only about every second time, so that it syncs many at once.
     fn give_to_peer(
         &mut self,
         client: &Client,

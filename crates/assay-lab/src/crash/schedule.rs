@@ -29,8 +29,7 @@ const RESTART_ONE_IN: u64 = 60;
 /// The lead changes about every `1 / LEADS` of the chain.
 const LEADS: u32 = 12;
 
-/// A round over two chains that fork at genesis: every change of the lead is a reorg down to genesis. The first chain wins in the
-/// end.
+/// A round over two chains that fork at genesis: every change of the lead is a reorg to genesis. The first chain wins in the end.
 pub(crate) fn schedule(heights: [u32; 2], random: &mut SplitMix64) -> Vec<Step> {
     let last = last_heights(heights);
     let span = u64::from((heights[0] / LEADS).max(1));

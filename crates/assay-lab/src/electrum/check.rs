@@ -20,7 +20,6 @@ const WINDOW: usize = 64;
 /// Number of differences described.
 const TOLD_MAX: usize = 5;
 
-/// Result of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LedgerCheck {
     /// Queried scripts.
@@ -48,7 +47,6 @@ impl LedgerCheck {
         self.differences == 0 && self.refused == 0
     }
 
-    /// One human-readable line.
     pub fn summary(&self) -> String {
         let sample = match self.sample_seed {
             Some(seed) => format!(" of about {} (sample, seed {seed})", self.scripts_total),
@@ -71,10 +69,8 @@ impl LedgerCheck {
 
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// The connection or a request failed.
     #[error(transparent)]
     Electrum(#[from] ElectrumError),
-    /// The script ledger cannot be read.
     #[error(transparent)]
     Expected(#[from] ExpectedError),
     #[error("interrupted while answers were compared")]
@@ -124,8 +120,7 @@ struct Comparison<'a> {
     result: LedgerCheck,
 }
 
-/// Compares the responses of a server whose tip is at `height` with `expected`. `progress` receives the number of completed
-/// scripts and returns false to stop.
+/// Compares the responses of a server at tip `height` with `expected`. `progress` receives the completed scripts; false stops.
 ///
 /// # Errors
 /// When the connection fails, the ledger cannot be read, or `progress` stops it. Differences are a result, not an error.

@@ -9,13 +9,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Supported format of script ledgers.
 const FORMAT: u32 = 1;
 
 /// First line of a script ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptsHeader {
-    /// Format version.
     pub format: u32,
     pub tip_height: u32,
     pub tip_hash: String,
@@ -31,7 +29,6 @@ pub struct ScriptsHeader {
     pub unspent: u64,
 }
 
-/// Expected state of one script.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptExpectation {
     /// Script hash as in the protocol.
@@ -48,7 +45,6 @@ pub struct ScriptExpectation {
 pub struct ExpectedCoin {
     pub height: u32,
     pub txid: String,
-    /// Output index.
     pub vout: u32,
     /// Amount in satoshi.
     pub value: u64,
@@ -65,7 +61,6 @@ impl ScriptExpectation {
             .filter(move |coin| coin.height <= height && coin.spent.is_none_or(|at| at > height))
     }
 
-    /// Transactions up to `height`.
     pub fn history_at(&self, height: u32) -> &[(u32, String)] {
         let end = self.history.partition_point(|(at, _)| *at <= height);
         &self.history[..end]
@@ -82,16 +77,13 @@ struct Kind {
 pub enum ExpectedError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// A line is not part of a script ledger.
     #[error("{}, line {line}: not a line of a script ledger", path.display())]
     Line {
         path: PathBuf,
         /// Line number from 1.
         line: u64,
-        /// Error of the JSON library.
         source: serde_json::Error,
     },
-    /// The lines contradict each other.
     #[error("{}: {what}", path.display())]
     Ledger {
         path: PathBuf,

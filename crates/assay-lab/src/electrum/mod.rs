@@ -25,7 +25,6 @@ const NOTIFICATIONS_MAX: usize = 100_000;
 /// Offered protocol versions.
 const VERSIONS: [&str; 2] = ["1.4", "1.6"];
 
-/// One connection to a server.
 #[derive(Debug)]
 pub struct Client {
     stream: TcpStream,
@@ -38,7 +37,6 @@ pub struct Client {
     notifications: VecDeque<Notification>,
 }
 
-/// Response to a request.
 #[derive(Debug)]
 pub struct Reply {
     pub id: u64,
@@ -70,7 +68,6 @@ pub struct ServerName {
 pub enum ElectrumError {
     #[error("cannot connect to {address}")]
     Connect { address: SocketAddr, source: io::Error },
-    /// The connection broke.
     #[error("the connection broke while {doing}")]
     Broken {
         /// Current operation.
@@ -86,26 +83,20 @@ pub enum ElectrumError {
     Timeout {
         /// Current operation.
         doing: &'static str,
-        /// Time limit.
         seconds: u64,
     },
-    /// A line exceeds the limit.
     #[error("a line of more than {max} bytes")]
     Oversized { max: u64 },
-    /// A line violates the protocol.
     #[error("not a message of the protocol: {excerpt:?}")]
     Malformed {
         /// Beginning of the line.
         excerpt: String,
         source: serde_json::Error,
     },
-    /// The server rejected a request.
     #[error("{method}: error {code}: {message}")]
     Refused { method: String, code: i64, message: String },
-    /// A result does not match its expected type.
     #[error("{method}: unexpected result")]
     Result { method: String, source: serde_json::Error },
-    /// Response with an unknown id.
     #[error("an answer to request {id}, which was not asked")]
     Unasked { id: u64 },
 }

@@ -28,7 +28,6 @@ pub(crate) struct Reached {
     pub(crate) disk: Option<DiskUse>,
 }
 
-/// Announcements so far.
 #[derive(Debug, Default)]
 struct Seen {
     /// Announcements higher than all before, with heights.
@@ -112,7 +111,6 @@ impl IndexWatch {
         self.shared.lock().announcements.first().and_then(|(reached, _)| reached.disk)
     }
 
-    /// Last announced tip.
     pub(crate) fn tip(&self) -> Option<HeaderTip> {
         self.shared.lock().last.clone()
     }

@@ -29,14 +29,11 @@ use self::report::TargetReport;
 use self::session::Session;
 pub use self::target::{EmitTarget, EmitTargetError, Login};
 
-/// Options of an emission.
 #[derive(Debug, Clone)]
 pub struct EmitOptions {
-    /// Chain directory.
     pub chain: PathBuf,
     pub targets: Vec<EmitTarget>,
-    /// Share of each block's transactions that is pre-relayed, and the rest of a plan's `[feed]`; the target defines how its
-    /// blocks are delivered.
+    /// Pre-relayed share of each block's transactions, and the rest of a plan's `[feed]`; the target defines how blocks are sent.
     pub feed: FeedPlan,
     /// Continue on nodes that already have blocks of the chain.
     pub resume: bool,
@@ -56,17 +53,14 @@ pub enum EmitError {
     Chain(#[from] ChainError),
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// RPC fails.
     #[error("{address} as RPC")]
     Rpc { address: std::net::SocketAddr, source: RpcError },
     #[error("cannot read the cookie {}: {source}", path.display())]
     Cookie { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Peer(PeerError),
-    /// The rate-limited link cannot be created.
     #[error("cannot make a link on loopback: {source}")]
     Link { source: std::io::Error },
-    /// The node is on another chain.
     #[error("its block at height {height} is {found}, not {expected}: it is on another chain")]
     OtherChain {
         height: u32,
@@ -74,7 +68,6 @@ pub enum EmitError {
         /// Block of the chain at that height.
         expected: String,
     },
-    /// The node already has blocks.
     #[error("it has {height} blocks of this chain already; give --resume to send the rest")]
     HasBlocks { height: u32 },
     #[error(transparent)]

@@ -19,7 +19,6 @@ pub(super) struct TargetReport {
     pub(super) from_height: u32,
     /// Reason of an early end; the figures are then partial.
     pub(super) fault: Option<String>,
-    /// True if the user interrupted it.
     pub(super) is_interrupted: bool,
     /// Error responses to transactions.
     pub(super) tx_errors: BTreeMap<String, u64>,

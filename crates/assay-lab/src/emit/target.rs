@@ -13,13 +13,11 @@ use crate::plan::Delivery;
 pub struct EmitTarget {
     /// Name in output.
     pub name: String,
-    /// Delivery method.
     pub via: Delivery,
     /// Address of RPC or P2P, depending on `via`.
     pub address: SocketAddr,
     /// RPC of a node that is fed as a peer: reports its mempool and its tip.
     pub rpc: Option<SocketAddr>,
-    /// Login for that RPC.
     pub login: Login,
     /// Simulated link: one-way delay.
     pub delay: Duration,
@@ -29,11 +27,9 @@ pub struct EmitTarget {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Login {
-    /// Cookie file of the node.
     Cookie(PathBuf),
     /// User and password.
     Password(String),
-    /// No login.
     None,
 }
 

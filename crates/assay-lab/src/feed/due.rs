@@ -62,7 +62,6 @@ impl Due {
         count
     }
 
-    /// Records sent transactions.
     pub(crate) fn sent(&mut self, txs: usize, bytes: u64) {
         self.txs += txs;
         self.bytes += bytes;

@@ -49,7 +49,6 @@ pub enum FeedError {
     Chain(#[from] ChainError),
     #[error("block {height}")]
     Rpc { height: u32, source: RpcError },
-    /// The node rejected the block.
     #[error("block {height} ({hash}) was rejected: {reason}")]
     Refused {
         height: u32,
@@ -60,18 +59,14 @@ pub enum FeedError {
     /// The node accepted the block, but the tip did not change.
     #[error("block {height} was accepted, but is not the tip after {seconds} s")]
     NoTip {
-        /// The block.
         height: u32,
         /// Time limit.
         seconds: u64,
     },
-    /// A peer connection failed.
     #[error("block {height}")]
     Peer { height: u32, source: PeerError },
-    /// The caller ended it.
     #[error("interrupted at block {height}")]
     Interrupted { height: u32 },
-    /// Another block is the tip.
     #[error("the tip at height {height} is {found}, not {expected}")]
     WrongTip { height: u32, expected: String, found: String },
 }
@@ -235,8 +230,7 @@ impl<'a> Feeder<'a> {
         set.map(drop).map_err(|source| FeedError::Rpc { height: block.height, source })
     }
 
-    /// Reads the block into its JSON body or for the peers, and its generation order if needed; selects the pre-relayed
-    /// transactions.
+    /// Reads the block into its JSON body or for the peers, and its generation order if needed; selects pre-relayed transactions.
     fn prepare(&mut self, block: &BlockEntry) -> Result<Task, FeedError> {
         let FeedJob { plan, share, chain, .. } = self.job;
         let is_chosen = block.txs > 1 && share > 0.0;
@@ -551,7 +545,6 @@ impl<'a> Feeder<'a> {
     }
 }
 
-/// A rejected transaction.
 struct Rejected {
     /// Position in generation order.
     index: u32,

@@ -22,7 +22,6 @@ pub(crate) struct P2pFeeder {
     patience: Duration,
 }
 
-/// Delivery parameters.
 #[derive(Clone, Copy)]
 pub(crate) struct SendOptions<'a> {
     pub(crate) plan: &'a FeedPlan,
@@ -225,8 +224,7 @@ impl P2pFeeder {
         }
     }
 
-    /// Informs the observer of the block, so that the node sends it the next one as a compact block: nodes require that the peer
-    /// has the previous block.
+    /// Informs the observer of the block: nodes send compact blocks only to peers that have the previous block.
     pub(crate) fn keep_up(&self, before: &Hash, stop: Stop<'_>) -> Result<(), PeerError> {
         self.headers_above(before, stop).map(drop)
     }

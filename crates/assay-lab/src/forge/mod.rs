@@ -31,17 +31,14 @@ const FINISHED: &str = "ledger.jsonl";
 pub enum ForgeError {
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// The directory holds another chain.
     #[error("{} holds another chain: {difference}", dir.display())]
     OtherChain {
         dir: PathBuf,
         /// Difference from the plan.
         difference: String,
     },
-    /// The directory holds something else.
     #[error("{} is not empty and holds no chain", dir.display())]
     NotAChain { dir: PathBuf },
-    /// An old chain cannot be removed.
     #[error("cannot remove {}", path.display())]
     Remove { path: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -54,7 +51,6 @@ pub enum ForgeError {
         /// Last lines of its output.
         log_tail: String,
     },
-    /// The caller ended it.
     #[error("interrupted while forging into {}", dir.display())]
     Interrupted {
         /// Directory of the unfinished chain.

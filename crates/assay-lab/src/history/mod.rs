@@ -21,7 +21,6 @@ const SCHEMA: u32 = 1;
 /// Searched levels below the given folder.
 const DEPTH_MAX: usize = 8;
 
-/// Options of the search for changes.
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryOptions {
     /// Maximum p value of a change.
@@ -46,15 +45,12 @@ pub enum HistoryError {
     Nothing { path: PathBuf },
 }
 
-/// Figures over time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct History {
     schema: u32,
     kind: &'static str,
     pub folder: String,
-    /// Maximum p value of a change.
     pub p_max: f64,
-    /// Minimum relative size of a change.
     pub size_min: f64,
     /// Series in order of their first figure.
     pub series: Vec<Series>,
@@ -74,12 +70,10 @@ pub struct Series {
     pub changes: Vec<ChangePoint>,
 }
 
-/// One figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
     /// Creation time of the results.
     pub time: String,
-    /// Path of the results.
     pub path: String,
     /// Version string of the target.
     pub version: String,
@@ -268,7 +262,6 @@ impl History {
         self.series.iter().filter_map(|one| one.changes.last()).any(is_up)
     }
 
-    /// Text for the terminal.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for table in self.tables() {
@@ -315,7 +308,6 @@ impl History {
         out
     }
 
-    /// Self-contained page with charts.
     pub fn html(&self) -> String {
         page::page(self).html()
     }

@@ -23,7 +23,6 @@ const SHORT_NAMES: usize = 2_000;
 /// Bytes of garbage per tick.
 const GARBAGE: usize = 64;
 
-/// Attack of a hostile peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attack {
     /// Two thousand pings a second.
@@ -77,7 +76,6 @@ impl Attack {
         Self::Garbage,
     ];
 
-    /// Short description.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Flood => "2,000 pings a second",
@@ -119,7 +117,6 @@ pub(crate) struct Tip {
 
 /// Result of one tick of a peer.
 pub(crate) struct Deed {
-    /// Messages written.
     pub(crate) messages: u64,
     /// True if it disconnects now.
     pub(crate) leaves: bool,

@@ -33,8 +33,7 @@ pub use self::attack::Attack;
 
 /// Transactions of a round, all in its first block.
 const TXS_PER_ROUND: u32 = 8;
-/// Blocks of a round, and their interval. Large hostile messages arrive every second, so blocks every two seconds meet all of
-/// them.
+/// Blocks of a round, and their interval. Large hostile messages arrive every second, so blocks every two seconds meet all of them.
 const BLOCKS_PER_ROUND: u32 = 16;
 const BLOCK_PAUSE: Duration = Duration::from_millis(130);
 const COINBASE_MATURITY: u32 = 100;
@@ -46,7 +45,6 @@ const HEAD_START: Duration = Duration::from_secs(2);
 const SYNC_TIMEOUT: Duration = Duration::from_mins(20);
 const RELAY_TIMEOUT: Duration = Duration::from_mins(3);
 
-/// Options of the experiment.
 #[derive(Debug, Clone)]
 pub struct HostileOptions {
     /// Programs, chain and folder.
@@ -67,8 +65,7 @@ struct PeerInfo {
     subver: String,
 }
 
-/// Attacks a running node for a while; figures are those of each attack, and nothing is checked. The node must be on regtest; the
-/// peers build on its genesis block.
+/// Attacks a running regtest node for a while; figures are those of each attack, nothing is checked. Peers build on genesis.
 pub fn attack(
     address: SocketAddr,
     (peers, attacks): (usize, &[Attack]),

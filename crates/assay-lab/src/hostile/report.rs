@@ -18,7 +18,6 @@ const MEMORY: &str = "peak memory";
 pub(super) struct Run {
     /// Number of its pair, from 0.
     pub(super) pair: usize,
-    /// True with hostile peers.
     pub(super) is_hostile: bool,
     /// Seconds until the target had the chain.
     pub(super) sync_s: f64,
@@ -34,7 +33,6 @@ pub(super) struct Run {
     pub(super) honest_connected: usize,
     /// Peak resident memory of the target.
     pub(super) memory_peak_bytes: Option<u64>,
-    /// Results per attack.
     pub(super) attacks: Vec<AttackReport>,
 }
 

@@ -23,7 +23,6 @@ const UNSENT_MAX: usize = 4 << 20;
 /// Bytes read per tick.
 const READ_BYTES: usize = 64 << 10;
 
-/// Results of one attack.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AttackReport {
     pub(super) attack: String,
@@ -57,7 +56,6 @@ impl AttackReport {
         ]
     }
 
-    /// Adds the figures of another run.
     pub(super) fn add(&mut self, other: &Self) {
         self.connections += other.connections;
         self.not_let_in += other.not_let_in;

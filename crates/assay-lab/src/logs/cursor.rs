@@ -25,7 +25,6 @@ impl<'a> Cursor<'a> {
         Some(taken)
     }
 
-    /// Skips blanks.
     pub(super) fn blanks(&mut self) {
         while let [b' ' | b'\t', rest @ ..] = self.rest {
             self.rest = rest;
@@ -114,8 +113,7 @@ fn digits(text: &[u8], mut value: u64) -> Option<(u64, usize)> {
     }
 }
 
-/// Value and count of the leading digits, at most eight. Number lengths vary in logs, so a loop per digit mispredicts its exit;
-/// this processes eight bytes at once.
+/// Value and count of the leading digits, at most eight at once: a loop per digit mispredicts its exit, since lengths vary in logs.
 #[inline]
 fn up_to_eight(text: &[u8]) -> (u64, usize) {
     let Some(bytes) = text.first_chunk::<8>() else {

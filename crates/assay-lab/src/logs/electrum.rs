@@ -16,8 +16,7 @@ fn read(format: Format, read: impl FnOnce() -> Option<Event>) -> Taken {
     read().ok_or(Fault::Field { format: format.name(), field: "a field" })
 }
 
-/// `height: 597000, 67.8%, 18.1 blocks/sec, 39260.4 txs/sec, 132972.5 addrs/sec`, units of minutes
-/// and hours too.
+/// `height: 597000, 67.8%, 18.1 blocks/sec, 39260.4 txs/sec, 132972.5 addrs/sec`, units of minutes and hours too.
 pub(super) fn fulcrum_height(rest: &[u8]) -> Taken {
     read(Format::Fulcrum, || {
         let mut cursor = Cursor::new(rest);

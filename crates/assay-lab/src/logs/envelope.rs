@@ -29,8 +29,7 @@ enum Text<'a> {
     Bytes(Vec<u8>),
 }
 
-/// Writes the decoded `line` to `out`: a container record becomes the plain-text form (CRI), without colours. False if `line` is
-/// not encoded, or incomplete.
+/// Writes the decoded `line` to `out`: container records as plain text (CRI), without colours. False if not encoded or incomplete.
 pub(super) fn open(line: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     if line.first() != Some(&b'{') {

@@ -11,7 +11,6 @@ pub enum Format {
     Core0_8_0,
     /// Bitcoin Core 0.8.2 to 0.8.6.
     Core0_8_2,
-    /// Bitcoin Core 0.9.
     Core0_9,
     /// Bitcoin Core 0.10: cache in coins.
     Core0_10,
@@ -25,7 +24,6 @@ pub enum Format {
     Core0_17,
     /// btcd, bchd.
     Btcd,
-    /// An index of btcd.
     BtcdIndex,
     /// bcoin, a block.
     Bcoin,
@@ -33,11 +31,9 @@ pub enum Format {
     BcoinStatus,
     /// Fulcrum during the initial sync.
     Fulcrum,
-    /// Fulcrum at the tip.
     FulcrumTip,
     /// Fulcrum with `-d`, a block.
     FulcrumBlock,
-    /// electrs 0.8.
     Electrs0_8,
     /// electrs 0.9 to 0.11, a batch begins.
     Electrs0_9Batch,
@@ -47,9 +43,7 @@ pub enum Format {
     Electrs0_12,
     /// `ElectrumX`, progress.
     ElectrumX,
-    /// `ElectrumX`, a flush.
     ElectrumXFlush,
-    /// libbitcoin 3.
     Libbitcoin3,
     /// libbitcoin 4, its events file.
     Libbitcoin4,
@@ -111,7 +105,6 @@ impl Format {
         }
     }
 
-    /// Blocks covered by one line.
     pub const fn meaning(self) -> Meaning {
         match self {
             Self::Core0_7

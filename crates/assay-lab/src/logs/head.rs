@@ -84,7 +84,6 @@ const MESSAGES: [&[u8]; 18] = [
 ];
 
 impl Head {
-    /// Parses a line.
     #[inline]
     pub(super) fn of(line: &[u8]) -> Self {
         let mut head = Self::default();

@@ -50,16 +50,12 @@ pub use self::stamp::Stamp;
 pub use self::steps::{STEPS, Step, Steps};
 pub use self::summary::{FaultCount, FileSummary, FormatCount, Row, SessionSummary, StepTotal};
 
-/// A classified line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// Progress of the chain or index.
     Progress(Progress),
     /// Step times of a block, completed by the last of its lines.
     Steps(Steps),
-    /// A program starts.
     Start(Start),
-    /// Progress of headers.
     Headers {
         height: u32,
         /// The log's own clock.
@@ -74,13 +70,10 @@ pub enum Event {
 pub struct Progress {
     /// Source of the line, which determines its meaning ([`Format::meaning`]).
     pub format: Format,
-    /// Height of the tip.
     pub height: u32,
     /// Hash of the tip, most significant byte first, if complete.
     pub hash: Option<[u8; 32]>,
-    /// The log's own clock.
     pub stamp: Option<Stamp>,
-    /// Transaction count.
     pub txs: Txs,
     /// Number of blocks that the line covers, if stated.
     pub blocks: Option<u32>,
@@ -89,7 +82,6 @@ pub struct Progress {
     /// Size of the cache in bytes, as rounded by the program.
     pub cache_bytes: Option<u64>,
     pub cache_coins: Option<u64>,
-    /// Inputs of the block.
     pub inputs: Option<u64>,
     /// Time in the block header, in seconds since 1970.
     pub block_time: Option<i64>,
@@ -139,14 +131,12 @@ pub enum Txs {
 pub struct Start {
     /// Name and version in the line; empty if absent.
     pub version: String,
-    /// The log's own clock.
     pub stamp: Option<Stamp>,
 }
 
 /// Reason to reject a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// A field is missing or malformed.
     #[error("{format}: {field} is missing or malformed")]
     Field {
         /// Format that the line begins as.
@@ -159,10 +149,8 @@ pub enum Fault {
         /// Format that the line begins as.
         format: &'static str,
     },
-    /// The log ends within a line.
     #[error("the log ends within this line")]
     Cut,
-    /// The line exceeds the length limit.
     #[error("longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
     /// The compressed data ends early or is damaged.

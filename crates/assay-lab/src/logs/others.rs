@@ -154,8 +154,7 @@ fn processed(body: &[u8], height: Option<u32>) -> Taken {
     electrum::fulcrum_tip(Cursor::new(rest), height).or_else(|| interval(rest, Format::Btcd))
 }
 
-/// btcd: `2 blocks in the last 11.4s (4197 transactions, height 830421, 2024-02-14 22:15:23 +0900
-/// KST, ~112 MiB cache)`.
+/// btcd: `2 blocks in the last 11.4s (4197 transactions, height 830421, 2024-02-14 22:15:23 +0900 KST, ~112 MiB cache)`.
 fn interval(rest: &[u8], format: Format) -> Taken {
     let mut cursor = Cursor::new(rest);
     let blocks = cursor.height();

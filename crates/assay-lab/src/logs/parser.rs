@@ -14,7 +14,6 @@ pub const LINE_BYTES_MAX: usize = 1 << 16;
 pub struct Found {
     /// Line number from 1.
     pub line: u64,
-    /// Parsed event.
     pub event: Result<Event, Fault>,
     /// Beginning of a rejected line, without control characters.
     pub excerpt: String,

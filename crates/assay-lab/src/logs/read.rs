@@ -14,7 +14,6 @@ use super::{Fault, FileSummary, Found, Parser, Row, Sessions};
 const CHUNK_BYTES: usize = 1 << 18;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Error of reading a log.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {file}")]
 pub struct ReadError {
@@ -23,7 +22,6 @@ pub struct ReadError {
     pub source: io::Error,
 }
 
-/// Parsing speed.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Throughput {
     pub bytes: u64,
@@ -39,8 +37,7 @@ impl Throughput {
 
 /// Reads the log at `path` (`-` is standard input) and passes every row to `sink`.
 ///
-/// Compressed data (gzip) is detected by its first bytes. Truncated or damaged data is read as far as possible and counted as a
-/// fault.
+/// Compressed data (gzip) is detected by its first bytes. Truncated or damaged data is read as far as possible, and is a fault.
 ///
 /// # Errors
 /// When the file cannot be read, and errors of `sink`.

@@ -84,7 +84,6 @@ impl Sessions {
         }
     }
 
-    /// Last row of the log.
     pub fn finish(&mut self) -> Option<Row> {
         self.end_session();
         self.held.take()

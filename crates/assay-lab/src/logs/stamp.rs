@@ -6,8 +6,7 @@ use super::cursor::Cursor;
 
 /// A time in a log.
 ///
-/// Zones are subtracted if present. btcd and Fulcrum write local time without a zone: such stamps are read as UTC, which is
-/// correct for differences.
+/// Zones are subtracted if present. Local times without a zone (btcd, Fulcrum) are read as UTC, which is correct for differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Microseconds since 1970, or since an unknown midnight if not dated.

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::{Fault, Format, Progress, STEPS, Start, Steps};
 
-/// One point of a curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     pub line: u64,
@@ -24,7 +23,6 @@ pub struct Row {
 /// Maximum number of listed sessions; all are counted.
 const SESSIONS_SHOWN: usize = 1000;
 
-/// One log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FileSummary {
     /// File as named by the caller.
@@ -35,7 +33,6 @@ pub struct FileSummary {
     /// True if any line, valid or not, was that of a known program.
     pub recognised: bool,
     pub rows: u64,
-    /// Formats of the rows.
     pub formats: Vec<FormatCount>,
     /// The first thousand sessions; each starts with the program.
     pub sessions: Vec<SessionSummary>,
@@ -46,8 +43,7 @@ pub struct FileSummary {
     pub clock_set_back: u64,
     /// Longest time between two rows, in seconds.
     pub longest_pause_s: f64,
-    /// Rows of a per-block format whose height is not one above or below the previous row's: lines are missing, or a height is
-    /// damaged.
+    /// Rows of a per-block format with a height not one above or below the row before: lines are missing, or a height is damaged.
     pub height_jumps: u64,
     /// Number of times that an index timed out waiting for its node.
     pub timeouts: u64,
@@ -57,16 +53,13 @@ pub struct FileSummary {
     pub step_blocks: u64,
     /// Malformed lines.
     pub faults: u64,
-    /// Malformed lines by reason.
     pub faults_by_reason: Vec<FaultCount>,
 }
 
-/// Rows of one format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FormatCount {
     /// Programs and versions.
     pub format: &'static str,
-    /// Blocks covered by one line.
     pub meaning: String,
     pub rows: u64,
 }
@@ -76,9 +69,7 @@ pub struct FormatCount {
 pub struct SessionSummary {
     /// Name and version, if logged.
     pub version: Option<String>,
-    /// Height of the first row.
     pub first_height: Option<u32>,
-    /// Height of the last row.
     pub last_height: Option<u32>,
     /// Seconds from the start to the last row.
     pub seconds: Option<f64>,
@@ -91,16 +82,13 @@ pub struct StepTotal {
     /// Column name.
     pub step: &'static str,
     pub blocks: u64,
-    /// Sum in milliseconds.
     pub total_ms: f64,
-    /// Maximum in milliseconds.
     pub max_ms: f64,
 }
 
 /// Malformed lines with the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FaultCount {
-    /// Description.
     pub reason: String,
     pub lines: u64,
     pub first_line: u64,
@@ -197,7 +185,6 @@ impl Tally {
             || self.has_known_fault
     }
 
-    /// Summary of the counted log.
     pub(super) fn summary(
         &self,
         file: &str,

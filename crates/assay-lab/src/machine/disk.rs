@@ -48,7 +48,6 @@ pub struct DiskUse {
 }
 
 impl DiskUse {
-    /// Difference from `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             read_bytes: self.read_bytes.saturating_sub(before.read_bytes),

@@ -58,7 +58,7 @@ pub fn utc_now() -> String {
     clock::iso8601(clock::unix_ms())
 }
 
-/// The first line of a file; nothing where it cannot be read or is empty.
+/// First line of a file; `None` if it cannot be read or is empty.
 pub(crate) fn line_of(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().next()?.trim();

@@ -34,7 +34,6 @@ pub struct ReferenceRate {
     pub batch_backend: Option<String>,
 }
 
-/// Reason for a missing reference rate.
 #[derive(Debug, thiserror::Error)]
 pub enum ReferenceRateError {
     #[error("cannot run {program} for the reference rate")]
@@ -42,10 +41,9 @@ pub enum ReferenceRateError {
     #[error("the program for the reference rate failed ({status}):\n{stderr}")]
     Failed {
         status: String,
-        /// Its standard error.
+        /// Standard error of the program.
         stderr: String,
     },
-    /// The output of the command is malformed.
     #[error("the program for the reference rate printed no JSON object with rates")]
     Output {
         /// Error of the JSON library.

@@ -53,7 +53,6 @@ pub(super) struct Convergence {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Leftover {
     pub(super) node: String,
-    /// Reason.
     pub(super) because: Outdated,
     pub(super) txs: usize,
     /// Txid of one of them.

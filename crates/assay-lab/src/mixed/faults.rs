@@ -10,7 +10,6 @@ use crate::target::Family;
 pub(super) struct Fault {
     /// The reporting node.
     pub(super) node: String,
-    /// Number of lines.
     pub(super) count: usize,
     pub(super) lines: Vec<String>,
 }
@@ -22,7 +21,6 @@ pub(super) struct Departure {
     pub(super) by: String,
     /// Its peer.
     pub(super) from: String,
-    /// Number of connections.
     pub(super) count: usize,
     /// Seconds from the start of the load to the first.
     pub(super) first_s: f64,
@@ -58,7 +56,6 @@ fn blaming(log: &str, family: Family) -> impl Iterator<Item = &str> {
     log.lines().filter(|line| words.iter().any(|word| line.contains(word)))
 }
 
-/// Connections closed by nodes.
 pub(super) fn departures(net: &Net) -> Vec<Departure> {
     let mut all: Vec<Departure> = Vec::new();
     for ended in &net.ended {

@@ -29,17 +29,13 @@ pub(super) struct ProgramFigures {
     pub(super) other_bytes: [u64; 2],
 }
 
-/// Times in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Latency {
-    /// Number of samples.
     pub(super) count: usize,
     pub(super) median_s: f64,
-    /// 90th percentile.
     pub(super) p90_s: f64,
 }
 
-/// Counts of compact blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct CompactFigures {
     /// Blocks first received as a compact block.
@@ -61,7 +57,6 @@ pub(super) struct CompactFigures {
 pub(super) struct RatioOf {
     pub(super) figure: String,
     pub(super) ours: String,
-    /// The other program.
     pub(super) against: String,
     /// Ratio to the other's time, per transaction or block that nodes of both received from peers.
     pub(super) ratio: Ratio,
@@ -155,8 +150,7 @@ impl Latency {
 /// Latency of transactions or blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Figure {
-    /// From the first announcement of a transaction to a node until the node's announcement to the observer: request and
-    /// acceptance.
+    /// From the first announcement of a transaction to a node until its announcement to the observer: request and acceptance.
     TxAccepted,
     /// The same to its first announcement to a peer, including the protocol's relay delay: a whole hop.
     TxHop,

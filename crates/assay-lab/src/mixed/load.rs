@@ -36,7 +36,6 @@ struct Leaf {
     rate: u64,
 }
 
-/// Counts of the load.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) txs: u64,

@@ -13,21 +13,16 @@ pub(super) enum Content {
     Blocks(Vec<Hash>),
     /// A transaction, by its wtxid.
     Tx(Hash),
-    /// A full block.
     Block(Hash),
-    /// A compact block.
     Compact(Hash),
     /// Request for this number of transactions of a compact block.
     Missing(Hash, usize),
     /// Request for full blocks.
     Whole(Vec<Hash>),
-    /// Request for compact blocks.
     WantsCompact,
-    /// Other messages.
     Other,
 }
 
-/// Category of the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Traffic {
     Txs,

@@ -35,7 +35,6 @@ use crate::progress::{Event, Reporter};
 use crate::target::Target;
 use crate::wallet::{Base, Kind, Wallet};
 
-/// Kind of link cuts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// Messages wait until the link is restored.
@@ -46,14 +45,12 @@ pub enum Cut {
     Both,
 }
 
-/// Options of the experiment.
 #[derive(Debug, Clone)]
 pub struct MixedOptions {
     /// Folder of data, logs and results. Created if missing.
     pub out_dir: PathBuf,
     /// Nodes, 2 to 16; a program is listed once per node.
     pub targets: Vec<TargetSpec>,
-    /// Duration of the load.
     pub time: Duration,
     pub tx_per_s: f64,
     /// Mean time between two blocks.

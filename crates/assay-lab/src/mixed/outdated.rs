@@ -11,7 +11,6 @@ use crate::wire::tx::each_spent;
 /// Reason why no block can include a transaction any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outdated {
-    /// It is confirmed.
     Confirmed,
     /// A confirmed transaction spends the same output as it or one of its ancestors.
     DoubleSpent,

@@ -15,7 +15,6 @@ use super::record::Record;
 use crate::network::link::{Properties, end, listen};
 use crate::wire;
 
-/// State of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LinkState {
     Open,

@@ -45,7 +45,6 @@ pub(super) struct Bytes {
     pub(super) other: [u64; 2],
 }
 
-/// All observations.
 #[derive(Debug, Default)]
 pub(super) struct Sights {
     /// Indices into `txs`, by txid and by wtxid.

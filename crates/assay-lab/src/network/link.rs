@@ -9,7 +9,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Rate and delay of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Properties {
     /// Bytes per second, each way.

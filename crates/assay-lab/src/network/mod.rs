@@ -27,8 +27,7 @@ pub(crate) use self::link::Link;
 pub(crate) use self::node::{ASK_PAUSE, Launcher, Node};
 pub(crate) use self::peer::{MisbehavingPeer, Misbehaviour};
 
-/// Coinbases pay to a witness script that is always true, so that spends need no signature: `OP_0` and the SHA-256 of `OP_1`
-/// (BIP141).
+/// Coinbases pay to a witness script that is always true, so that spends need no signature: `OP_0`, SHA-256 of `OP_1` (BIP141).
 const ANYONE: &str = "00204ae81572f06e1b88fd5ced7a1a000945432e83e1551e6f721ee9c00b8cc33260";
 
 /// Common options of these experiments.
@@ -40,7 +39,6 @@ pub struct NetworkOptions {
     pub plan: Plan,
     /// Node under test.
     pub target: TargetSpec,
-    /// Command that starts the forge.
     pub forge_command: Vec<OsString>,
     /// Command that starts Assay's node.
     pub node_command: Vec<OsString>,
@@ -154,7 +152,6 @@ pub enum NetworkError {
     Chain(#[from] ChainError),
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The chain is not Bitcoin's regtest.
     #[error("chain {chain}: the peers of this experiment speak the protocol of regtest")]
     OtherChain { chain: String },
     #[error(transparent)]
@@ -163,23 +160,18 @@ pub enum NetworkError {
     Rpc(#[from] RpcError),
     #[error("block {height} was rejected: {reason}")]
     Rejected { height: u32, reason: String },
-    /// A node's header of a block is malformed.
     #[error("the node's header at height {height} is no header")]
     Header { height: u32 },
     /// A link or misbehaving peer cannot be set up.
     #[error("cannot listen on loopback: {source}")]
     Listen { source: io::Error },
-    /// A node does not reach the tip.
     #[error("the tip is {found} after {seconds} s, not {expected}")]
     NoTip {
-        /// Expected tip.
         expected: String,
-        /// Actual tip.
         found: String,
         /// Time limit.
         seconds: u64,
     },
-    /// Nodes do not connect.
     #[error("not all nodes are connected after {seconds} s")]
     NotLinked {
         /// Time limit.
@@ -189,22 +181,17 @@ pub enum NetworkError {
         "no node of the network can make blocks: name assay or a program of the Bitcoin Core family"
     )]
     NoBlocks,
-    /// RPC credentials of a node cannot be written.
     #[error("cannot write the credentials of a node: {source}")]
     Credentials { source: io::Error },
-    /// A node does not reach a height.
     #[error("the height is {found} after {seconds} s, not {expected}")]
     NoHeight {
-        /// Expected height.
         expected: u32,
-        /// Actual height.
         found: u32,
         /// Time limit.
         seconds: u64,
     },
     #[error("{missing} transactions did not arrive within {seconds} s")]
     NoTransactions {
-        /// Number of missing transactions.
         missing: usize,
         /// Time limit.
         seconds: u64,

@@ -19,7 +19,6 @@ pub(crate) const ASK_PAUSE: Duration = Duration::from_millis(5);
 /// Longest wait until a node accepts peers.
 const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Starts nodes.
 pub(crate) struct Launcher<'a> {
     pub(crate) plan: &'a TargetsPlan,
     pub(crate) chain: String,
@@ -150,7 +149,6 @@ impl Node {
         self.wait_for_tip(tip, since, patience)
     }
 
-    /// Height of its tip.
     pub(crate) fn height(&self) -> Result<u32, NetworkError> {
         self.call("getblockcount", "[]")
     }

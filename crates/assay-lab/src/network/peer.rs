@@ -67,8 +67,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// Runs until either side disconnects. A node that begins with a key of the encrypted transport is disconnected, and
-    /// reconnects unencrypted.
+    /// Runs until either side disconnects. A node that begins an encrypted transport is disconnected, and reconnects unencrypted.
     fn go_on(mut self) -> io::Result<()> {
         loop {
             let (command, payload) = read_message(&mut self.stream)?;

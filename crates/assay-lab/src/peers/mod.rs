@@ -27,7 +27,6 @@ use crate::process::sample::{self, Look};
 use crate::progress::{Event, Reporter};
 use crate::target::Family;
 
-/// Options of the experiment.
 #[derive(Debug, Clone)]
 pub struct PeersOptions {
     /// Programs, chain and folder.
@@ -35,7 +34,6 @@ pub struct PeersOptions {
     pub links: u8,
     /// Rate of each link, bits per second.
     pub bits_per_s: f64,
-    /// Round-trip time.
     pub round_trip: Duration,
     /// Rounds of all scenarios; at least one.
     pub rounds: usize,

@@ -25,7 +25,6 @@ impl Scenario {
     pub(super) const ALL: [Self; 5] =
         [Self::Good, Self::Stalls, Self::Drips, Self::Lies, Self::Assumed];
 
-    /// Short description.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Good => "good peers",
@@ -37,7 +36,6 @@ impl Scenario {
     }
 }
 
-/// One sync.
 #[derive(Debug)]
 pub(super) struct ScenarioRun {
     /// Number of its round, from 0.

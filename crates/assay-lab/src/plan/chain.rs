@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Chain to forge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainPlan {

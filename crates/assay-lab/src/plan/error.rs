@@ -13,7 +13,6 @@ pub enum PlanError {
     UnknownName {
         /// Requested name.
         name: String,
-        /// Known names.
         known: String,
     },
     #[error("cannot read plan {}", path.display())]
@@ -27,17 +26,14 @@ pub enum PlanError {
         line: usize,
         /// Column in characters from 1.
         column: usize,
-        /// Message of the parser.
         message: String,
     },
-    /// An invalid value.
     #[error("{origin}: {key} = {value}: {rule}")]
     Value {
         /// File or built-in name.
         origin: String,
         key: String,
         value: String,
-        /// Violated rule.
         rule: &'static str,
     },
 }

@@ -6,38 +6,30 @@ use serde::{Deserialize, Serialize};
 use super::pace::{Pace, Rate};
 use super::{BadValue, Delivery};
 
-/// Feed settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedPlan {
-    /// Delivery method of blocks.
     #[serde(default, alias = "deliver")]
     pub by: Delivery,
     /// Pre-relayed shares of each block's transactions; one run per value.
     pub seen: Vec<f64>,
-    /// Selection of the pre-relayed transactions.
     #[serde(default)]
     pub seen_mode: SeenMode,
     /// Fraction of the pre-relayed transactions that are sent before a parent in the block.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub orphans: f64,
-    /// Due times of blocks.
     #[serde(default, skip_serializing_if = "Pace::is_asap")]
     pub pace: Pace,
-    /// Rate of transactions.
     #[serde(default, skip_serializing_if = "Rate::is_asap")]
     pub rate: Rate,
     /// Transactions per burst, if a rate is set.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub burst: usize,
-    /// Announcement mode of compact blocks.
     #[serde(default, skip_serializing_if = "Compact::is_default")]
     pub compact: Compact,
-    /// Prefilled transactions of a compact block.
     #[serde(default, skip_serializing_if = "Prefill::is_default")]
     pub prefill: Prefill,
-    /// Set the node's mock time to the time of each block before its transactions (`setmocktime`): nodes accept compact blocks
-    /// only with a recent tip.
+    /// Set the node's mock time to the block's before its transactions (`setmocktime`): compact blocks need a recent tip.
     #[serde(default, skip_serializing_if = "is_false")]
     pub mock_time: bool,
     /// Connections to the node over which transactions are spread.
@@ -127,7 +119,6 @@ impl FeedPlan {
         Self { by, ..self.clone() }.check()
     }
 
-    /// Validates the section.
     pub(super) fn check(&self) -> Result<(), BadValue> {
         let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
         if self.seen.is_empty() {

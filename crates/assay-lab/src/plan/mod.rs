@@ -28,7 +28,6 @@ pub(crate) use self::target::{USE_TARGETS, is_target_name};
 
 pub const PLAN_FORMAT: u32 = 1;
 
-/// Built-in plans by name.
 const BUILTIN: [(&str, &str); 11] = [
     ("bch-scaling", include_str!("../../../../plans/bch-scaling.toml")),
     ("bitcoin-scaling", include_str!("../../../../plans/bitcoin-scaling.toml")),
@@ -59,11 +58,9 @@ pub struct Plan {
     /// Sync settings shared by all targets.
     #[serde(default, skip_serializing_if = "SyncPlan::is_default")]
     pub sync: SyncPlan,
-    /// Targets and repetitions.
     pub runs: RunsPlan,
     #[serde(default)]
     pub index: IndexCheckPlan,
-    /// Settings per kind of target.
     #[serde(default)]
     pub target: TargetsPlan,
     /// Phases of the chain, in order.
@@ -72,7 +69,6 @@ pub struct Plan {
     /// Transaction kinds whose time is fitted against their width.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<ScalingPlan>,
-    /// Published figures for comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Published>,
 }
@@ -136,7 +132,6 @@ pub struct PhasePlan {
 }
 
 impl Plan {
-    /// Names of the built-in plans.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }

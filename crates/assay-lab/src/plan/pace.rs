@@ -57,7 +57,6 @@ impl Pace {
 }
 
 impl Rate {
-    /// True without any wait.
     pub fn is_asap(&self) -> bool {
         *self == Self::Asap
     }

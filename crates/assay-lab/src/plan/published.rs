@@ -6,11 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// Title of the publication.
     pub title: String,
     /// Source in words.
     pub source: String,
-    /// Machine of the measurement.
     pub machine: String,
     /// Published height minus ours.
     pub height_offset: u32,
@@ -32,13 +30,10 @@ pub struct Figure {
     pub phase: String,
     /// Pre-relayed share.
     pub seen: f64,
-    /// Transactions per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tx_per_s: Option<f64>,
-    /// Inputs per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs_per_s: Option<f64>,
-    /// Outputs per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs_per_s: Option<f64>,
     /// MiB (2^20 bytes) per second.

@@ -43,13 +43,11 @@ impl IndexPlan {
     }
 }
 
-/// Value of a setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Setting {
     Flag(bool),
     Integer(i64),
-    /// A floating-point number.
     Number(f64),
     Text(String),
 }

@@ -36,7 +36,6 @@ impl Delivery {
         Self::LoadBlock,
     ];
 
-    /// Method of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|way| way.as_str() == name)
     }

@@ -12,7 +12,6 @@ pub struct TargetSpec {
     /// Name in tables and file names; derived from program and version if not given.
     pub name: Option<String>,
     pub node: NodeSpec,
-    /// Optional index of the node.
     pub index: Option<IndexSpec>,
     /// Arguments of the node, after all others.
     pub args: Vec<String>,
@@ -120,16 +119,13 @@ impl IndexKind {
 /// Human-readable list of targets.
 pub(crate) const USE_TARGETS: &str = "use assay[=PATH], engine[=PATH], bitcoind=PATH, core@REV[+COMPILER] (a build of `assay builds make`), btcd=PATH or kernel[=PATH], and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index; a name before it ends with ':', arguments follow after blanks";
 
-/// Error of parsing a target.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetSpecError {
-    /// Unknown kind.
     #[error("unknown target {text:?}: {USE_TARGETS}")]
     Unknown { text: String },
     /// Assay's built-in index with another node.
     #[error("{text:?}: only our own node has an index of ours")]
     OwnIndex { text: String },
-    /// Unbalanced quotation mark.
     #[error("{text:?}: a quotation mark has no partner")]
     Quotes { text: String },
 }

@@ -20,7 +20,6 @@ pub struct Usage {
     pub user_s: f64,
     /// CPU time of all its threads in the kernel.
     pub system_s: f64,
-    /// Peak resident memory.
     pub rss_bytes_max: u64,
 }
 
@@ -62,7 +61,6 @@ impl Supervised {
         i32::try_from(self.id).ok().and_then(Pid::from_raw)
     }
 
-    /// Exit status, if it ended.
     pub(crate) fn status(&mut self) -> Option<ExitStatus> {
         if self.has_ended()
             && let Some(child) = self.child.take()

@@ -29,15 +29,13 @@ pub struct Interference {
     pub wall_s: f64,
     /// Cores that the laboratory and its targets may use.
     pub cores: usize,
-    /// CPU seconds of all programs on these cores (`/proc/stat`: user, nice, system). Interrupts are excluded, because loopback
-    /// traffic of the run causes them.
+    /// CPU seconds of all programs on these cores (`/proc/stat`: user, nice, system), without interrupts: loopback causes them.
     pub busy_s: Option<f64>,
     /// CPU seconds of the laboratory, its descendants and the kernel threads.
     pub own_s: Option<f64>,
     /// CPU seconds stolen by the host (`/proc/stat`: steal); 0 if unreported.
     pub steal_s: Option<f64>,
-    /// Seconds during which a task waited for a core (`/proc/pressure/cpu`). A target with more threads than cores causes this as
-    /// well.
+    /// Seconds during which a task waited for a core (`/proc/pressure/cpu`), also caused by a target with more threads than cores.
     pub pressure_s: Option<f64>,
     /// Probe times per core.
     pub probes: Vec<CoreProbe>,
@@ -48,11 +46,9 @@ pub struct Interference {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreProbe {
     pub core: usize,
-    /// Number of probes.
     pub count: usize,
     /// 10th percentile, µs.
     pub low_us: f64,
-    /// Median, µs.
     pub median_us: f64,
     /// 90th percentile, µs.
     pub high_us: f64,
@@ -64,7 +60,6 @@ impl Interference {
         self.busy_s.zip(self.own_s).map(|(busy, own)| (busy - own).max(0.0))
     }
 
-    /// Available CPU seconds.
     pub fn capacity_s(&self) -> f64 {
         self.wall_s * self.cores as f64
     }

@@ -47,39 +47,31 @@ pub enum ProcessError {
     Spawn { program: String, source: io::Error },
     #[error("cannot run on cores {cores:?}")]
     Cores { cores: Vec<usize>, source: io::Error },
-    /// The log file cannot be created.
     #[error("cannot write {}", path.display())]
     Log { path: PathBuf, source: io::Error },
     #[error("no free port on 127.0.0.1")]
     Port { source: io::Error },
-    /// It exited by itself.
     #[error("the target ended by itself ({status}); its last words:\n{log_tail}")]
     Exited {
         /// Exit code or signal.
         status: String,
         /// Exit code, if not ended by a signal.
         code: Option<i32>,
-        /// Last log lines.
         log_tail: String,
     },
-    /// It did not respond.
     #[error("the target did not answer within {seconds} s ({last}); its last words:\n{log_tail}")]
     NotReady {
         /// Time limit.
         seconds: u64,
         last: String,
-        /// Last log lines.
         log_tail: String,
     },
-    /// It is not at genesis of the expected chain.
     #[error("the target is on chain {chain:?} at height {blocks}, not at the start of regtest")]
     NotFresh {
         /// Reported chain.
         chain: String,
-        /// Reported height.
         blocks: u64,
     },
-    /// It did not end after `stop`.
     #[error("the target did not end within {seconds} s after stop and was killed")]
     NotStopped {
         /// Time limit.
@@ -87,7 +79,6 @@ pub enum ProcessError {
     },
 }
 
-/// Parameters of starting one process.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     pub(crate) program: OsString,
@@ -126,7 +117,6 @@ pub(crate) struct Process {
     _mark: Mark,
 }
 
-/// Chain state reported by a node.
 #[derive(Deserialize)]
 pub(crate) struct ChainInfo {
     pub(crate) chain: String,
@@ -301,7 +291,6 @@ impl Process {
         self.child.usage()
     }
 
-    /// Opens a new connection.
     pub(crate) fn client(&self, credentials: &str) -> Client {
         Client::new(self.port, credentials)
     }

@@ -13,8 +13,7 @@ use ureq::Agent;
 
 /// Longest accepted reply; `getrawmempool` of a million transactions takes about 70 MB.
 const REPLY_BYTES_MAX: u64 = 1 << 30;
-/// Buffer size between a body and the socket: fits into the core's cache, so that the additional copy has no measurable cost
-/// (docs/adr/0003-lab-libraries.md).
+/// Buffer between a body and the socket: fits a core's cache, so copying is not measurable (docs/adr/0003-lab-libraries.md).
 const SEND_BUFFER_BYTES: usize = 32 * 1024;
 
 /// One keep-alive connection to a node.
@@ -37,10 +36,8 @@ pub enum RpcError {
     /// The HTTP layer rejected the request.
     #[error("{method}: HTTP status {status}")]
     Status { method: String, status: u16 },
-    /// The node returned an error object.
     #[error("{method}: error {code}: {message}")]
     Node { method: String, code: i64, message: String },
-    /// Malformed reply.
     #[error("{method}: unexpected reply")]
     Reply {
         method: String,
@@ -170,7 +167,6 @@ pub(crate) fn read_batch(
 /// A result, or code and message of an error.
 pub type Answer = Result<serde_json::Value, (i64, String)>;
 
-/// All responses of a batch.
 pub(crate) fn read_answers(method: &str, reply: &[u8]) -> Result<Vec<Answer>, RpcError> {
     let unexpected = |source| RpcError::Reply { method: method.to_owned(), source };
     if reply.first() == Some(&b'{') {

@@ -17,11 +17,9 @@ use crate::machine::disk::{self, number};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     pub period_s: f64,
-    /// Time of each sample.
     pub time_s: Vec<f64>,
     /// Cumulative user and system time in seconds.
     pub cpu_s: Vec<Option<f64>>,
-    /// Resident memory.
     pub rss_bytes: Vec<Option<u64>>,
     /// Cumulative bytes read from disk.
     pub read_bytes: Vec<Option<u64>>,
@@ -135,7 +133,6 @@ impl Sampler {
         Self { stop, thread }
     }
 
-    /// Stops and returns the samples.
     pub(crate) fn finish(self) -> Samples {
         // The sampler may have ended already.
         let _ = self.stop.send(());

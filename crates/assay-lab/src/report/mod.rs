@@ -43,8 +43,7 @@ pub const CURVES: [&str; 2] = ["curves.csv", "curves-long.csv"];
 /// Additional file of plans with transaction kinds of several widths.
 pub const SCALING_FILE: &str = "scaling.csv";
 
-/// Writes the four files into `dir`, plus [`CURVES`] for syncs and [`SCALING_FILE`] for widths, each atomically and the results
-/// first.
+/// Writes the four files into `dir`, plus [`CURVES`] for syncs and [`SCALING_FILE`] for widths, each atomically, the results first.
 ///
 /// # Errors
 /// When a file cannot be written; the error names it.
@@ -146,7 +145,6 @@ fn section(
     Section { id: id.to_owned(), title: title.to_owned(), prose, tables, charts, is_folded: false }
 }
 
-/// A collapsed section.
 fn folded(id: &str, title: &str, prose: Vec<String>, tables: Vec<Table>) -> Section {
     Section { is_folded: true, ..section(id, title, prose, tables, Vec::new()) }
 }

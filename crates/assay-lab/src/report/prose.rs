@@ -340,7 +340,6 @@ pub(super) fn rerun(results: &Results) -> Vec<String> {
     vec![format!("To make these results again: `{}`", results.rerun)]
 }
 
-/// Method of measurement.
 pub(super) fn method(results: &Results) -> Vec<String> {
     let seen = &results.plan.feed.seen;
     let shares: Vec<String> = seen.iter().map(|share| whole_percent(*share)).collect();
@@ -385,7 +384,6 @@ pub(super) fn method(results: &Results) -> Vec<String> {
     points.into_iter().map(|point| format!("- {point}")).collect()
 }
 
-/// Limitations of the figures.
 pub(super) fn limitations(results: &Results) -> Vec<String> {
     let mut points = Vec::new();
     if results.plan.runs.repeat < 3 {

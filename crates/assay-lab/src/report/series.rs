@@ -103,7 +103,6 @@ pub(super) fn published<'a>(
     })
 }
 
-/// True if a target has a valid run.
 pub(super) fn has_valid(target: &TargetResults) -> bool {
     target.runs.iter().any(|run| run.status == crate::results::Status::Valid)
 }

@@ -207,7 +207,6 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
     out
 }
 
-/// Method of measurement.
 pub(super) fn method(results: &Results) -> Vec<String> {
     let plan = &results.plan;
     let way = match plan.feed.by {
@@ -633,7 +632,6 @@ pub(super) fn long_csv(results: &Results) -> String {
     out
 }
 
-/// Limitations of sync figures.
 pub(super) fn limitations(results: &Results) -> Vec<String> {
     let mut points = vec![
         "Laboratory, target and, where there is one, the source of blocks share one machine and its cores.".to_owned(),

@@ -156,7 +156,6 @@ pub(super) fn outcome(results: &Results) -> Vec<Table> {
     vec![table]
 }
 
-/// Details of each phase.
 pub(super) fn detail(results: &Results, target: &TargetResults) -> Table {
     let head = [
         "Phase",
@@ -434,7 +433,6 @@ fn chain(chain: &ChainSummary) -> Table {
     table
 }
 
-/// Command line of each target.
 pub(super) fn commands(results: &Results) -> Table {
     let mut table = Table::new("Command lines of the targets", &["Run", "Command"], 2);
     for run in results.runs() {

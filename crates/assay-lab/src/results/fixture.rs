@@ -300,8 +300,7 @@ fn samples(until_s: f64, has_disk: bool) -> Samples {
     }
 }
 
-/// Two builds that sync the same chain in four rounds; the second is a quarter faster in the later half. The second has a
-/// delivery method of its own.
+/// Two builds that sync the same chain in four rounds; the second is a quarter faster in the later half, with its own delivery.
 pub(crate) fn syncs() -> Results {
     let mut results = node_results();
     results.plan.feed.by = Delivery::Peer;

@@ -52,7 +52,6 @@ pub struct Results {
     #[serde(default)]
     pub more_chains: Vec<ChainSummary>,
     pub machine: Machine,
-    /// Software of the laboratory.
     pub software: Software,
     /// Signature rates of one thread of the reference library, measured in the same execution.
     #[serde(default, alias = "yardsticks")]
@@ -61,8 +60,7 @@ pub struct Results {
     pub targets: Vec<TargetResults>,
     /// Command line that repeats the run.
     pub rerun: String,
-    /// Runs per target and pre-relayed share that were planned before the first of them. The plan has the final number, which is
-    /// larger after an extension.
+    /// Runs per target and pre-relayed share planned before the first; the plan has the final number, larger after an extension.
     #[serde(default)]
     pub pairs_planned: Option<u32>,
     /// Skipped targets that could not load the snapshot.
@@ -77,7 +75,6 @@ pub struct Results {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnableTarget {
     pub name: String,
-    /// Version string of the program.
     pub version: String,
     /// Reason, mostly in the program's words.
     pub why: String,
@@ -113,7 +110,6 @@ pub struct ChainSummary {
     /// Sums over height ranges, if the recipe has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<RangeEntry>,
-    /// Version of the forge.
     pub assay_version: String,
     /// SHA-256 of the recipe text, if the forge reports it.
     pub recipe_sha256: Option<String>,
@@ -129,7 +125,6 @@ pub struct ChainSummary {
     /// Inputs, without those of coinbases.
     pub inputs: u64,
     pub outputs: u64,
-    /// Total size of all blocks.
     pub bytes: u64,
     /// Number of valid signatures.
     pub signatures: u64,
@@ -175,7 +170,6 @@ pub struct IndexInfo {
     pub version: String,
 }
 
-/// Validity of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -221,14 +215,12 @@ pub struct Run {
     pub tip: Option<String>,
     /// Final `MuHash` of the target's UTXO set, if available.
     pub utxo_muhash: Option<String>,
-    /// Command line of the target.
     pub command: Vec<String>,
     /// Figures per phase in chain order.
     pub phases: Vec<PhaseResult>,
     /// Figures over all measured phases.
     pub total: PhaseResult,
     pub blocks: Vec<BlockRecord>,
-    /// Comparisons with the ledger.
     pub checks: Vec<Check>,
     /// Error messages about sent transactions with their counts.
     pub tx_errors: BTreeMap<String, u64>,
@@ -236,7 +228,6 @@ pub struct Run {
     pub startup_s: Option<f64>,
     /// From the `stop` call to the end of the process.
     pub shutdown_s: Option<f64>,
-    /// Resources over time.
     pub samples: Samples,
     /// CPU time of the laboratory during the run, which was unavailable to the target.
     pub lab_cpu_s: Option<f64>,
@@ -247,7 +238,6 @@ pub struct Run {
     pub surroundings: Option<Interference>,
     #[serde(default)]
     pub index: Option<IndexRun>,
-    /// Preparation of the initial state.
     #[serde(default)]
     pub preparation: Preparation,
     /// For programs that read block files and exit.
@@ -258,7 +248,6 @@ pub struct Run {
 /// A program that reads block files, from start to exit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WholeProcess {
-    /// As reported by the system.
     #[serde(flatten)]
     pub usage: Usage,
     /// Finding and connecting blocks up to the last script, by its own clock.
@@ -291,7 +280,6 @@ pub struct IndexRun {
     pub startup_s: Option<f64>,
     /// From the stop request to the end of its process.
     pub shutdown_s: Option<f64>,
-    /// Figures per phase in chain order.
     pub phases: Vec<IndexPhase>,
     /// Figures over all measured phases.
     pub total: IndexPhase,
@@ -409,7 +397,6 @@ pub struct PhaseResult {
     /// Total disk usage of the target; absent if the system or the delivery method does not provide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<BlockDisk>,
-    /// Pre-relayed transactions.
     pub admission: Admission,
     /// Share of transactions found in the mempool just before their block.
     pub seen_measured: f64,
@@ -469,18 +456,15 @@ pub struct BlockRecord {
     pub queue_s: f64,
     /// CPU time of the target during the service time (granularity 10 ms).
     pub cpu_s: Option<f64>,
-    /// Disk usage of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<BlockDisk>,
     #[serde(default)]
     pub index: Option<IndexBlock>,
-    /// Observations of the delivering peers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<BlockRelay>,
 }
 
-/// Disk usage of a target's process around one block, or summed over the blocks of a phase. Includes an index in the same
-/// process.
+/// Disk usage of a target's process around one block, or summed over the blocks of a phase. Includes an index in the same process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockDisk {
     /// During the service time.
@@ -513,7 +497,6 @@ pub struct BlockRelay {
     pub missing_sent_at_s: Option<f64>,
     /// Number of missing transactions.
     pub missing: u64,
-    /// Bytes of missing transactions.
     pub missing_bytes: u64,
     /// Time of sending the full block.
     pub block_at_s: Option<f64>,
@@ -529,9 +512,7 @@ pub struct BlockRelay {
 pub enum SeenAs {
     /// `cmpctblock`.
     Compact,
-    /// `headers`.
     Headers,
-    /// `inv`.
     Inv,
 }
 
@@ -608,7 +589,6 @@ impl Results {
         all.find(|chain| chain.distinct_keys == target.distinct_keys).unwrap_or(&self.chain)
     }
 
-    /// All runs of all targets.
     pub fn runs(&self) -> impl Iterator<Item = &Run> {
         self.targets.iter().flat_map(|target| &target.runs)
     }

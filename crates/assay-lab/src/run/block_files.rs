@@ -15,8 +15,7 @@ use crate::chain::{Chain, ChainFiles, block_files};
 use crate::process::{Ports, Process};
 use crate::target::{DeliveryMethod, SyncLaunch, chain_folder};
 
-/// Genesis block of regtest (Core's `kernel/chainparams.cpp`), which forged files do not contain. A node needs it in its own
-/// block files to position the others.
+/// Genesis block of regtest (Core's `kernel/chainparams.cpp`): missing in forged files, but a node needs it to position others.
 const GENESIS: &str = "\
 0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b27ac72c3e6776\
 8f617fc81bc3888a51323a9fb8aa4b1e5e4adae5494dffff7f20020000000101000000010000000000000000000000000000\
@@ -137,8 +136,7 @@ impl RunJob<'_> {
     }
 }
 
-/// Writes the blocks of another program's files up to the tip, by height and without obfuscation, so that every target reads the
-/// same bytes, and none above the tip.
+/// Writes the blocks of another program's files by height up to the tip, without obfuscation: all targets read the same bytes.
 fn write_in_order(chain: &Chain, files: &ChainFiles, to: &Path) -> Result<(), RunFault> {
     let decode = |text: &str| {
         let mut bytes = vec![0; text.len() / 2];

@@ -15,7 +15,6 @@ const HEAD: f64 = 46.0;
 const LEAST_PX: f64 = 0.4;
 /// Maximum number of frames above each other.
 const ROWS_MAX: usize = 100;
-/// Width of a letter.
 const LETTER_PX: f64 = 6.6;
 
 /// Share of all samples at which a change has the deepest colour.

@@ -26,7 +26,6 @@ use crate::target::index::NodeOfIndex;
 const LOOK_PERIOD: Duration = Duration::from_millis(200);
 /// Longest wait for one response of a comparison.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
-/// Bytes of a block header.
 const HEADER_BYTES: usize = 80;
 /// Fulcrum's log message for a time-out of the node.
 const TIMEOUT_WORDS: &str = "request timed out";

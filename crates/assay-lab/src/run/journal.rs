@@ -62,7 +62,6 @@ struct RunFile {
 }
 
 impl Settings {
-    /// Settings of one run.
     pub(crate) fn new(
         plan: &Plan,
         chain: &ChainSummary,
@@ -192,7 +191,6 @@ impl Journal {
         (same && file.run.status == Status::Valid).then_some(file.run)
     }
 
-    /// Stores a run.
     pub(crate) fn record(&self, settings: &Settings, run: &Run) -> Result<(), WriteError> {
         let path = self.path(&run.id);
         let file = RunFile { schema: SCHEMA, settings: settings.clone(), run: run.clone() };

@@ -44,13 +44,11 @@ pub use self::fault::RunFault;
 pub(crate) use self::one::whole_story;
 pub(crate) use self::prepare::copy as copy_folder;
 
-/// Parameters of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct RunJob<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) chain: &'a Chain,
     pub(crate) target: &'a Target,
-    /// Delivery method.
     pub(crate) method: DeliveryMethod,
     /// Node that serves blocks to peers.
     pub(crate) source: Option<&'a Source>,
@@ -68,7 +66,6 @@ pub(crate) struct RunJob<'a> {
     pub(crate) reporter: &'a dyn Reporter,
 }
 
-/// Options of an execution.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "settings, each on its own")]
 pub struct RunOptions {
@@ -96,17 +93,14 @@ pub struct RunOptions {
     pub profile: bool,
     /// Command that starts the forge; recipe, `--seed`, `--scale` and `--out` are added.
     pub forge_command: Vec<OsString>,
-    /// Command that creates the script ledger of a chain; its folder, `--sample`, `--seed` and `--out` are added. Empty to skip
-    /// index checks.
+    /// Command that creates a chain's script ledger; its folder, `--sample`, `--seed`, `--out` are added. Empty skips index checks.
     pub scripts_command: Vec<OsString>,
     /// Command that starts Assay's node; `--chain`, `--datadir` and `--rpc` are added.
     pub node_command: Vec<OsString>,
     /// Command that serves a chain that was not forged to peers; its folder, `--p2p` and `--p2p-rate` are added.
     pub serve_command: Vec<OsString>,
-    /// Command that measures the reference signature library; empty to skip it. It prints a JSON object with `ecdsa_verify_per_s`
-    /// and similar fields for one thread.
+    /// Command that measures the reference signature library; empty skips it. Prints JSON: `ecdsa_verify_per_s` etc., one thread.
     pub reference_rate_command: Vec<OsString>,
-    /// Version of the calling program.
     pub assay_version: String,
     /// Compiler of the calling program.
     pub rustc_version: String,
@@ -121,7 +115,6 @@ pub enum LabError {
     /// Something in the output folder cannot be written; finished runs are kept.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// Another laboratory uses this folder.
     #[error("{} is in use by another run", path.display())]
     Busy { path: PathBuf },
     #[error(transparent)]
@@ -146,7 +139,6 @@ pub enum LabError {
         /// Delivery method of the targets.
         by: &'static str,
     },
-    /// No target can load the snapshot.
     #[error("no target can begin with the snapshot {}: {reasons}", path.display())]
     SnapshotUnable {
         path: PathBuf,
@@ -175,12 +167,10 @@ pub enum LabError {
 
 /// Runs a plan: forges the chain, measures every target, writes the report.
 ///
-/// Runs whose end state differs from the ledger are in the results, marked invalid; check [`Results::void_runs`] before treating
-/// the whole as a success.
+/// Results include invalid runs, whose end state differs from the ledger: check [`Results::void_runs`] before assuming success.
 ///
 /// # Errors
-/// When something cannot be written or started, or when a target fails during a run. Finished runs are on disk, and a later call
-/// with `resume` reuses them.
+/// When something cannot be written or started, or a target fails. Finished runs are on disk; calls with `resume` reuse them.
 pub fn run(
     mut plan: Plan,
     options: &RunOptions,

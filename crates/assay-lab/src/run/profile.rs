@@ -54,8 +54,7 @@ pub(crate) fn evaluate(target: &str, title: &str, data: &Path, folder: &Path) ->
     (profile, stacks)
 }
 
-/// Difference of a target's samples from those of the first one, `name` with `before`: a flame graph and the functions that
-/// changed most.
+/// Difference of a target's samples from the first one's, `name` with `before`: a flame graph and the functions that changed most.
 pub(crate) fn compare(
     (name, before): (&str, &Folded),
     after: &Folded,

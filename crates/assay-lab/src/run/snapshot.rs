@@ -91,7 +91,6 @@ struct Loader<'a> {
     reporter: &'a dyn Reporter,
 }
 
-/// Result of loading.
 enum Loaded {
     Yes(SnapshotLoad),
     /// Reason of a rejection.

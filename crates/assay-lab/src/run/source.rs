@@ -40,7 +40,6 @@ pub(crate) struct Source {
     serves_files: bool,
 }
 
-/// A running block server.
 pub(crate) struct RunningSource {
     process: Process,
     /// RPC client of a node.
@@ -187,7 +186,6 @@ impl Source {
 }
 
 impl RunningSource {
-    /// Stops it properly.
     pub(crate) fn stop(self) -> Result<(), ProcessError> {
         match self.client {
             Some(client) => self.process.stop(&client).map(|_| ()),

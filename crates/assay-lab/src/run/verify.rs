@@ -75,7 +75,6 @@ impl Coins {
     }
 }
 
-/// End state of the target.
 #[derive(Debug, Default)]
 pub(crate) struct EndState {
     pub(crate) tip: Option<String>,

@@ -23,24 +23,19 @@ const PAGE: usize = 4096;
 /// Free disk space to leave after the file.
 const ROOM: u64 = 256 << 20;
 
-/// Errors of the disk benchmark.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// The disk has no space for the file.
     #[error("{} has {available} bytes left, {wanted} are needed", path.display())]
     Full {
         path: PathBuf,
         /// Free bytes.
         available: u64,
-        /// Required bytes.
         wanted: u64,
     },
-    /// An input or output error of the file.
     #[error("cannot use {}", path.display())]
     File { path: PathBuf, source: io::Error },
 }
 
-/// Speed of a disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct DiskSpeed {
     pub bytes: u64,
@@ -54,13 +49,11 @@ pub struct DiskSpeed {
     pub random_read_us: f64,
     /// Maximum of random reads, in microseconds.
     pub random_read_us_max: f64,
-    /// Number of random reads.
     pub random_reads: usize,
     /// Median of synced 4 KiB writes, in microseconds.
     pub fsync_us: f64,
     /// Maximum of synced writes, in microseconds.
     pub fsync_us_max: f64,
-    /// Number of synced writes.
     pub fsyncs: usize,
 }
 

@@ -121,7 +121,6 @@ impl<'a> Steps<'a> {
         (self.report)(self.done + weight * limit.share(done, start));
     }
 
-    /// Ends a probe.
     pub(super) fn end(&mut self, weight: f64) {
         self.done += weight;
         (self.report)(self.done);

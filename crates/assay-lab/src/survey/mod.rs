@@ -20,7 +20,6 @@ pub use self::system::{Cache, DiskInfo, System};
 
 const SCHEMA: u32 = 2;
 
-/// Options of a survey.
 #[derive(Debug, Clone)]
 pub struct SurveyOptions {
     /// Folder on the disk to measure.
@@ -32,29 +31,24 @@ pub struct SurveyOptions {
     pub backends: Vec<BackendSpeed>,
 }
 
-/// Speed of a signature backend.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BackendSpeed {
     /// Name in `ASSAY_BACKEND`.
     pub name: &'static str,
     /// True if the engine uses it on this machine.
     pub is_used: bool,
-    /// Nanoseconds per ECDSA verification in a batch, on all cores at once; `None` if the machine
-    /// does not support the backend.
+    /// Nanoseconds per ECDSA verification in a batch, on all cores at once; `None` if the machine does not support the backend.
     pub ns_per_signature: Option<f64>,
 }
 
-/// Result of a survey.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Survey {
     schema: u32,
     kind: &'static str,
-    /// Time of the survey.
     pub created: String,
     pub effort: Effort,
     /// The machine as recorded in results.
     pub machine: Machine,
-    /// Further properties of the system.
     pub system: System,
     /// Reason why instructions cannot be counted; `None` if they can.
     pub counters_missing: Option<String>,
@@ -62,7 +56,6 @@ pub struct Survey {
     pub disk: DiskInfo,
     /// Speed of the disk; `None` if it could not be measured.
     pub disk_speed: Option<DiskSpeed>,
-    /// Reason why the speed is missing.
     pub disk_fault: Option<String>,
     /// Variation of a fixed piece of work on one core.
     pub noise: Noise,

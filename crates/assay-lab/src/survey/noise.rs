@@ -20,7 +20,6 @@ pub struct Noise {
     pub cores: usize,
     /// Minimum number of repeats per core.
     pub repeats: usize,
-    /// Median, in milliseconds.
     pub median_ms: f64,
     /// Median absolute deviation, in percent of the median.
     pub err_percent: f64,

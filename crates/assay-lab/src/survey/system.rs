@@ -15,7 +15,6 @@ const CPU: &str = "/sys/devices/system/cpu";
 pub struct System {
     /// Processor packages.
     pub packages: Option<usize>,
-    /// Physical cores.
     pub physical_cores: Option<usize>,
     /// Logical processors.
     pub processors: Option<usize>,
@@ -23,11 +22,8 @@ pub struct System {
     pub smt: Option<bool>,
     /// Caches of the first processor.
     pub caches: Vec<Cache>,
-    /// Lowest frequency in megahertz.
     pub mhz_min: Option<u64>,
-    /// Highest frequency in megahertz.
     pub mhz_max: Option<u64>,
-    /// Frequency scaling driver.
     pub frequency_driver: Option<String>,
     /// True if the clock may exceed its nominal frequency.
     pub turbo: Option<bool>,
@@ -35,15 +31,12 @@ pub struct System {
     pub product: Option<String>,
     /// Kind of container, if detected.
     pub container: Option<String>,
-    /// Available memory.
     pub memory_available_bytes: Option<u64>,
-    /// Swap in use.
     pub swap_used_bytes: Option<u64>,
     /// Memory limit of the control group.
     pub memory_limit_bytes: Option<u64>,
     /// CPU limit of the control group, in cores.
     pub cpu_limit_cores: Option<f64>,
-    /// NUMA nodes.
     pub numa_nodes: Option<usize>,
     /// Load average of the last minute.
     pub load_1m: Option<f64>,
@@ -56,7 +49,6 @@ pub struct System {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cache {
-    /// Cache level.
     pub level: u32,
     /// Data, Instruction or Unified.
     pub kind: String,
@@ -66,7 +58,6 @@ pub struct Cache {
 }
 
 impl System {
-    /// Reads all properties.
     pub(super) fn read() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -207,15 +198,12 @@ fn steal_share(line: &str) -> Option<f64> {
     (ticks.len() == 8 && all > 0.0).then(|| ticks[7] / all)
 }
 
-/// Disk of a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DiskInfo {
     pub folder: String,
     /// Mounted device.
     pub source: Option<String>,
-    /// Mount point.
     pub mount: Option<String>,
-    /// Name of the block device.
     pub device: Option<String>,
     pub model: Option<String>,
     /// True for a spinning disk.
@@ -225,7 +213,6 @@ pub struct DiskInfo {
 }
 
 impl DiskInfo {
-    /// Reads the properties.
     pub(super) fn read(folder: &Path) -> Self {
         let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();

@@ -6,7 +6,6 @@ use super::{Effort, Noise, Survey};
 use crate::machine;
 
 impl Survey {
-    /// Text for the terminal.
     pub fn text(&self) -> String {
         let mut out = String::new();
         if let Some(note) = self.shortened() {

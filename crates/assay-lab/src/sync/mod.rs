@@ -24,15 +24,12 @@ pub const DB_CACHE_MIB: u32 = 450;
 /// Base plan of the settings.
 const PLAN: &str = "core-evolution";
 
-/// Options of the comparison.
 #[derive(Debug, Clone)]
 pub struct SyncOptions {
     /// The program around the kernel.
     pub kernel: PathBuf,
-    /// Recipe of the chain.
     pub recipe: String,
     pub seed: u64,
-    /// Scale of the chain.
     pub scale: f64,
     /// True to give every output its own key.
     pub distinct_keys: bool,
@@ -53,7 +50,6 @@ pub struct SyncOptions {
 pub enum SyncError {
     #[error(transparent)]
     Lab(LabError),
-    /// The base plan cannot be used.
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error("run {id} failed")]
@@ -61,13 +57,10 @@ pub enum SyncError {
     /// Chain and UTXO set must be equal at the end.
     #[error("{side} ended with {what} {found}, the ledger of the chain says {expected}")]
     Differs { side: &'static str, what: String, found: String, expected: String },
-    /// The system reported no resource usage.
     #[error("the system gave no account of {side}")]
     NoAccount { side: &'static str },
-    /// One core cannot be compared with two if there is only one.
     #[error("--cores-compare needs two cores")]
     OneCore,
-    /// The number of pairs is zero.
     #[error("give at least one pair of runs, one core and one thread")]
     Nothing,
 }
@@ -146,8 +139,7 @@ fn subjects(options: &SyncOptions) -> Vec<Subject> {
     subjects
 }
 
-/// Forges the chain unless it exists, and runs all pairs. `with` defines folders and programs; its targets and chain are set
-/// here.
+/// Forges the chain unless it exists, and runs all pairs. `with` defines folders and programs; its targets and chain are set here.
 ///
 /// # Errors
 /// When something fails, or a side differs from the ledger: the figures would be meaningless.

@@ -53,7 +53,6 @@ impl Target {
         Err(TargetError::Delivery { name: self.name.clone(), why })
     }
 
-    /// Command line of a sync.
     pub(crate) fn launch_sync(&self, method: DeliveryMethod, with: &SyncLaunch<'_>) -> Launch {
         let program = self.command.first().cloned().unwrap_or_default();
         let mut env = Vec::new();

@@ -12,14 +12,12 @@ use crate::companion::{self, Companion};
 
 pub const PROGRAM: &str = "assay-peer-kernel";
 
-/// The kernel wrapper does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot find {PROGRAM}{}; build it with `cd peers/kernel && cargo build --release` (CMake, a C++20 compiler and the Boost headers are needed), or name it: `--target kernel=PATH` of a plan, `--kernel PATH` of a benchmark",
     companion::listed(looked)
 )]
 pub struct KernelNotFound {
-    /// Searched paths.
     pub looked: Vec<PathBuf>,
 }
 
@@ -42,8 +40,7 @@ impl Build {
     }
 }
 
-/// The program of this build at `path`; by default, in Cargo's target folder of a checkout that contains the working folder or
-/// this program.
+/// The program of this build at `path`; by default in Cargo's target folder of a checkout around the working folder or program.
 ///
 /// # Errors
 /// If no file exists at these paths.

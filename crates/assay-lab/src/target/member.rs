@@ -22,7 +22,6 @@ impl Target {
         }
     }
 
-    /// True if it can generate blocks.
     pub(crate) fn makes_blocks(&self) -> bool {
         self.family != Family::Btcd
     }

@@ -32,7 +32,6 @@ pub(crate) use self::program::Fingerprint;
 pub enum TargetError {
     #[error("cannot run {}", program.display())]
     Run { program: PathBuf, source: io::Error },
-    /// The banner of the program matches no known family.
     #[error("{} is of no known family; it calls itself {banner:?}", program.display())]
     UnknownFamily {
         program: PathBuf,
@@ -42,13 +41,10 @@ pub enum TargetError {
     /// No build or several builds match.
     #[error(transparent)]
     Build(Box<FindError>),
-    /// There is no folder of builds.
     #[error("no folder of builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")]
     NoBuilds,
-    /// The kernel wrapper does not exist.
     #[error(transparent)]
     Kernel(#[from] KernelNotFound),
-    /// The version lacks a required feature.
     #[error("{name}: {what} needs version {needed} or later")]
     TooOld {
         name: String,
@@ -56,14 +52,12 @@ pub enum TargetError {
         /// First version with the feature.
         needed: &'static str,
     },
-    /// The target does not support the plan's delivery method.
     #[error("{name} cannot take blocks as the plan asks: {why}")]
     Delivery {
         name: String,
         /// Reason.
         why: &'static str,
     },
-    /// The family does not support the chain.
     #[error("{name} ({family}) cannot take chain {chain}")]
     WrongChain { name: String, family: &'static str, chain: String },
 }
@@ -85,7 +79,6 @@ pub(crate) enum DeliveryMethod {
     ReindexChainstate,
 }
 
-/// Launch parameters of a sync.
 #[derive(Clone, Copy)]
 pub(crate) struct SyncLaunch<'a> {
     pub(crate) chain: &'a str,
@@ -112,7 +105,6 @@ impl From<FindError> for TargetError {
     }
 }
 
-/// Family of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {

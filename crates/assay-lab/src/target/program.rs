@@ -48,8 +48,7 @@ pub(super) fn options_in_help(help: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// `31.99.0` from `Bitcoin Core daemon version v31.99.0-unk`, valid in file names; results keep the suffix, which identifies the
-/// commit.
+/// `31.99.0` from `Bitcoin Core daemon version v31.99.0-unk`, for file names; results keep the suffix, which identifies the commit.
 pub(crate) fn version_number(banner: &str) -> String {
     let word = banner
         .split_ascii_whitespace()

@@ -29,7 +29,6 @@ impl Kind {
     pub const ALL: [Self; 5] =
         [Self::P2pkh, Self::P2wpkh, Self::P2wsh, Self::P2wsh2Of3, Self::P2tr];
 
-    /// Human-readable name.
     pub const fn title(self) -> &'static str {
         match self {
             Self::P2pkh => "P2PKH",

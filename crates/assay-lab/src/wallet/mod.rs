@@ -95,7 +95,6 @@ impl Wallet {
     }
 }
 
-/// A transaction before it is signed.
 struct Unsigned<'a> {
     from: &'a [Coin],
     /// Serialized without the count.

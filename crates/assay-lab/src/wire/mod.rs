@@ -69,7 +69,6 @@ pub(crate) fn put_head(out: &mut Vec<u8>, command: &str, length: usize, payload:
     out.extend_from_slice(&head(REGTEST, command, length, payload));
 }
 
-/// A message header.
 pub(crate) fn head(magic: Magic, command: &str, length: usize, payload: &[u8]) -> [u8; HEAD_BYTES] {
     let mut head = [0; HEAD_BYTES];
     head[..4].copy_from_slice(&magic);
@@ -90,7 +89,6 @@ pub(crate) fn put_version(out: &mut Vec<u8>, nonce: u64, agent: &str) {
     put(out, "version", &version_payload(nonce, agent));
 }
 
-/// Payload of `version`.
 pub(crate) fn version_payload(nonce: u64, agent: &str) -> Vec<u8> {
     let mut version = Vec::with_capacity(100);
     version.extend_from_slice(&VERSION.to_le_bytes());

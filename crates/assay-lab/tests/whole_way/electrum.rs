@@ -21,7 +21,6 @@ pub(crate) struct Script {
     pub(crate) stop_at: Option<usize>,
     /// Closes its connections at this height.
     pub(crate) hang_up_at: Option<usize>,
-    /// Rejects history requests.
     pub(crate) refuse: bool,
     /// Announces blocks two at a time.
     pub(crate) in_pairs: bool,

@@ -19,37 +19,30 @@ use crate::wire::{self, HEAD_BYTES, Hash, Magic, RawHeader};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
-    /// The connection fails.
     #[error("cannot connect to {address} as a peer: {source}")]
     Connect { address: SocketAddr, source: io::Error },
-    /// The handshake fails.
     #[error("{address} has not shaken hands within {seconds} s; is it a node of this network?")]
     NoHandshake {
         address: SocketAddr,
         /// Time limit.
         seconds: u64,
     },
-    /// The node closed the connection, or it broke.
     #[error("the connection ended ({why}): the node stopped, or rejected what was sent")]
     Closed {
         /// Error of the operating system.
         why: String,
     },
-    /// The node makes no progress.
     #[error("no progress in {seconds} s while {doing}")]
     Stuck {
-        /// Time limit.
         seconds: u64,
         /// Current operation.
         doing: &'static str,
     },
-    /// The bytes of a block are malformed.
     #[error("block {height} of the chain cannot be read as a block")]
     NoBlock { height: u32 },
-    /// The node did not add the block to its active chain.
     #[error("the node has not connected the block: it answers with {found}")]
     NotConnected {
-        /// Its headers above the previous block.
+        /// Headers of the node above the previous block.
         found: String,
     },
     /// Neither RPC nor P2P is available.
@@ -59,7 +52,6 @@ pub enum PeerError {
     Interrupted,
 }
 
-/// Behaviour of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Habits {
     pub(crate) magic: Magic,

@@ -93,8 +93,7 @@ impl Fit {
         let widest = points.iter().map(|point| point.0).fold(1.0, f64::max);
         let mut system = Normal::default();
         for (width, time) in points {
-            // Divided by the time, so that deviations are relative; the growing column is scaled by its maximum for numerical
-            // accuracy.
+            // Divided by the time, so that deviations are relative; the growing column is scaled by its maximum for accuracy.
             system.add([1.0 / time, 1.0 / (width * time), (width / widest).powf(exponent) / time]);
         }
         let mut best: Option<(f64, [f64; 3])> = None;
@@ -197,7 +196,6 @@ impl Normal {
 pub(crate) struct Growth {
     /// Fit of the medians.
     pub(crate) fit: Fit,
-    /// Largest width.
     pub(crate) widest: u32,
     /// Growing share of the time at the largest width.
     pub(crate) share: f64,

@@ -76,8 +76,7 @@ impl IndexTarget {
         }
     }
 
-    /// Node options that this index requires, filtered by the node's help; the second value is true if the node must accept
-    /// peers.
+    /// Node options that this index requires, filtered by the node's help; the second value is true if the node must accept peers.
     pub(crate) fn needs(&self, ports: &Ports) -> (Vec<String>, bool) {
         let zmq = format!("-zmqpubhashblock=tcp://127.0.0.1:{}", ports.zmq);
         match self.kind {

@@ -47,7 +47,6 @@ impl Tiny {
         header
     }
 
-    /// Writes the chain directory.
     pub(crate) fn write(dir: &Path) {
         let (mut file, mut ledger) = (Vec::new(), String::new());
         ledger.push_str(r#"{"kind":"chain","format":1,"recipe":"tiny","chain":"regtest","seed":1,"scale":1.0,"variant":"intended","distinct_keys":false,"assay_version":"0"}"#);
