@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use crate::Temporary;
 
-/// Error of writing a file or folder.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}", path.display())]
 pub struct WriteError {

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::Table;
 use crate::number::{count, mib, or_unavailable};
 
-/// The machine of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub cpu: Option<String>,
@@ -23,7 +22,6 @@ pub struct Machine {
     pub system: Option<String>,
     /// Frequency governor of the first core.
     pub governor: Option<String>,
-    /// Setting of transparent huge pages.
     pub transparent_huge_pages: Option<String>,
     /// True if the CPU reports a hypervisor.
     pub virtual_machine: bool,
@@ -39,7 +37,6 @@ pub struct Software {
     /// Commit of the checkout it was built from, if known; changes on top of it do not show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Compiler it was built with.
     pub rustc: String,
     /// `release` or `debug`.
     pub profile: String,
@@ -54,7 +51,6 @@ impl Software {
 }
 
 impl Machine {
-    /// Description in one line.
     pub fn in_short(&self) -> String {
         let mut parts = vec![
             self.cpu.clone().unwrap_or_else(|| "a processor without a name".to_owned()),
@@ -71,12 +67,10 @@ impl Machine {
     }
 }
 
-/// A table of the machine, for any report.
 pub fn table(machine: &Machine) -> Table {
     table_of("Machine", machine)
 }
 
-/// The same with another caption.
 pub fn table_of(caption: &str, machine: &Machine) -> Table {
     let mut table = Table::new(caption, &["What", "Value"], 2);
     let text = |value: &Option<String>| or_unavailable(value.clone(), |value| value);

@@ -34,13 +34,11 @@ pub fn seconds(value: f64) -> String {
     format!("{value:.3}")
 }
 
-/// Bytes as MiB.
 pub fn mib(bytes: u64) -> String {
     let tenths = (bytes as f64 / 1_048_576.0 * 10.0).round() as u64;
     format!("{}.{}", count(tenths / 10), tenths % 10)
 }
 
-/// A share as a percentage.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
@@ -55,7 +53,6 @@ pub fn whole_percent(share: f64) -> String {
     format!("{} %", in_percent(share))
 }
 
-/// A factor.
 pub fn ratio(value: f64) -> String {
     match value {
         value if !value.is_finite() => UNAVAILABLE.to_owned(),

@@ -16,16 +16,13 @@ const BYTES_MAX: u64 = 1 << 30;
 pub enum LoadError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// The file is no such results file.
     #[error("{} holds no {what}", path.display())]
     Json {
         path: PathBuf,
         /// Expected kind of results.
         what: &'static str,
-        /// Error of the JSON library.
         source: serde_json::Error,
     },
-    /// The file has another schema version.
     #[error("{}: schema {found}, this program knows schema {known}", path.display())]
     Schema {
         path: PathBuf,
@@ -93,8 +90,7 @@ impl ResultsFile {
         replace(&mut self.value, text, with);
     }
 
-    /// Parses results of one of these schema versions. The version is checked first, so another schema is not reported as
-    /// malformed.
+    /// Parses results of one of these schema versions, checked first, so that another schema is not reported as malformed.
     ///
     /// # Errors
     /// On another version, or when the results are not `what`.

@@ -10,7 +10,6 @@ const LONG_UNIT: usize = 5;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
     pub caption: String,
-    /// Headings of the columns.
     pub head: Vec<String>,
     /// Cells; every row has as many as there are headings.
     pub rows: Vec<Vec<String>>,
@@ -28,7 +27,6 @@ impl Table {
         self.rows.push(row.into());
     }
 
-    /// Appends the table as HTML.
     pub fn html(&self, out: &mut String) {
         out.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<caption><span>");
         out.push_str(&escape(&self.caption));
@@ -63,7 +61,6 @@ impl Table {
         }
     }
 
-    /// Appends the table as Markdown.
     pub fn markdown(&self, out: &mut String) {
         let row = |cells: &[String]| {
             let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();

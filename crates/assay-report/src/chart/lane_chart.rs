@@ -17,7 +17,6 @@ pub struct LaneChart {
     pub groups: Vec<LaneGroup>,
 }
 
-/// Lanes of one group.
 #[derive(Debug, Clone)]
 pub struct LaneGroup {
     pub label: String,

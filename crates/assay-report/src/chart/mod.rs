@@ -67,7 +67,6 @@ pub(crate) struct Key {
 pub struct Look {
     /// Index of the colour; `None` is the text colour, for published figures.
     pub colour: Option<usize>,
-    /// True for dashed lines.
     pub dashed: bool,
 }
 
@@ -94,7 +93,6 @@ impl Look {
     }
 }
 
-/// Lines over a common axis.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is about how an axis looks")]
 pub struct LineChart {
@@ -114,7 +112,6 @@ pub struct LineChart {
     pub series: Vec<Line>,
     /// Thin background lines outside the legend: single runs behind the median one.
     pub background: Vec<Line>,
-    /// Named parts of the x axis.
     pub bands: Vec<Band>,
 }
 
@@ -124,7 +121,6 @@ pub struct Line {
     /// Name in the legend.
     pub label: String,
     pub look: Look,
-    /// Lists of points.
     pub pieces: Vec<Vec<(f64, f64)>>,
     /// True to mark the points.
     pub points: bool,
@@ -134,9 +130,7 @@ pub struct Line {
 #[derive(Debug, Clone)]
 pub struct Band {
     pub name: String,
-    /// Start on the x axis.
     pub from: f64,
-    /// End on the x axis.
     pub to: f64,
 }
 
@@ -145,7 +139,6 @@ pub struct BarChart {
     pub title: String,
     /// Quantity and unit of the y axis.
     pub y_label: String,
-    /// Names of the groups.
     pub groups: Vec<String>,
     /// Bar series, with one bar in every group.
     pub series: Vec<Bars>,
@@ -156,7 +149,6 @@ pub struct BarChart {
 /// One bar per group.
 #[derive(Debug, Clone)]
 pub struct Bars {
-    /// Name in the legend.
     pub label: String,
     pub look: Look,
     /// Heights per group; `None` leaves a gap.

@@ -5,7 +5,6 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{Canvas, Chart, Look, axis_under_rows, finish, ink, small};
 
-/// Vertically stacked ratios.
 #[derive(Debug, Clone, Default)]
 pub struct RatioChart {
     pub title: String,
@@ -25,7 +24,6 @@ pub struct RatioBar {
     pub median: f64,
     /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
     pub high: f64,
 }
 

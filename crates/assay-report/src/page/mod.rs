@@ -16,7 +16,6 @@ pub struct Page {
     pub created: String,
     /// Summary, if the page answers a question.
     pub front: Option<Front>,
-    /// Sections in order.
     pub sections: Vec<Section>,
 }
 
@@ -69,7 +68,6 @@ pub struct Front {
     pub answer: String,
     /// At most six.
     pub figures: Vec<Figure>,
-    /// Chart of the answer.
     pub chart: Option<Chart>,
     /// Caveats, a sentence each.
     pub caveats: Vec<String>,
@@ -78,7 +76,6 @@ pub struct Front {
 /// A number of the summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
-    /// Formatted number.
     pub value: String,
     pub unit: String,
     /// Measured quantity.
@@ -86,7 +83,6 @@ pub struct Figure {
 }
 
 impl Front {
-    /// Text for a terminal.
     pub fn text(&self, out: &mut String) {
         out.push_str(&self.answer);
         out.push('\n');

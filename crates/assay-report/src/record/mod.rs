@@ -44,7 +44,6 @@ pub struct Record {
     pub checks: Vec<Check>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Series>,
-    /// Remarks and caveats.
     pub notes: Vec<String>,
 }
 

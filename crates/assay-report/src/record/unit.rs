@@ -17,7 +17,6 @@ pub enum Unit {
     Bytes,
     Count,
     PerSecond,
-    /// One value over another.
     Ratio,
     /// Hundredths.
     Percent,
@@ -36,7 +35,6 @@ impl Unit {
         }
     }
 
-    /// A value with its unit.
     pub fn format(self, value: f64) -> String {
         let (factor, suffix) = self.scale(value);
         self.number(value * factor) + suffix

@@ -22,7 +22,6 @@ const RESAMPLES: usize = 10_000;
 /// Seed of the bootstrap: the same runs give the same interval.
 const SEED: u64 = 0x6173_7361_7921;
 
-/// An interval of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     pub low: f64,
@@ -43,9 +42,7 @@ pub struct Spread {
     pub mean_s: f64,
     /// Sample standard deviation in seconds.
     pub sigma_s: f64,
-    /// Minimum in seconds.
     pub min_s: f64,
-    /// Maximum in seconds.
     pub max_s: f64,
 }
 
@@ -81,7 +78,7 @@ pub struct PairedRatio {
     pub order: Interval,
     /// Hull of the 90 % intervals, for the equivalence test.
     pub narrow: Interval,
-    /// Its minimum coverage.
+    /// Minimum coverage of `narrow`.
     pub narrow_coverage: f64,
     /// p value of Student's t test of the logarithms; `None` for a single pair.
     pub p: Option<f64>,

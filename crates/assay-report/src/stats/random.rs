@@ -5,7 +5,6 @@
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// A generator with a reproducible sequence.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -24,7 +23,6 @@ impl SplitMix64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// `N` random bytes.
     pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
         let mut bytes = [0; N];
         self.fill(&mut bytes);

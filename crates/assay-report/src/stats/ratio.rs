@@ -12,7 +12,6 @@ use super::median;
 /// Coverage of an interval with enough pairs.
 pub const WANTED_COVERAGE: f64 = 0.95;
 
-/// Ratio of two quantities.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// Median of the pair ratios.
@@ -92,7 +91,6 @@ fn interval_rank(count: usize, wanted: f64) -> (usize, f64) {
     (rank, (1.0 - 2.0 * tail).max(0.0))
 }
 
-/// Summary of repeated measurements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     pub median: f64,

@@ -71,8 +71,7 @@ fn two_sided(difference: f64, error: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t))
 }
 
-/// The regularised incomplete beta function, by its continued fraction (Abramowitz and Stegun 26.5.8), evaluated by Lentz's
-/// method of 1976.
+/// The regularised incomplete beta function by its continued fraction (Abramowitz and Stegun 26.5.8) and Lentz's method of 1976.
 fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
@@ -105,8 +104,7 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     (front * fraction).clamp(0.0, 1.0)
 }
 
-/// Logarithm of the gamma function of a positive number: Stirling's series, after shifting the argument to where five terms give
-/// 13 digits.
+/// Logarithm of the gamma function of a positive number: Stirling's series, shifted to where five terms give 13 digits.
 fn ln_gamma(x: f64) -> f64 {
     let mut shift = 0.0;
     let mut x = x;

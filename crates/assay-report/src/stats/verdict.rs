@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ratio::Ratio;
 
-/// Coverage of intervals in verdicts on micro-benchmarks. With 95 % one of twenty A/A comparisons would be called a difference,
-/// apart from the floor.
+/// Coverage of intervals in verdicts on micro-benchmarks: at 95 % one of twenty A/A comparisons would differ, apart from the floor.
 pub const COVERAGE: f64 = 0.99;
 
 /// Smallest floor: code placement in memory causes differences of this size.
@@ -17,7 +16,6 @@ pub const FLOOR_MIN: f64 = 0.01;
 pub enum Verdict {
     /// Ours is faster.
     Faster,
-    /// Ours is slower.
     Slower,
     /// Any difference is shown to be smaller than the margin fixed in advance.
     Equivalent,
@@ -26,8 +24,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// A difference is shown if the interval has [`COVERAGE`] and excludes 1, and the median is further from 1 than `floor`, a
-    /// fraction: 0.01 is one percent.
+    /// A difference is shown if the interval has [`COVERAGE`] and excludes 1, and the median is over `floor` (0.01: 1 %) from 1.
     pub fn of(ratio: &Ratio, floor: f64) -> Self {
         Self::of_covered(ratio, floor, COVERAGE)
     }
