@@ -32,16 +32,12 @@ const MESSAGE_MAX: usize = 400;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CoreBenchError {
-    /// No such build.
     #[error(transparent)]
     Build(Box<FindError>),
-    /// There is no folder of builds.
     #[error("no folder of builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")]
     NoBuilds,
-    /// It cannot be started.
     #[error("cannot run {}", program.display())]
     Run { program: PathBuf, source: io::Error },
-    /// It failed, or wrote no valid figures.
     #[error("{} {arguments}: {detail}", program.display())]
     Failed {
         program: PathBuf,
@@ -49,10 +45,8 @@ pub enum CoreBenchError {
         /// Description of the error.
         detail: String,
     },
-    /// It is too old.
     #[error("{} has no -output-json: Bitcoin Core 22 or later is needed", program.display())]
     TooOld { program: PathBuf },
-    /// No selected benchmark exists in all builds.
     #[error("no benchmark of {PROGRAM} is in every build and matches {filter}")]
     NoneInCommon {
         /// The patterns.
@@ -75,7 +69,6 @@ impl From<CoreBenchError> for BenchError {
 /// `bench_bitcoin` of one build.
 #[derive(Debug, Clone)]
 struct Subject {
-    /// Name of the build.
     name: String,
     program: PathBuf,
     /// Supported options among the used ones.
@@ -142,7 +135,6 @@ impl Subject {
         self.option("priority-level").map(|option| format!("{option}=all"))
     }
 
-    /// Names of its benchmarks.
     fn list(&self) -> Result<Vec<String>, CoreBenchError> {
         let levels = self.all_levels();
         let arguments: Vec<&str> = ["-list"].into_iter().chain(levels.as_deref()).collect();
@@ -152,7 +144,6 @@ impl Subject {
         Ok(text.lines().map(str::trim).filter(is_name).map(str::to_owned).collect())
     }
 
-    /// Runs a benchmark once.
     fn measure(&self, benchmark: &str, min_time_ms: u64) -> Result<Sample, CoreBenchError> {
         let file = tempfile::NamedTempFile::new()
             .map_err(|source| CoreBenchError::Run { program: self.program.clone(), source })?;

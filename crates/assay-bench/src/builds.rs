@@ -23,7 +23,6 @@ pub(crate) struct BuildOptions<'a> {
     pub(crate) floor: f64,
 }
 
-/// The running builds.
 #[derive(Debug)]
 pub(crate) struct Builds<'a> {
     peers: Vec<(&'a Build, RefCell<Talk>)>,

@@ -28,9 +28,7 @@ pub struct Comparison {
     pub differences: Vec<String>,
     /// Benchmarks in both files.
     pub rows: Vec<ComparedRow>,
-    /// Benchmarks in the first file alone.
     pub only_before: Vec<String>,
-    /// Benchmarks in the second file alone.
     pub only_after: Vec<String>,
 }
 
@@ -95,7 +93,6 @@ impl Comparison {
         self.rows.iter().any(|row| row.verdict == Verdict::Slower)
     }
 
-    /// Text for a terminal.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for difference in &self.differences {
@@ -171,7 +168,6 @@ fn missing(from: &BenchResults, there: &BenchResults) -> Vec<String> {
         .collect()
 }
 
-/// Differing conditions in words.
 fn differences(before: &BenchResults, after: &BenchResults) -> Vec<String> {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     let of = |results: &BenchResults| {

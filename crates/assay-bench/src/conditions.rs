@@ -18,7 +18,6 @@ pub struct Conditions {
     pub profile: String,
     /// Load average of the last minute; absent if unavailable.
     pub load_1m: Option<f64>,
-    /// Caveats of the figures.
     pub warnings: Vec<String>,
 }
 

@@ -8,11 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub instructions: Option<u64>,
-    /// Core cycles.
     pub cycles: Option<u64>,
-    /// Branches retired.
     pub branches: Option<u64>,
-    /// Mispredicted branches.
     pub branch_misses: Option<u64>,
 }
 

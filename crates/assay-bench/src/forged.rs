@@ -53,7 +53,6 @@ impl Kind {
 #[derive(Clone)]
 pub struct ForgedBlock {
     pub height: u32,
-    /// Serialization.
     pub raw: Vec<u8>,
     /// Its spent outputs in the format of `assay block verify`.
     pub prevouts: Vec<u8>,
@@ -85,7 +84,6 @@ struct Key {
     script_pubkey: Vec<u8>,
 }
 
-/// Locking script of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lock {
     P2wpkh,
@@ -95,7 +93,6 @@ enum Lock {
     P2pkh,
 }
 
-/// A transaction without signatures.
 struct Unsigned {
     /// Version, inputs, outputs, lock time.
     base: Vec<u8>,
@@ -304,7 +301,6 @@ fn pay_values(
 }
 
 impl Unsigned {
-    /// Signs the transaction.
     fn sign(&self) -> Vec<u8> {
         let tx = Transaction::parse(self.base.clone(), Encoding::Segwit).expect("well formed");
         let spent: Vec<TxOut<'_>> = self

@@ -13,7 +13,6 @@ use crate::counters::{Counts, counted};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
-    /// Measured rounds.
     pub count: usize,
     /// Warm-up rounds, which are ignored.
     pub warm_up: usize,
@@ -23,7 +22,6 @@ pub struct Rounds {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     pub ops: u64,
-    /// Wall time.
     pub wall_ns: u64,
     /// CPU time of the whole process that did the work.
     pub cpu_ns: u64,
@@ -248,7 +246,6 @@ pub struct Figures {
     /// Median CPU time of one operation.
     pub cpu_ns_per_op: f64,
     pub epoch_ops: u64,
-    /// Total measured time.
     pub total_s: f64,
     /// Time of one operation in each round.
     pub samples_ns: Vec<f64>,
@@ -261,7 +258,6 @@ pub struct Figures {
     pub cycles_per_op: Option<f64>,
     #[serde(default)]
     pub branches_per_op: Option<f64>,
-    /// Mispredicted branches of one operation.
     #[serde(default)]
     pub branch_misses_per_op: Option<f64>,
 }
@@ -318,14 +314,12 @@ fn count_per_op(samples: &[Sample], count: fn(&Counts) -> Option<u64>) -> Option
 /// One operation and its alternatives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Name of the operation.
     pub name: String,
     /// Figures of its alternatives in the given order.
     pub figures: Vec<Figures>,
 }
 
 impl Row {
-    /// Figures of an alternative.
     pub fn of(&self, name: &str) -> Option<&Figures> {
         self.figures.iter().find(|figures| figures.name == name)
     }
@@ -353,8 +347,7 @@ impl Row {
     }
 }
 
-/// Interleaves the alternatives: each round runs each of them once, and every second round in reverse order, so that none always
-/// follows the same one.
+/// Interleaves the alternatives: each round runs each once, every second round in reverse, so that none always follows the same.
 ///
 /// # Errors
 /// When an alternative fails.

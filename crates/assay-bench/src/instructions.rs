@@ -18,7 +18,6 @@ use crate::registry::{Filter, Section, benchmarks};
 use crate::results::Counting;
 use crate::suite::Extent;
 
-/// The program.
 const VALGRIND: &str = "valgrind";
 
 /// Time of the counted operations at native speed: several hundred times the variation of start-up.

@@ -30,7 +30,6 @@ pub(crate) struct Settings {
     pub(crate) counting: Option<String>,
 }
 
-/// The open file.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
@@ -38,8 +37,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of a folder, and returns its contents. Without `resume`, or with other settings, the old file is moved
-    /// aside.
+    /// Opens the journal of a folder; returns its contents. Without `resume`, or with other settings, the old file is moved aside.
     pub(crate) fn open(
         dir: &Path,
         settings: &Settings,
@@ -63,7 +61,6 @@ impl Journal {
         Ok((Self { path, file }, done))
     }
 
-    /// Stores a benchmark.
     pub(crate) fn record(&mut self, measured: &Measured) -> Result<(), BenchError> {
         let written = line(measured)
             .and_then(|text| self.file.write_all(&text))

@@ -57,19 +57,14 @@ pub enum BenchError {
     /// A result is wrong, so its time is meaningless.
     #[error("{benchmark}: {alternative} gave a wrong answer: {detail}")]
     WrongAnswer { benchmark: String, alternative: String, detail: String },
-    /// A file or folder cannot be used.
     #[error("cannot use {}", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// The spent outputs of a block cannot be read.
     #[error("cannot use {}", path.display())]
     Prevouts { path: PathBuf, source: PrevoutsError },
-    /// The peer cannot be started, or communication fails.
     #[error("cannot speak to {program}")]
     Peer { program: PathBuf, source: io::Error },
-    /// The peer did not follow a request.
     #[error("{program} failed: {detail}")]
     PeerFailed { program: PathBuf, detail: String },
-    /// A block made for the benchmark is invalid.
     #[error("the engine rejects block {height} of the benchmark's own chain: {detail}")]
     OwnBlock {
         height: u32,
@@ -78,10 +73,8 @@ pub enum BenchError {
     },
     #[error("the engine cannot be opened in {}", dir.display())]
     Engine { dir: PathBuf, source: Box<assay_engine::OpenError> },
-    /// Assay's store fails.
     #[error("the store fails")]
     Store { source: Box<dyn std::error::Error + Send + Sync> },
-    /// A plan uses an unknown name.
     #[error("there is no {what} `{name}`; there are {}", known.join(", "))]
     UnknownName {
         /// Kind of the name.
@@ -89,31 +82,24 @@ pub enum BenchError {
         name: String,
         known: Vec<String>,
     },
-    /// Threads cannot be created.
     #[error("cannot start {threads} threads")]
     Threads {
         /// Requested number.
         threads: usize,
         source: rayon::ThreadPoolBuildError,
     },
-    /// A results file cannot be written.
     #[error(transparent)]
     Write(#[from] assay_report::atomic_file::WriteError),
-    /// No benchmark or alternative has that name.
     #[error("there is no {name}")]
     Unknown { name: String },
-    /// Instructions cannot be counted.
     #[error(
         "instructions are counted with valgrind where the processor's counters are unavailable, and it cannot be started: install it (Debian: apt-get install valgrind)"
     )]
     NoValgrind { source: io::Error },
-    /// Two benchmarks have the same name.
     #[error("there are two benchmarks {name}")]
     SameName { name: String },
-    /// A setting of a suite is invalid.
     #[error(transparent)]
     Setting(Box<dyn std::error::Error + Send + Sync>),
-    /// No rule set has this name.
     #[error("{}", assay_consensus::script::RuleSet::unknown(.names))]
     UnknownRules {
         /// The names, joined by `+`.
@@ -121,17 +107,15 @@ pub enum BenchError {
     },
     #[error("{what}: give {wanted}")]
     Parameter {
-        /// Name of the parameter.
         what: &'static str,
         /// Allowed values.
         wanted: &'static str,
     },
 }
 
-/// Receives the progress of benchmarks.
 pub trait Progress {
     fn begin(&self, part: &str, steps: u64);
-    /// A step of it is done.
+    /// A step of the part is done.
     fn step(&self);
 }
 

@@ -4,7 +4,6 @@
 use assay_report::Question;
 use serde::Deserialize;
 
-/// Supported format.
 const FORMAT: u32 = 1;
 
 #[derive(Debug, Deserialize)]
@@ -14,7 +13,6 @@ struct File {
     report: Vec<Report>,
 }
 
-/// A published report.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {

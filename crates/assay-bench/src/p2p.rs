@@ -18,7 +18,6 @@ use assay_wire::p2p::{
 use assay_wire::{BlockHash, Header, ParseError};
 use serde::Serialize;
 
-/// Options of the measurement.
 #[derive(Clone, Debug)]
 pub struct P2pOptions {
     /// The source, as `HOST:PORT`.
@@ -26,9 +25,7 @@ pub struct P2pOptions {
     pub chain: String,
     /// Duration of block requests.
     pub time: Duration,
-    /// Blocks in flight.
     pub window: u32,
-    /// Request blocks with witnesses.
     pub with_witnesses: bool,
 }
 
@@ -36,16 +33,13 @@ pub struct P2pOptions {
 pub enum P2pError {
     #[error("unknown chain {name:?}; known are {}", ChainParams::NAMES.join(", "))]
     Chain { name: String },
-    /// The source cannot be reached.
     #[error("cannot connect to {address}: {source}")]
     Connect { address: String, source: io::Error },
-    /// The connection broke.
     #[error("the connection to the source broke: {0}")]
     Io(#[from] io::Error),
     /// Received bytes are no message, or the checksum is wrong.
     #[error("not a message: {0}")]
     Frame(#[from] FrameError),
-    /// A malformed message.
     #[error("message {command}: {source}")]
     Payload {
         command: String,
@@ -55,46 +49,37 @@ pub enum P2pError {
     /// The source has nothing but the genesis block.
     #[error("the source has no headers")]
     Empty,
-    /// Headers that do not connect.
     #[error("header {hash} does not follow the one before it")]
     Unconnected { hash: BlockHash },
     /// An unrequested block, or one out of order.
     #[error("block {found} instead of {expected}")]
     WrongBlock { expected: BlockHash, found: BlockHash },
-    /// The source lacks a block of its own chain.
     #[error("the source does not give a block of its own chain")]
     NotFound,
 }
 
-/// Results of the measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct P2pReport {
-    /// User agent of the source.
     pub user_agent: String,
-    /// Its protocol version.
+    /// Protocol version of the source.
     pub version: i32,
     /// Headers of its chain, without the genesis block.
     pub headers: usize,
-    /// Hash of the last one.
+    /// Hash of the last header.
     pub tip: String,
-    /// Seconds of the header download.
     pub headers_s: f64,
     /// Received and checked blocks.
     pub blocks: u64,
-    /// Total size of the blocks.
     pub bytes: u64,
     /// Seconds of the block download.
     pub blocks_s: f64,
     /// Megabytes (of 1,000,000 bytes) of blocks per second.
     pub mb_per_s: f64,
-    /// Blocks per second.
     pub blocks_per_s: f64,
-    /// Blocks in flight.
     pub window: u32,
 }
 
 impl P2pReport {
-    /// Human-readable figures.
     pub fn text(&self) -> String {
         let Self { user_agent, version, headers, tip, headers_s, .. } = self;
         let Self { blocks, bytes, blocks_s, mb_per_s, blocks_per_s, window, .. } = self;

@@ -12,7 +12,6 @@ use crate::BenchError;
 use crate::harness::Sample;
 use crate::talk::Talk;
 
-/// Response of the peer.
 #[derive(Debug, Deserialize)]
 struct Answer {
     versions: Option<String>,
@@ -92,8 +91,7 @@ impl KernelPeer {
     /// Verifies one input of a transaction, or all.
     ///
     /// # Errors
-    /// When communication fails, or the peer rejects the request: for example flags outside of [`Flags::BITCOIN_BLOCK`], which
-    /// its interface does not support.
+    /// When communication fails, or the peer rejects the request: it supports no flags outside of [`Flags::BITCOIN_BLOCK`].
     pub fn judge(
         &mut self,
         tx: Tx<'_>,

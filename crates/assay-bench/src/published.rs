@@ -5,10 +5,8 @@ use serde::Deserialize;
 
 use crate::suite::Published;
 
-/// Supported format.
 const FORMAT: u32 = 1;
 
-/// A file of published figures.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedFile {
@@ -23,7 +21,6 @@ pub struct PublishedFile {
 struct FigureSet {
     /// Measured software.
     subject: String,
-    /// Machine of the measurement.
     machine: String,
     /// Location of the publication.
     source: String,

@@ -57,7 +57,6 @@ impl Filter {
         Self { patterns: patterns.into_iter().collect() }
     }
 
-    /// True if a name passes.
     pub fn admits(&self, name: &str) -> bool {
         let matches = |pattern: &String| {
             let is_glob = pattern.contains(['*', '?']);

@@ -15,10 +15,8 @@ use crate::suite::{Benchmark, Extent, Published, Study};
 /// Schema version of `results.json`.
 pub const SCHEMA: u32 = 1;
 
-/// Results of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchResults {
-    /// See [`SCHEMA`].
     pub schema: u32,
     /// Always `bench`: distinguishes these results from those of the laboratory.
     pub kind: Kind,
@@ -26,17 +24,12 @@ pub struct BenchResults {
     pub created: String,
     /// The plan; absent if benchmarks were selected by name alone.
     pub plan: Option<BenchPlan>,
-    /// Extent of the measurement.
     pub extent: Extent,
-    /// Measured rounds.
     pub rounds: usize,
     /// Command line that repeats the run.
     pub rerun: String,
-    /// Conditions of the measurement.
     pub conditions: Conditions,
-    /// Measuring software.
     pub software: Software,
-    /// Source of instruction counts.
     pub counting: Counting,
     /// Minimum relative difference of a verdict.
     pub floor: f64,
@@ -47,11 +40,8 @@ pub struct BenchResults {
     /// Comparisons of builds of this program.
     #[serde(default)]
     pub builds: Vec<Measured>,
-    /// Benchmarks and studies without figures.
     pub failures: Vec<Failure>,
-    /// Answers to questions.
     pub studies: Vec<Study>,
-    /// Published figures.
     pub published: Vec<Published>,
     /// True if everything requested was measured.
     pub is_complete: bool,
@@ -69,21 +59,16 @@ pub struct Counting {
 /// A benchmark and its figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Section of the plan.
     pub section: String,
     pub name: String,
     /// Series in charts over sizes.
     pub series: String,
     /// Size of its input, in `unit`.
     pub size: Option<u64>,
-    /// Unit of the size.
     pub unit: String,
-    /// Bytes processed per operation.
     pub bytes_per_op: Option<u64>,
-    /// Baseline alternative.
     pub baseline: String,
     pub row: Row,
-    /// Comparisons of the other alternatives with the baseline.
     pub comparisons: Vec<Comparison>,
 }
 
@@ -91,11 +76,10 @@ pub struct Measured {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     pub alternative: String,
-    /// Alternative in the numerator.
+    /// Baseline alternative.
     pub baseline: String,
     /// Time of the baseline over its time.
     pub ratio: Ratio,
-    /// Ratio of CPU times.
     pub cpu_ratio: Option<Ratio>,
     pub verdict: Verdict,
 }
@@ -141,7 +125,6 @@ impl Measured {
         Some(bytes as f64 / ns_per_op * 1e9)
     }
 
-    /// Comparison of an alternative with the baseline.
     pub fn comparison(&self, alternative: &str) -> Option<&Comparison> {
         self.comparisons.iter().find(|comparison| comparison.alternative == alternative)
     }

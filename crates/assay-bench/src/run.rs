@@ -29,19 +29,15 @@ const FLOOR_ROUNDS: usize = 15;
 pub struct RunOptions {
     /// The plan; its settings apply to its sections.
     pub plan: Option<BenchPlan>,
-    /// Extent of the measurement.
     pub extent: Extent,
     /// Measured rounds, instead of those of the plan or the extent.
     pub rounds: Option<usize>,
-    /// Selected benchmarks.
     pub filter: Filter,
     /// Folder of results, written incrementally; none if absent.
     pub out_dir: Option<PathBuf>,
-    /// Reuse existing figures.
     pub resume: bool,
     /// Command line that repeats the run.
     pub rerun: String,
-    /// Measuring software.
     pub software: Software,
     /// Instruction counter for machines without hardware counters.
     pub counter: Option<Counter>,

@@ -36,25 +36,18 @@ pub(crate) enum Order {
     },
 }
 
-/// A response.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    /// Error, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
-    /// Prepared alternatives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) alternatives: Vec<String>,
-    /// Measured epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) epoch: Option<Epoch>,
-    /// All benchmarks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) benchmarks: Vec<Listed>,
-    /// Published figures for the benchmarks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) published: Vec<Published>,
-    /// Answers in words and tables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) studies: Vec<Study>,
     /// Progress of an answer that is still to come.
@@ -146,7 +139,7 @@ impl From<Epoch> for Sample {
 /// Serves requests until the end of input. A failed request is answered with its error.
 ///
 /// # Errors
-/// When the one who orders cannot be heard or spoken to.
+/// When requests cannot be read, or answers cannot be written.
 pub fn serve(
     sections: &[Section],
     extent: Extent,
@@ -171,7 +164,7 @@ pub fn serve(
     Ok(())
 }
 
-/// The benchmarks that orders name.
+/// The benchmarks that requests name.
 #[derive(Clone, Copy)]
 struct Served<'s, 'a> {
     sections: &'s [Section],

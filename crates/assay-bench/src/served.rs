@@ -19,7 +19,7 @@ pub struct ServedSuite {
     served: OnceCell<Served>,
 }
 
-/// The running program, and what it has.
+/// The running program, with the benchmarks and figures that it lists.
 #[derive(Debug)]
 struct Served {
     talk: RefCell<Talk>,

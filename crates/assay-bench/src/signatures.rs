@@ -44,9 +44,7 @@ const WRONG_EVERY: usize = 37;
 pub struct Options {
     /// Checks per batch.
     pub batch: usize,
-    /// Rounds.
     pub rounds: usize,
-    /// Arithmetic backend of batches.
     pub backend: Backend,
     /// Seed of keys and messages.
     pub seed: u64,
@@ -85,7 +83,6 @@ pub struct Report {
     sample_one_of: u32,
     /// Median time of one self-test of the backend, microseconds.
     self_test_us: f64,
-    /// Arithmetic backend of batches.
     pub backend: &'static str,
     library: &'static str,
     threads: u32,
@@ -164,7 +161,6 @@ impl Intervals {
 const FORCED_WEIGHTED: &str = "libsecp256k1, weighted";
 
 impl Report {
-    /// Table for the terminal.
     pub fn text(&self) -> String {
         let mut text = format!(
             "batches of {}, {} rounds, one thread, compressed keys parsed, seed {}; backend {}, {}\n\n",
@@ -279,7 +275,6 @@ const RATE_ROUNDS: usize = 9;
 
 type Question = for<'a> fn(&'a Case) -> Check<'a>;
 
-/// Verifies a batch.
 type Verify = fn(&mut SampledVerifier, &[Check<'_>], &mut Vec<bool>);
 
 /// A verifier with this sampling rate of proven checks.

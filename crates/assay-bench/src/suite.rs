@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::harness::{Alternative, Row};
 use crate::{BenchError, Progress};
 
-/// Receives the progress of a run.
 pub trait Watch: Progress {
     /// A benchmark begins; `number` counts from 0 to `total`.
     fn benchmark(&self, name: &str, number: usize, total: usize);
@@ -44,7 +43,6 @@ pub struct Benchmark<'a> {
     pub bytes_per_op: Option<u64>,
     /// Name of the baseline alternative (ratio = its time over theirs); the first one if `None`.
     pub baseline: Option<String>,
-    /// Prepares it.
     pub make: Box<Make<'a>>,
 }
 
@@ -54,7 +52,6 @@ impl fmt::Debug for Benchmark<'_> {
     }
 }
 
-/// Extent of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
@@ -96,11 +93,9 @@ pub trait Suite {
         progress: &dyn Progress,
     ) -> Result<Vec<Study>, BenchError>;
 
-    /// Published figures for comparison.
     fn published(&self) -> Vec<Published>;
 }
 
-/// A published figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
@@ -108,9 +103,7 @@ pub struct Published {
     pub benchmark: String,
     /// Measured software: `bitcoin core p2qrh branch`.
     pub subject: String,
-    /// Machine of the measurement.
     pub machine: String,
-    /// Time of one operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_per_op: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,7 +111,7 @@ pub struct Published {
     /// Time before over time after, for an optimisation: results that are stored have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// Other caveats.
+    /// Caveats.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// Location of the publication.
@@ -150,15 +143,12 @@ pub struct Study {
     pub tables: Vec<StudyTable>,
 }
 
-/// A table of a [`Study`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudyTable {
     pub caption: String,
-    /// Headings of columns.
     pub head: Vec<String>,
     /// Number of leading left-aligned text columns; the others hold numbers and are right-aligned.
     pub word_columns: usize,
-    /// Cells by row.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -169,7 +159,6 @@ pub struct StudyChart {
     pub title: String,
     /// Quantity and unit of the y axis.
     pub y_label: String,
-    /// Names of the groups.
     pub groups: Vec<String>,
     /// Bars by name in the legend, one per group.
     pub bars: Vec<(String, Vec<Option<f64>>)>,
@@ -188,7 +177,6 @@ pub struct StudyLanes {
     pub groups: Vec<StudyLaneGroup>,
 }
 
-/// A group of [`StudyLanes`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyLaneGroup {

@@ -51,7 +51,7 @@ impl Talk {
     /// Waits for the next line of an answer that has several.
     ///
     /// # Errors
-    /// When the process cannot be spoken to.
+    /// When communication with the process fails.
     pub fn hear<T: DeserializeOwned>(&mut self) -> Result<T, BenchError> {
         self.receive()
             .map_err(|source| BenchError::Peer { program: self.program.clone(), source })

@@ -13,7 +13,6 @@ const COINBASE_SAT: i64 = 5_000_000_000;
 const WHOLE_SUBSIDY: u32 = 149;
 /// Coinbase output afterwards: zero is valid at every height.
 const LATE_SAT: i64 = 0;
-/// Seconds between blocks.
 const SPACING_S: u32 = 60;
 /// Anyone can spend it.
 const ANYONE: [u8; 1] = [0x51];

@@ -32,8 +32,7 @@ impl Key {
         ecdsa::sign(Message::from_digest(*message), &self.secret).serialize_der().to_vec()
     }
 
-    /// `s = k + e*x` by the specification of May 2019, which requires the y of `k*G` to be a square: that holds for either a
-    /// nonce or its negation.
+    /// `s = k + e*x` by the specification of May 2019, which requires a square y of `k*G`: it holds for a nonce or its negation.
     pub(super) fn schnorr(&self, random: &mut SplitMix64, message: &[u8; 32]) -> Vec<u8> {
         let nonce = secret(random);
         let public = PublicKey::from_secret_key(&self.secret).serialize();

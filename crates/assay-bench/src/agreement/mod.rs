@@ -42,16 +42,13 @@ pub struct Options {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AgreementError {
-    /// Assay's engine cannot be used.
     #[error(transparent)]
     Bench(#[from] BenchError),
-    /// The reference node cannot be used.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
     /// Stopped by the user, without results.
     #[error("interrupted")]
     Interrupted,
-    /// A block without a fault is not accepted by both.
     #[error("block {height} of the comparison's own chain: ours {ours}, the other {theirs}")]
     OwnBlock {
         height: u32,

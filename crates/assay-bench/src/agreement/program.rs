@@ -304,7 +304,6 @@ pub(super) fn push_minimal(script: &mut Vec<u8>, data: &[u8]) {
     }
 }
 
-/// Changes a few bytes.
 pub(super) fn mutate(random: &mut SplitMix64, bytes: &mut Vec<u8>) {
     for _ in 0..=random.below(3) {
         let at = random.below(bytes.len() as u64 + 1) as usize;

@@ -10,23 +10,19 @@ use super::Options;
 /// Maximum number of stored disagreements; the rest is only counted.
 const KEPT: usize = 100;
 
-/// Results of a comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     schema: u32,
     kind: &'static str,
     /// Version string of the reference node.
     pub reference: String,
-    /// Its command line.
+    /// Command line of the reference node.
     pub command: Vec<String>,
     pub seed: u64,
-    /// Transactions offered to both.
     pub transactions: u64,
-    /// Blocks submitted to both.
     pub blocks: u64,
     /// Counts per verdict on transactions; Assay's verdict for a disagreement.
     pub transaction_verdicts: BTreeMap<String, u64>,
-    /// Counts per verdict on blocks.
     pub block_verdicts: BTreeMap<String, u64>,
     pub disagreement_count: u64,
     pub disagreements: Vec<Disagreement>,
@@ -37,9 +33,7 @@ pub struct Report {
 pub struct Disagreement {
     /// `transaction`, `block` or `tip`.
     pub of: &'static str,
-    /// Assay's verdict.
     pub ours: String,
-    /// The reference node's verdict.
     pub theirs: String,
     /// Bytes in hex; the height of a tip.
     pub what: String,
@@ -99,7 +93,6 @@ impl Report {
         self.disagreement_count == 0
     }
 
-    /// Text for a terminal.
     pub fn text(&self) -> String {
         let mut text = format!("reference: {}, seed {}\n", self.reference, self.seed);
         for (what, count, verdicts) in [

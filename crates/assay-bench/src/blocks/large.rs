@@ -49,7 +49,6 @@ pub(super) fn measure(
     Ok(Some(Large { row, threads, block_bytes: bytes }))
 }
 
-/// Results of the measurement.
 pub(super) struct Large {
     pub(super) row: Row,
     pub(super) threads: usize,

@@ -31,7 +31,6 @@ const WARM_UP: usize = 1;
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Rounds of each stage.
     pub rounds: usize,
     /// Transactions of a forged block.
     pub txs: usize,
@@ -39,7 +38,6 @@ pub struct Options {
     pub connect_blocks: usize,
     /// Inputs of the large legacy transaction that is connected on one thread and on all; 0 skips it.
     pub large_inputs: usize,
-    /// Threads that connect blocks.
     pub threads: usize,
     /// Seed of the keys of forged blocks.
     pub seed: u64,

@@ -12,7 +12,6 @@ use crate::conditions::Conditions;
 use crate::harness::{Figures, Row};
 use crate::table;
 
-/// A measured block.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct BlockRecord {
     name: String,
@@ -31,7 +30,6 @@ struct RowRatio {
     row: String,
     /// Alternative in the numerator.
     above: &'static str,
-    /// Alternative in the denominator.
     below: &'static str,
     ratio: Ratio,
     cpu_ratio: Option<Ratio>,
@@ -155,7 +153,6 @@ impl Report {
         self.rows.extend(rows);
     }
 
-    /// Adds a block with one large transaction.
     pub(super) fn add_large(&mut self, large: Large) {
         let Large { row, threads, block_bytes } = large;
         let ratio = |who| row.ratio(&alternative(who, 1), &alternative(who, threads));

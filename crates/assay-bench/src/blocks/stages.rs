@@ -26,7 +26,6 @@ pub(super) struct Subject {
     pub(super) prevouts: Option<PathBuf>,
 }
 
-/// Results of one block.
 pub(super) struct Measured {
     pub(super) txs: usize,
     pub(super) inputs: usize,
@@ -198,8 +197,7 @@ fn scripts<'a>(
     bench.row("scripts", Some("scripts"), ours)
 }
 
-/// Checks that the scripts are valid with either checker, and invalid for another spent output; returns the number of signature
-/// checks.
+/// Checks that the scripts are valid with either checker, and invalid for another spent output; returns the number of checks.
 fn check_scripts(
     verifier: &BlockVerifier<'_>,
     spent: &[TxOut<'_>],

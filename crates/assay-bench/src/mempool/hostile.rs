@@ -86,8 +86,7 @@ fn fee_sat(random: &mut SplitMix64, inputs: usize, outputs: usize, rate: i64) ->
     vsize * (rate + (random.next() % 125) as i64 * rate / 1000) / 1000 + 1
 }
 
-/// A transaction that conflicts with the bait of every victim and pays for all of them, at a lower fee rate: it passes every
-/// check except the fee rate diagram.
+/// Conflicts with the bait of every victim and pays for all at a lower fee rate: fails only the check of the fee rate diagram.
 pub(super) fn replacement(victims: &[Cluster]) -> Vec<u8> {
     let inputs: Vec<OutPoint> = victims.iter().map(|victim| victim.bait_coin.0).collect();
     let value: i64 = victims.iter().map(|victim| victim.bait_coin.1).sum();

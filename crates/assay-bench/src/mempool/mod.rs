@@ -42,7 +42,6 @@ pub struct Options {
     pub blocks: usize,
     /// Transactions of a block.
     pub txs: usize,
-    /// Hostile clusters.
     pub clusters: usize,
     /// Threads that submit hostile transactions; a single one alternates.
     pub hostile_threads: usize,
@@ -65,14 +64,12 @@ struct Attack<'a> {
     tally: Mutex<Tally>,
 }
 
-/// Results of hostile transactions.
 #[derive(Default)]
 struct Tally {
     /// Seconds until each replacement was rejected.
     replacements_s: Vec<f64>,
     /// Seconds per transaction of a cluster.
     clusters_s: Vec<f64>,
-    /// Counts per verdict.
     verdicts: BTreeMap<String, u64>,
     /// An unexpected verdict.
     wrong: Option<String>,

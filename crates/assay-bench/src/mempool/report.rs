@@ -39,7 +39,6 @@ pub struct Report {
     kind: &'static str,
     /// Blocks connected without other load.
     pub quiet: Times,
-    /// Blocks connected under attack.
     pub attacked: Times,
     /// Median under attack over median without.
     pub median_ratio: f64,
@@ -51,9 +50,7 @@ pub struct Report {
     pub replacements: Times,
     /// Transactions of hostile clusters, from submission to verdict.
     pub cluster_txs: Times,
-    /// Counts per verdict on hostile transactions.
     pub verdicts: BTreeMap<String, u64>,
-    /// Final tip.
     pub tip: String,
     blocks: usize,
     txs: usize,
@@ -101,7 +98,6 @@ impl Report {
         }
     }
 
-    /// Table for the terminal.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{} pairs of blocks of {} transactions, {} hostile clusters, {} hostile threads, {} threads, seed {}; {}\n\n",

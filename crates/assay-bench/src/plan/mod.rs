@@ -53,13 +53,11 @@ pub struct BenchPlan {
     pub title: String,
     /// The paragraph below the title.
     pub summary: String,
-    /// Questions of the report.
     #[serde(default)]
     pub questions: Vec<String>,
     /// Measured rounds, instead of the extent's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<usize>,
-    /// Settings of the stack element size suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackSettings>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,18 +95,15 @@ pub struct Build {
 }
 
 impl BenchPlan {
-    /// Names of the built-in plans.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }
 
-    /// Text of a built-in plan.
     pub fn builtin_text(name: &str) -> Option<&'static str> {
         BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
     }
 
-    /// True for a plan of this kind, false for one of the laboratory. Invalid TOML is left to the laboratory, which reports the
-    /// error.
+    /// True for a plan of this kind, false for one of the laboratory, also for invalid TOML: the laboratory reports the error.
     pub fn is_one(text: &str) -> bool {
         kind_of(text).as_deref() == Some("bench")
     }

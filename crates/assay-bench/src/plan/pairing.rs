@@ -38,7 +38,6 @@ pub struct PairingSettings {
     pub clock_ghz: Option<f64>,
 }
 
-/// A subject of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubjectSettings {

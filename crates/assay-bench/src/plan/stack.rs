@@ -14,7 +14,6 @@ pub struct StackSettings {
     pub templates: Vec<String>,
     /// Also `<data> HASH OP_DROP OP_1` for each other hashing opcode.
     pub hashing_opcodes: bool,
-    /// Script commitments of the outputs.
     pub wraps: Vec<Wrap>,
     /// Names of the rule sets; each script is measured under the first that accepts it. Default: [`StackSettings::rule_names`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,8 +64,7 @@ const RULES: [&str; 6] =
     ["today", "pqsig", "pqsig-dup", "report-8000-copies", "report-8000-dup", "report-8000"];
 
 impl StackSettings {
-    /// Names of the rule sets: the given ones; else none if there are `limits`, as in plans older than named rule sets; else the
-    /// report's.
+    /// Names of the rule sets: the given ones; else none with `limits`, as in plans older than named rule sets; else the report's.
     pub fn rule_names(&self) -> Vec<&str> {
         match &self.rules {
             Some(rules) => rules.iter().map(String::as_str).collect(),

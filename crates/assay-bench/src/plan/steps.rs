@@ -14,7 +14,6 @@ const BUILTIN: [(&str, &str); 1] =
 /// Names of other targets, which are reserved.
 const TAKEN: [&str; 3] = ["base", "base-again", "sum"];
 
-/// The steps of a branch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepsPlan {
@@ -35,13 +34,11 @@ pub struct StepsPlan {
     pub compiler: Option<String>,
     /// Plan of the syncs: a built-in one, or a file in the folder of this one.
     pub sync: String,
-    /// Pairs of syncs.
     pub pairs: u32,
     /// Rounds of each benchmark.
     pub rounds: usize,
     /// Minimum milliseconds of a benchmark per round and build.
     pub min_time_ms: u64,
-    /// Base of the branch.
     pub base: BaseRevision,
     /// The steps in order; each contains the previous ones.
     #[serde(rename = "step")]
@@ -51,7 +48,6 @@ pub struct StepsPlan {
     pub related: Vec<Related>,
 }
 
-/// Base of a branch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BaseRevision {
@@ -88,7 +84,6 @@ pub struct Step {
 pub struct Related {
     /// Short name: small letters, digits, `-`, `.`.
     pub name: String,
-    /// Description of the change.
     pub title: String,
     /// The revision with the change; absent if no public branch has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,12 +125,10 @@ impl StepBenchmark {
 }
 
 impl StepsPlan {
-    /// Names of the built-in plans.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }
 
-    /// Text of a built-in plan.
     pub fn builtin_text(name: &str) -> Option<&'static str> {
         BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
     }

@@ -9,7 +9,6 @@ use crate::overview;
 use crate::results::{BenchResults, Measured};
 use crate::suite::StudyChart;
 
-/// Maximum number of figures.
 const FIGURES_MAX: usize = 6;
 
 /// A question with the alternative that answers it.

@@ -81,7 +81,6 @@ pub(super) fn conditions(results: &BenchResults) -> Vec<String> {
     all
 }
 
-/// Method of measurement.
 pub(super) fn method(results: &BenchResults) -> Vec<String> {
     let measured = results.floor_measured.map_or_else(
         || "was not measured".to_owned(),

@@ -112,7 +112,6 @@ pub(super) fn failures(results: &BenchResults) -> Vec<Table> {
     vec![table]
 }
 
-/// Measuring software.
 pub(super) fn software(results: &BenchResults) -> Table {
     let software = &results.software;
     let mut table = Table::new("Software and extent", &["What", "Value"], 2);
