@@ -17,7 +17,6 @@ use serde::Serialize;
 const PROGRAM: Companion<'static> =
     Companion { variable: "ASSAY_CURVES", folder: "curves", file: "target/release/assay-curves" };
 
-/// Reason why the program is unavailable.
 #[derive(Debug, thiserror::Error)]
 enum CurvesError {
     #[error(

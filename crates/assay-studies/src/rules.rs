@@ -11,7 +11,6 @@ pub(crate) fn by_names<'a>(
     Ok(named(names)?.into_iter().map(|(_, rules)| rules).collect())
 }
 
-/// The same, with names.
 pub(crate) fn named<'a>(
     names: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<(String, RuleSet)>, BenchError> {

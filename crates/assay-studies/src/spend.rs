@@ -126,8 +126,7 @@ impl Spend {
         Self::raw(&[], script_pubkey, &witness, 1, flags_of(Wrap::Tapscript))
     }
 
-    /// Spends this output with this input script and witness, in a transaction like those of Core's
-    /// `transaction_utils.cpp`.
+    /// Spends this output with this input script and witness, in a transaction like those of Core's `transaction_utils.cpp`.
     pub(crate) fn raw(
         script_sig: &[u8],
         script_pubkey: Vec<u8>,
@@ -145,7 +144,6 @@ impl Spend {
         [TxOut { value: self.value, script_pubkey: &self.script_pubkey }]
     }
 
-    /// Verifies the input once.
     pub(crate) fn verify(&self, rules: &RuleSet) -> Result<InputStats, ScriptError> {
         let spent = self.spent();
         let context = TxContext::new(self.tx.view(), &spent);

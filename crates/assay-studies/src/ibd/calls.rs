@@ -94,12 +94,10 @@ impl Scale {
     }
 }
 
-/// Error of a file operation.
 pub(super) fn file_error(path: &Path) -> impl Fn(std::io::Error) -> BenchError + '_ {
     |source| BenchError::File { path: path.to_owned(), source }
 }
 
-/// Error of our own store.
 pub(super) fn store_error<E: std::error::Error + Send + Sync + 'static>(source: E) -> BenchError {
     BenchError::Store { source: Box::new(source) }
 }

@@ -54,7 +54,6 @@ fn published(has_real: bool) -> Vec<Published> {
     all
 }
 
-/// Settings of the section.
 #[derive(Clone, Debug)]
 pub(crate) struct IbdSuite {
     settings: IbdSettings,
@@ -67,7 +66,6 @@ impl IbdSuite {
         Self { settings, real }
     }
 
-    /// True if the real block is available.
     fn has_real(&self) -> bool {
         self.real.is_some()
     }
@@ -173,8 +171,7 @@ mod tests {
         }
         let studies = suite.studies(Extent::Smoke, &rows, &Silent).expect("studies");
         let lead = studies[0].lead.as_deref().expect("a lead");
-        // Two rows of obfuscation, a raw block, the check of a block, three numbers of inputs and
-        // the colliding ones, and a flush.
+        // Two rows of obfuscation, a raw block, the check of a block, three numbers of inputs and the colliding ones, and a flush.
         let beside = rows.iter().filter(|row| row.of(LAST_STEP).is_some()).count();
         assert!(beside == 9 && lead.starts_with("Of 9 "), "{beside}: {lead}");
     }

@@ -16,7 +16,6 @@ use assay_wire::{
 /// Height of the block in its coinbase.
 pub(super) const HEIGHT: u32 = 784_588;
 
-/// Kinds of outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     P2pkh,
@@ -77,7 +76,7 @@ impl Kind {
         }
     }
 
-    /// As frequent as they are in such blocks, about.
+    /// A random kind, about as frequent as in such blocks.
     pub(super) fn any(random: &mut SplitMix64) -> Self {
         match random.below(100) {
             0..14 => Self::P2pkh,
@@ -127,7 +126,7 @@ pub(super) fn block(seed: u64, txs: usize) -> (Vec<u8>, Vec<Coin>) {
     (raw, coins)
 }
 
-/// How many inputs and outputs a transaction has: most have one and two, some sweep and some pay many.
+/// Numbers of inputs and outputs of a transaction: most have one and two, some sweep and some pay many.
 fn shape(random: &mut SplitMix64) -> (u64, u64) {
     match random.below(100) {
         0..72 => (1, 1 + random.below(2)),

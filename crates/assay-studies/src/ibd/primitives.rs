@@ -16,14 +16,12 @@ use assay_wire::{OutPoint, Txid};
 use super::calls::{Scale, expect, store_error};
 use super::{ASSAY, GENERAL, MANY, PORTABLE};
 
-/// Length of the long message.
 const LONG: u64 = 1 << 20;
 
 /// Number of 64-byte messages, and of leaves of a tree, as in Core's benchmarks.
 const MESSAGES: usize = 1_024;
 const LEAVES: usize = 9_001;
 
-/// All primitives.
 pub(super) fn benchmarks<'a>(extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
     type Make = fn(&str, Extent, Scale) -> Result<Vec<Alternative<'static>>, BenchError>;
     let all: [(&str, &str, Option<u64>, Make); 8] = [

@@ -22,11 +22,9 @@ pub(super) struct Subject {
     pub(super) txids: Vec<Txid>,
     /// The spent coins, in order of the inputs.
     pub(super) coins: Vec<Coin>,
-    /// Undo data of the spent coins.
     pub(super) undo: Vec<u8>,
 }
 
-/// Source of a subject.
 #[derive(Clone, Debug)]
 enum Source {
     File(PathBuf),

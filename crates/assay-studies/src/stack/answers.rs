@@ -24,8 +24,7 @@ impl Series<'_> {
         Some(self.row(size)?.of(by)?.ns_per_op)
     }
 
-    /// The kernel's time over ours. The kernel is unmodified Bitcoin Core if the script passes
-    /// there, otherwise the one with the report's limit.
+    /// The kernel's time over ours; the kernel is unmodified Bitcoin Core if the script passes there, else with the report's limit.
     fn ratio(&self, size: usize) -> Option<Ratio> {
         let row = self.row(size)?;
         row.ratio(KERNEL, ASSAY).or_else(|| row.ratio(KERNEL_8000, ASSAY))

@@ -16,8 +16,7 @@ use crate::heap::{HeapUse, heap_use};
 use crate::rules::name;
 use crate::spend::Spend;
 
-/// Sizes of threads' stacks, from about the system's minimum over musl's default (128 KiB) and
-/// Rust's (2 MiB) to that of the report's machine (8 MiB).
+/// Sizes of threads' stacks, from about the system's minimum over musl's (128 KiB) and Rust's (2 MiB) to the report's (8 MiB).
 const STACK_KIB: [usize; 8] = [32, 64, 128, 256, 512, 1024, 2048, 8192];
 
 /// A script with its description.
@@ -215,8 +214,7 @@ fn in_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, Benc
     })
 }
 
-/// KiB of the mapping at this address that are resident or swapped out, from the text of Linux's
-/// `smaps`. `None` with huge pages, which are resident as a whole.
+/// KiB of this address's mapping that are resident or swapped out, by Linux's `smaps`; `None` with huge pages, resident as a whole.
 fn touched_kib(smaps: &str, address: usize) -> Option<u64> {
     let holds = |line: &str| {
         let (start, end) = line.split_once(' ')?.0.split_once('-')?;

@@ -167,7 +167,6 @@ fn repeated<'a>(
     })
 }
 
-/// Length of an epoch.
 const EPOCH_NS: u64 = 5_000_000;
 
 #[cfg(test)]

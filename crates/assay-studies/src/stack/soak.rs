@@ -10,12 +10,10 @@ use assay_engine::ImmediateChecker;
 
 use crate::spend::Spend;
 
-/// Result of a soak run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Soaked {
     /// Verified inputs.
     pub inputs: u64,
-    /// Valid inputs.
     pub passed: u64,
     /// Total bytes of elements and scripts.
     pub bytes: u64,

@@ -24,10 +24,8 @@ enum Part {
     Push,
 }
 
-/// Reason why a text is not a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The template has no placeholder.
     #[error("template `{template}`: it has neither `<data>` nor `<push>`, so no size")]
     NoData { template: String },
     /// `<data>` after the start.
@@ -35,7 +33,6 @@ pub enum TemplateError {
         "template `{template}`: `<data>` is an element of the witness and stands in front of the script; write `<push>` to push data in the script"
     )]
     DataInside { template: String },
-    /// An unknown word.
     #[error(
         "template `{template}`: `{word}` is no opcode, number, 0x followed by pairs of hex digits, 'text', `<data>` or `<push>`"
     )]
@@ -49,7 +46,6 @@ impl From<TemplateError> for BenchError {
 }
 
 impl Template {
-    /// Parses a template.
     pub(super) fn parse(text: &str) -> Result<Self, TemplateError> {
         let template = || text.to_owned();
         let (mut parts, mut names, mut arguments) = (Vec::new(), Vec::new(), 0);
@@ -85,7 +81,6 @@ impl Template {
         Ok(Self { text: template(), name, arguments, parts })
     }
 
-    /// Source text of the template.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
@@ -105,7 +100,6 @@ impl Template {
         self.name = words.join("-");
     }
 
-    /// Initial stack elements.
     pub(super) fn arguments(&self, size: usize) -> Vec<Vec<u8>> {
         vec![vec![FILLING; size]; self.arguments]
     }

@@ -45,7 +45,6 @@ impl Vector {
         self.flags
     }
 
-    /// The input to verify; `None` for all.
     pub(super) const fn input(&self) -> Option<usize> {
         self.input
     }
@@ -121,7 +120,6 @@ fn pushes(script: &[u8], above: usize) -> impl Iterator<Item = usize> {
         .filter(move |&length| length > above)
 }
 
-/// Parser of a case.
 type Read = fn(&[Value]) -> Option<Vector>;
 
 /// All suites that are available.

@@ -146,8 +146,7 @@ impl FullBlock {
         vec![TxOut { value: VALUE, script_pubkey: &self.script_pubkey }; self.inputs]
     }
 
-    /// Number of blocks needed to create the spent outputs, by weight or by sigops, which count in
-    /// the creating transactions.
+    /// Number of blocks needed to create the spent outputs, by weight or by sigops, which count in the creating transactions.
     pub(crate) fn preparation(&self) -> f64 {
         let script = self.script_pubkey.len();
         let each = 8 + encode::compact_size_len(script as u64) + script;
@@ -174,8 +173,7 @@ impl FullBlock {
         Block::parse(self.raw.clone(), Encoding::Segwit).map_err(|error| own(&error))
     }
 
-    /// Passes `submit` the blocks of a chain that creates the spent outputs, then this block, and
-    /// returns the result of the last call.
+    /// Passes `submit` the blocks that create the spent outputs, then this block, and returns the result of the last call.
     pub(super) fn give<E>(
         &self,
         mut submit: impl FnMut(&[u8]) -> Result<f64, E>,

@@ -21,7 +21,6 @@ use crate::kernels::Kernel;
 /// Size limits of blocks, and number of verifications.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
-    /// Maximum weight of a block.
     weight_max: u32,
     /// Maximum expected time of a block.
     seconds_max: f64,
@@ -80,7 +79,6 @@ impl Effort {
     }
 }
 
-/// Measurements of a cell.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) class: &'static Class,

@@ -57,8 +57,7 @@ fn split(rules: &Rules<'_>, checks: usize) -> Split {
     }
 }
 
-/// Every message is as long as the transaction. Under BIP54, 50 inputs remain in a transaction that
-/// is padded with an output.
+/// Every message is as long as the transaction. Under BIP54, 50 inputs remain in a transaction that is padded with an output.
 pub(super) fn legacy_messages(rules: &Rules<'_>, weight: u32) -> Made {
     let spend = Spend::new(Wrap::Bare, &failing(ALL, &SEPARATED, DISTINCT), Vec::new());
     let split = Split { is_padded: rules.set.bip54, ..split(rules, DISTINCT) };
@@ -208,8 +207,7 @@ impl Signed {
         self.block_signed_by(&sign)
     }
 
-    /// Witnesses are not signed, so the transaction exists before them. `sign_message` is called
-    /// with the number of the position and the message.
+    /// Witnesses are not signed, so the transaction exists before. `sign_message` receives the position's number and the message.
     pub(super) fn block_signed_by(
         &self,
         sign_message: &dyn Fn(usize, &[u8; 32]) -> Vec<u8>,

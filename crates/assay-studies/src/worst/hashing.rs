@@ -51,7 +51,6 @@ impl Copying {
         if matches!(self, Self::Dup3) { 3 } else { 1 }
     }
 
-    /// Appends a round.
     fn round(self, script: &mut Vec<u8>, hash: u8, round: usize) {
         match self {
             Self::Dup => script.extend([op::DUP, hash, op::DROP]),
@@ -67,7 +66,6 @@ impl Copying {
         }
     }
 
-    /// Operations per round.
     const fn ops(self) -> usize {
         match self {
             Self::Dup | Self::IfDup => 3,
@@ -93,7 +91,6 @@ pub(crate) struct Shape {
     size: usize,
 }
 
-/// Cost of a shape.
 #[derive(Clone, Debug)]
 pub(crate) struct Cost {
     pub(crate) shape: Shape,
@@ -111,15 +108,13 @@ impl Shape {
         [op::SHA1, op::RIPEMD160, op::SHA256, op::HASH160, op::HASH256][self.hash]
     }
 
-    /// Description of the shape.
     pub(crate) fn text(self) -> String {
         let hash = format!("OP_{}", HASHING_OPCODES[self.hash]);
         let text = self.copying.text().replace("HASH", &hash);
         format!("`{text}` on {} bytes, {}", self.size, self.wrap.name())
     }
 
-    /// Maximum number of rounds within 201 operations and 10,000 bytes, including cleanup; `None`
-    /// for tapscript, which has no such limits.
+    /// Maximum rounds within 201 operations and 10,000 bytes, including cleanup; `None` for tapscript, which has no such limits.
     fn rounds_max(self) -> Option<usize> {
         if self.wrap == Wrap::Tapscript {
             return None;
@@ -167,8 +162,7 @@ impl Shape {
         }
     }
 
-    /// Rounds of the shorter and of the longer script without a limit on rounds. With results left
-    /// on the stack, the stack limit bounds them.
+    /// Rounds of the shorter and the longer script without a limit on rounds; the stack limit bounds those that leave results.
     const fn rounds_measured(self) -> (usize, usize) {
         if matches!(self.copying, Copying::Pick) { (100, 900) } else { (100, 600) }
     }

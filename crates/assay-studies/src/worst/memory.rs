@@ -28,8 +28,7 @@ pub(super) fn full_stacks(rules: &Rules<'_>, weight: u32) -> Made {
     Made { shape, ..made }
 }
 
-/// A block of inputs with three elements of the maximum size and rounds of `copies` copies, which
-/// leave the stack unchanged; also the size of the elements.
+/// Inputs with three elements of maximum size and rounds of `copies` copies that leave the stack unchanged; also that size.
 fn of_rounds(rules: &Rules<'_>, weight: u32, round: &[u8], copies: usize) -> (Made, usize) {
     let size = copied_bytes_max(rules.set.tapscript(), op::DUP3);
     let room = (weight as usize).saturating_sub(3 * size + 3_000);

@@ -80,7 +80,6 @@ impl WorstSuite {
         Ok(CLASSES.iter().filter(is_wanted).collect())
     }
 
-    /// Measures all cells.
     fn cells(&self, extent: Extent, progress: &dyn Progress) -> Result<Measured, BenchError> {
         let (mut sets, classes) = (self.rules()?, self.classes()?);
         if extent == Extent::Smoke {

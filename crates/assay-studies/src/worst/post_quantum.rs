@@ -102,8 +102,7 @@ impl Scheme {
         Some(Made { checks, hashed_bytes: checks * MESSAGE_BYTES, ..plain(block, &shape) })
     }
 
-    /// One input whose annex raises the budget for its checks. Consecutive checks differ, so that a
-    /// cache of the last result is no help.
+    /// One input whose annex raises the budget for its checks; consecutive ones differ, so that caching the last result is no help.
     fn copied(self, rules: &Rules<'_>, weight: u32) -> Option<Made> {
         let turn = [op::OVER2, self.opcode, op::VERIFY, op::DUP2, self.opcode, op::VERIFY];
         let language = rules.set.tapscript();

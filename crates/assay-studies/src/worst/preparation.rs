@@ -73,8 +73,7 @@ impl<'s> Preparation<'s> {
         raw
     }
 
-    /// A whole chain above regtest's genesis block: coinbases, `outputs` outputs, and a block of
-    /// these transactions, each given without and with witness.
+    /// A chain above regtest's genesis: coinbases, `outputs` outputs, and a block of these transactions without and with witness.
     pub(super) fn chain<'c>(
         &'c self,
         outputs: usize,

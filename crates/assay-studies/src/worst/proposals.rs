@@ -69,8 +69,7 @@ pub(super) fn check_template(rules: &Rules<'_>, weight: u32) -> Option<Made> {
     asm::push(&mut script, &hash);
     script.extend(vec![op::NOP4; rounds as usize]);
     let made = of_script(&script, weight, "`OP_CHECKTEMPLATEVERIFY`, tapscript");
-    // 84 is the length hashed by BIP119 without input scripts: version, lock time, two counts, two
-    // hashes and the index.
+    // 84 is the length hashed by BIP119 without input scripts: version, lock time, two counts, two hashes and the index.
     Some(Made { hashed_bytes: u64::from(rounds) * 84, ..made })
 }
 

@@ -14,7 +14,6 @@ const REFERENCE: &str = "tapscript-checks";
 /// Reference class of a typical block.
 const ORDINARY: &str = "ordinary";
 
-/// All studies.
 pub(super) fn studies(measured: &Measured, kernels: &[Kernel]) -> Vec<Study> {
     let cells = &measured.cells;
     let mut studies = vec![
@@ -120,8 +119,7 @@ fn lead(cells: &[Cell]) -> Option<String> {
     ))
 }
 
-/// For each rule set the worst class of outputs from before `SegWit`, and the worst class bounded
-/// by the weight of the block.
+/// For each rule set the worst class of outputs from before `SegWit`, and the worst class bounded by the weight of the block.
 fn chart(cells: &[Cell]) -> StudyChart {
     let groups = rule_sets(cells);
     let is_earlier = |cell: &&Cell| cell.preparation > 0.5;
