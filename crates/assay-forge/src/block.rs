@@ -15,7 +15,6 @@ pub(crate) struct Coinbase {
     pub(crate) weight: u64,
 }
 
-/// Inputs of a coinbase.
 pub(crate) struct CoinbaseParts<'a> {
     /// True if the block commits to witnesses (BIP141).
     pub(crate) commits: bool,
@@ -117,7 +116,6 @@ pub(crate) fn root(hashes: &[[u8; 32]], order: &[u32]) -> [u8; 32] {
     root
 }
 
-/// A mined header.
 pub(crate) struct Mined {
     pub(crate) bytes: [u8; 80],
     pub(crate) hash: [u8; 32],

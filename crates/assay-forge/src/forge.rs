@@ -28,8 +28,7 @@ pub fn estimate(recipe: &Recipe, options: &ForgeOptions) -> Result<Estimate, Opt
     ChainKind::new(recipe, options).map(|kind| kind.estimate())
 }
 
-/// Forges a chain into `dir`, which must be new, empty, or left by an interrupted forge. A history resumes where it was
-/// interrupted; any other chain starts again.
+/// Forges a chain into `dir`: new, empty, or left by an interrupted forge; only a history resumes, other chains start again.
 ///
 /// The same recipe, seed, scale, variant and key rule yield the same files for any number of threads. The ledger gets its final
 /// name last: a directory without it is incomplete.

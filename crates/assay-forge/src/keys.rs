@@ -92,7 +92,6 @@ impl Points {
         &self.signer
     }
 
-    /// Public key `number` of an output.
     pub(crate) fn public_key(&self, id: &KeyId, number: u8) -> PublicKey {
         self.sum(id, number).unwrap_or_else(|| self.signer.public_key(&id.secret(number)))
     }
@@ -150,8 +149,7 @@ impl Digits {
     }
 }
 
-/// Low bits of an amount, covered by the first table; the second covers the next 8, and the third, for distinct keys only, 12
-/// more.
+/// Low bits of an amount, covered by the first table; the second covers the next 8, and the third, for distinct keys only, 12 more.
 const AMOUNT_BITS: u32 = 12;
 /// Low bits of a transaction index, covered by one table; the other covers the next 12.
 const INDEX_BITS: u32 = 10;

@@ -120,7 +120,6 @@ impl Series {
         }
     }
 
-    /// Script kind of the outputs.
     pub fn kind(self) -> Kind {
         match self {
             Self::Legacy => Kind::P2pkh,
@@ -181,7 +180,6 @@ impl FromStr for Phase {
     }
 }
 
-/// Not the name of a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no phase {name:?}")]
 pub struct UnknownPhase {
@@ -221,7 +219,6 @@ pub struct ChainLine {
     pub recipe: String,
     pub chain: String,
     pub seed: u64,
-    /// Requested scale.
     pub scale: f64,
     /// `intended` or `faithful`.
     pub variant: String,
@@ -259,9 +256,7 @@ pub struct FilesLine {
     pub xor_key: Option<String>,
     /// Genesis block in hex; the ledger does not list it.
     pub genesis: String,
-    /// Number of files.
     pub count: usize,
-    /// Total size.
     pub bytes: u64,
     /// SHA-256 over their names, sizes and modification times.
     pub listing_sha256: String,
@@ -286,7 +281,6 @@ pub struct BlockLine {
     pub file: String,
     /// Offset of the raw block in that file.
     pub offset: u64,
-    /// Size of the raw block.
     pub bytes: u64,
     /// Four times the size on chains without witnesses.
     pub weight: u64,
@@ -298,7 +292,6 @@ pub struct BlockLine {
     pub outputs: u64,
     /// Number of valid signatures to verify.
     pub signatures: u64,
-    /// Header time.
     pub time: u32,
 }
 
@@ -334,26 +327,19 @@ pub struct RangeLine {
 /// Last line: the tip and totals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TipLine {
-    /// Height of the last block.
     pub height: u32,
     /// Hash in display order.
     pub hash: String,
-    /// Size of the UTXO set (without unspendable outputs and genesis'). 0 for block files, where it is not computed; the same
-    /// holds for the amount.
+    /// UTXO set size without unspendable outputs and genesis'. For block files this and the amount are not computed: 0.
     pub utxo_count: u64,
     /// Sum of the unspent amounts in satoshi.
     pub utxo_amount: u64,
     /// MuHash of the UTXO set, as in `gettxoutsetinfo muhash`; empty if not computed.
     pub utxo_muhash: String,
-    /// Sum of the blocks' `txs`.
     pub txs: u64,
-    /// Sum of the blocks' `inputs`.
     pub inputs: u64,
-    /// Sum of the blocks' `outputs`.
     pub outputs: u64,
-    /// Sum of the blocks' `bytes`.
     pub bytes: u64,
-    /// Sum of the blocks' `signatures`.
     pub signatures: u64,
 }
 
@@ -368,7 +354,6 @@ pub enum Line {
     Tip(TipLine),
 }
 
-/// A parsed ledger.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
     pub chain: ChainLine,
@@ -415,12 +400,10 @@ impl Ledger {
     }
 }
 
-/// A ledger cannot be used.
 #[derive(Debug, Error)]
 pub enum LedgerError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// A line is malformed.
     #[error("{} line {line} is not a ledger line", path.display())]
     Syntax {
         path: PathBuf,

@@ -72,8 +72,7 @@ impl Lock {
                 Self::from_parts(&[0x6a, 20], data, &[], Unlock::Never)
             }
             Kind::P2trKey => {
-                // The derived key is the output key: BIP341 advises wallets to tweak it, but a key path spend does not reveal
-                // this.
+                // The derived key is the output key: BIP341 advises wallets to tweak it, but a key path spend does not reveal this.
                 let output = points.public_key(id, 0);
                 let unlock = Unlock::Key(Box::new(raw::keypair(secret_key(id, 0), &output)));
                 Self::from_parts(&[0x51, 0x20], &x_only(&output), &[], unlock)
@@ -171,8 +170,7 @@ const SCRIPT_MAX: usize = 71;
 /// Leaf version of tapscript (BIP342).
 const LEAF_VERSION: u8 = 0xc0;
 
-/// Cache of locks by key. Published keys repeat the same few thousand locks, which are cached; distinct keys are derived on each
-/// use.
+/// Cache of locks by key: published keys repeat the same few thousand locks; distinct keys are derived on each use.
 pub(crate) struct ScriptCache {
     points: Points,
     distinct: bool,

@@ -34,7 +34,6 @@ impl Network {
         }
     }
 
-    /// Consensus parameters of the network.
     pub(crate) fn params(self) -> &'static ChainParams {
         static PARAMS: [LazyLock<ChainParams>; 2] = [
             LazyLock::new(|| by_name(Network::Regtest)),

@@ -12,8 +12,7 @@ pub enum Variant {
     /// As described in the report.
     #[default]
     Intended,
-    /// As produced by the published generator: steady-1 blocks that draw on the first fan-out blocks only, and small steady-2
-    /// blocks.
+    /// As by the published generator: steady-1 blocks that draw on the first fan-out blocks only, and small steady-2 blocks.
     Faithful,
 }
 
@@ -97,11 +96,9 @@ pub enum OptionsError {
         "scale {scale} needs the coinbases of {coinbases} blocks, but only {available} are worth enough, as halvings go on; choose a smaller scale or fewer fan-out and steady-3 blocks"
     )]
     Coinbases {
-        /// Requested value.
         scale: f64,
         /// Number of coinbases needed.
         coinbases: u32,
-        /// Number of coinbases available.
         available: u32,
     },
     /// Byte scale at which blocks would be empty or too large.
@@ -119,7 +116,6 @@ pub enum OptionsError {
         "a byte scale means nothing to {recipe}: its scale sets the size of blocks; leave it out"
     )]
     NoByteScale { recipe: String },
-    /// Stop height beyond the chain.
     #[error("stop height {height} is impossible: this chain has heights 1 to {last}")]
     StopHeight {
         /// Requested value.
@@ -135,7 +131,6 @@ pub enum OptionsError {
         end_time: u32,
         min: u64,
     },
-    /// Too many threads.
     #[error("{threads} threads are impossible: choose 0 (one for each core) to {max}")]
     Threads {
         /// Requested value.

@@ -10,10 +10,8 @@ use thiserror::Error;
 
 use crate::ledger::{BlockLine, LEDGER, LEDGER_PART, Line};
 
-/// Writing the chain directory failed.
 #[derive(Debug, Error)]
 pub enum OutputError {
-    /// The directory contains a finished chain.
     #[error("{} already holds a forged chain; choose another directory or remove this one", path.display())]
     Finished { path: PathBuf },
     /// The directory contains files that are not from a forge.
@@ -23,10 +21,8 @@ pub enum OutputError {
         /// The foreign entry.
         entry: PathBuf,
     },
-    /// The disk is full.
     #[error("the disk is full: cannot write {}; free space or choose another directory, then forge again", path.display())]
     DiskFull { path: PathBuf, source: io::Error },
-    /// Any other I/O error.
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
 }
@@ -43,7 +39,6 @@ impl OutputError {
     }
 }
 
-/// Position of a written block.
 pub(crate) struct BlockPlace {
     pub(crate) file: String,
     pub(crate) offset: u64,

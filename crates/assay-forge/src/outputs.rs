@@ -40,7 +40,6 @@ impl Outputs {
         self.amounts[at] = amount;
     }
 
-    /// Ends the current transaction.
     pub(crate) fn end_tx(&mut self) {
         self.first.push(self.amounts.len() as u32);
     }
@@ -87,7 +86,6 @@ impl Outputs {
         self.kinds[self.at(tx, vout)] & FUNDING != 0
     }
 
-    /// Key of an output.
     pub(crate) fn key(&self, distinct: bool, tx: u32, vout: u32) -> KeyId {
         let amount = self.amount(tx, vout);
         if distinct {

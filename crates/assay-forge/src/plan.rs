@@ -62,7 +62,6 @@ impl Plan {
         self.first_input.len() as u32 - 1
     }
 
-    /// Inputs of transaction `tx`.
     pub(crate) fn inputs_of(&self, tx: u32) -> &[CoinRef] {
         let tx = tx as usize;
         &self.inputs[self.first_input[tx] as usize..self.first_input[tx + 1] as usize]

@@ -9,7 +9,6 @@ use crate::raw::Signer;
 /// Operations per second on one thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// ECDSA.
     pub ecdsa_per_s: f64,
     /// BIP340.
     pub schnorr_per_s: f64,

@@ -21,13 +21,10 @@ use thiserror::Error;
 
 use crate::ledger::{BlockLine, Ledger, LedgerError};
 
-/// Selection of scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptChoice {
-    /// Maximum number of scripts kept.
     pub scripts_max: usize,
-    /// Maximum history entries and outputs over all scripts: bounds the memory if few scripts receive most outputs. An entry
-    /// takes about 50 bytes.
+    /// Maximum history entries and outputs of all scripts, about 50 bytes each: bounds memory if few scripts have most outputs.
     pub entries_max: usize,
     /// Seed of the keyed hash that selects the sample.
     pub seed: u64,
@@ -39,15 +36,12 @@ impl Default for ScriptChoice {
     }
 }
 
-/// Building the script ledger failed.
 #[derive(Debug, Error)]
 pub enum ScriptLedgerError {
-    /// The chain's own ledger cannot be used.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     #[error("cannot read block {height} in {}", path.display())]
     Read { path: PathBuf, height: u32, source: io::Error },
-    /// A block is malformed.
     #[error("block {height} does not parse")]
     Parse { height: u32, source: ParseError },
     /// A block differs from the ledger's.
@@ -59,7 +53,6 @@ pub enum ScriptLedgerError {
         /// Hash of the block in the file.
         found: BlockHash,
     },
-    /// The caller cancelled.
     #[error("interrupted at block {height}")]
     Interrupted {
         /// Height of the next block.
@@ -76,7 +69,6 @@ pub struct ScriptTx {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptCoin {
-    /// Its transaction.
     pub tx: ScriptTx,
     pub vout: u32,
     /// In satoshi.
@@ -127,7 +119,6 @@ pub struct ScriptLedger {
     pub tip_header: [u8; 80],
     /// Number of scripts of the chain: exact without sampling, else estimated from the sample.
     pub scripts_total: u64,
-    /// True if scripts were omitted.
     pub is_sample: bool,
     choice: ScriptChoice,
     txs: Vec<ScriptTx>,
@@ -238,8 +229,7 @@ impl ScriptLedger {
         }
     }
 
-    /// Writes the ledger as JSON lines (docs/formats.md), with the spent outputs if requested: then it contains the expected
-    /// results of an index at any height.
+    /// Writes the ledger as JSON lines (docs/formats.md); with the spent outputs it has the results of an index at any height.
     ///
     /// # Errors
     /// Errors of `out`.
@@ -267,7 +257,6 @@ impl ScriptLedger {
     }
 }
 
-/// First line of the file.
 #[derive(Serialize)]
 struct FirstLine<'a> {
     kind: &'static str,
@@ -376,8 +365,7 @@ impl Pass {
         }
     }
 
-    /// Processes a block: all outputs, then all inputs, since a block in canonical order may spend before it pays. Histories
-    /// follow block order.
+    /// Processes a block: all outputs, then all inputs (a block in canonical order may spend first). Histories follow block order.
     fn block(&mut self, block: &Block, height: u32) {
         let txids = block.txids(0..block.tx_count());
         let mut touched: Vec<(u32, u32)> = Vec::new();
@@ -505,7 +493,6 @@ impl Pass {
     }
 }
 
-/// Version of the file format.
 const FORMAT: u32 = 1;
 const OP_RETURN: u8 = 0x6a;
 /// Longer scripts cannot be spent (`MAX_SCRIPT_SIZE` of Bitcoin Core's script.h).

@@ -29,7 +29,6 @@ pub(crate) struct Shape {
     pub(crate) fan_in: u32,
     pub(crate) steady_2: u32,
     pub(crate) steady_3: u32,
-    /// Maximum weight of a block.
     pub(crate) weight_max: u64,
     /// Maximum signature-operation cost of a block.
     pub(crate) sigops_max: u64,

@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 
 use assay_hash::{Sha256, TaggedHasher, sha256};
 
-/// Transaction version.
 pub(crate) const VERSION: [u8; 4] = 2u32.to_le_bytes();
 pub(crate) const LOCK_TIME: [u8; 4] = [0; 4];
 pub(crate) const SEQUENCE: [u8; 4] = [0xff; 4];

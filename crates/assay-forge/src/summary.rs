@@ -77,10 +77,8 @@ pub struct PhaseTime {
     pub seconds: f64,
 }
 
-/// Forging a chain failed.
 #[derive(Debug, Error)]
 pub enum ForgeError {
-    /// The options do not fit the recipe.
     #[error(transparent)]
     Options(#[from] OptionsError),
     #[error(transparent)]

@@ -30,7 +30,6 @@ pub(crate) struct Pay {
     pub(crate) key: KeyId,
 }
 
-/// Result of writing a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     pub(crate) txid: [u8; 32],

@@ -4,8 +4,7 @@ use crate::random::Stream;
 
 /// A log-uniform number from `least` to `most`.
 ///
-/// Square roots are correctly rounded everywhere (IEEE 754), powers and logarithms are not. The power is therefore computed from
-/// roots, bit by bit.
+/// Square roots are rounded correctly everywhere (IEEE 754), not powers and logarithms: the power is made bit by bit from roots.
 pub(crate) fn log_uniform(least: f64, most: f64, stream: &mut Stream) -> f64 {
     let drawn = stream.below(1 << BITS);
     let (mut root, mut value) = (most / least, least);

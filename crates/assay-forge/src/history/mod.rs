@@ -156,7 +156,6 @@ impl HistoryForge<'_, '_> {
         Ok(())
     }
 
-    /// Signs and writes a block.
     fn block(&mut self, phase: Phase, height: u32, planned: &Planned) -> Result<(), ForgeError> {
         let begun = Instant::now();
         let mut signed = Signed::new();
@@ -272,7 +271,6 @@ impl HistoryForge<'_, '_> {
     }
 }
 
-/// The key of an output.
 fn key(made: u32, coin: &Coin) -> KeyId {
     KeyId { height: made, amount: coin.amount, index: coin.tx, vout: u32::from(coin.vout) }
 }

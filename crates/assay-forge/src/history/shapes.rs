@@ -69,8 +69,7 @@ impl EraShapes {
     }
 }
 
-/// Adds the remainder to random ordinary transactions, or removes it; each keeps at least one and at most [`ORDINARY_MAX`].
-/// Returns the total added.
+/// Adds the remainder to random ordinary transactions, or removes it; each keeps 1 to [`ORDINARY_MAX`]. Returns the total added.
 fn spread(
     txs: &mut [TxShape],
     due: f64,

@@ -55,7 +55,6 @@ impl Txids {
         Ok(id)
     }
 
-    /// The txids of a block.
     pub(crate) fn block(&mut self, height: u32) -> Result<Vec<[u8; 32]>, OutputError> {
         let at = height as usize - 1;
         let mut ids = vec![[0; 32]; (self.first[at + 1] - self.first[at]) as usize];

@@ -45,7 +45,6 @@ impl Wallet {
         self.spendable
     }
 
-    /// Number of all coins.
     pub(crate) fn total(&self) -> u64 {
         self.spendable + self.immature.len() as u64
     }
@@ -66,8 +65,7 @@ impl Wallet {
         }
     }
 
-    /// Takes a coin of the block at `height`, else of the nearest block above with coins, else of one below. `None` if there are
-    /// no coins.
+    /// Takes a coin of the block at `height`, else of the nearest block above with coins, else below; `None` if there are no coins.
     pub(crate) fn take(
         &mut self,
         height: u32,

@@ -89,8 +89,7 @@ pub(crate) fn pay_halves(
     plan.end_tx();
 }
 
-/// The transactions of some blocks in block order, restricted to a part of each block: first and last position as fractions of
-/// the block's transaction count.
+/// Transactions of some blocks in block order, of a part of each: first and last position as fractions of the transaction count.
 pub(crate) struct Walk {
     parts: Vec<Part>,
     next: usize,

@@ -111,10 +111,8 @@ impl Recipe {
     }
 }
 
-/// A recipe is invalid.
 #[derive(Debug, Error)]
 pub enum RecipeError {
-    /// There is no such built-in recipe.
     #[error(
         "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-placement, bitcoin-scaling, history, history-settled, sighash-scaling and wide-set, or give the path of a TOML file"
     )]
@@ -135,11 +133,8 @@ pub enum RecipeError {
     Range {
         /// Key, with its table.
         key: &'static str,
-        /// Value in the recipe.
         value: u64,
-        /// Minimum.
         min: u64,
-        /// Maximum.
         max: u64,
         /// Reason for the bound.
         reason: &'static str,
@@ -151,7 +146,6 @@ pub enum RecipeError {
         key: &'static str,
         chain: &'static str,
     },
-    /// A key does not apply to this chain.
     #[error("{key} means nothing on {chain}: {reason}; remove it")]
     NotForChain {
         /// Key, with its table.
@@ -163,38 +157,28 @@ pub enum RecipeError {
     #[error("{keys} do not go together: {have} {unit}, but {need} {unit} are needed {reason}")]
     Together {
         keys: &'static str,
-        /// Resulting amount.
         have: u64,
-        /// Required amount.
         need: u64,
         /// Unit of both numbers.
         unit: &'static str,
         /// Purpose, and a remedy.
         reason: &'static str,
     },
-    /// A list is invalid.
     #[error("{key} = {value} is impossible: {rule}")]
     List {
         /// Key, with its table.
         key: &'static str,
-        /// Value in the recipe.
         value: String,
-        /// Violated rule.
         rule: &'static str,
     },
-    /// An era is invalid.
     #[error("era {era:?}: {key} = {value} is impossible: {rule}")]
     Era {
-        /// Title of the era.
         era: String,
         /// Key in its table.
         key: &'static str,
-        /// Value in the recipe.
         value: String,
-        /// Violated rule.
         rule: &'static str,
     },
-    /// A name is not usable in a ledger.
     #[error("name = {name:?} is impossible: use 1 to 64 letters, digits, dots and hyphens")]
     Name { name: String },
 }

@@ -45,7 +45,6 @@ pub(crate) struct Chain {
     pub(crate) ledger: Ledger,
 }
 
-/// Forges into a new directory.
 pub(crate) fn forged(recipe: &Recipe, options: &ForgeOptions) -> Chain {
     let dir = tempfile::tempdir().expect("a directory for tests");
     let summary = forge(recipe, options, dir.path(), &mut ()).expect("it can be forged");
@@ -171,7 +170,6 @@ impl Coins {
     }
 }
 
-/// Relay policy.
 fn check_relay(height: u32, tx: Tx<'_>, fee: i64) {
     let vsize = tx.weight().div_ceil(4) as i64;
     assert!(fee >= vsize, "height {height}: fee {fee} for {vsize} bytes");

@@ -23,8 +23,7 @@ fn by_hash(ledger: &ScriptLedger) -> BTreeMap<[u8; 32], ScriptRecord> {
 /// History as (height, index in the block, txid), and unspent outputs.
 type Plain = (BTreeSet<(u32, usize, Txid)>, BTreeSet<(OutPoint, u64)>);
 
-/// Reference result: histories as sets of (height, index in the block, txid), and unspent outputs, from whole blocks and a plain
-/// UTXO set.
+/// Reference result by a plain UTXO set: histories as sets of (height, index in the block, txid), and unspent outputs.
 fn plainly(chain: &Chain) -> BTreeMap<[u8; 32], Plain> {
     let mut scripts: BTreeMap<[u8; 32], Plain> = BTreeMap::new();
     let mut made: HashMap<OutPoint, ([u8; 32], u64)> = HashMap::new();
