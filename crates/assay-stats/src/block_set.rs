@@ -14,14 +14,11 @@ use assay_wire::{BlockHash, Header};
 /// A range of heights, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heights {
-    /// First height.
     pub first: u32,
-    /// Last height.
     pub last: u32,
 }
 
 impl Heights {
-    /// All possible heights.
     pub const ALL: Self = Self { first: 0, last: u32::MAX };
 
     /// Intersection of both ranges; `None` if empty.
@@ -31,28 +28,23 @@ impl Heights {
     }
 }
 
-/// Errors of opening block files.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(transparent)]
     Files(#[from] BlockFilesError),
-    /// The files hold no block of the chain.
     #[error(
         "{}: {files} files of {bytes} bytes hold no block of {chain}: are they of another chain, or is xor.dat of other files?",
         path.display()
     )]
     NoBlocks { path: PathBuf, chain: &'static str, files: usize, bytes: u64 },
-    /// A listed file is missing.
     #[error("{}: there is no {name} any more", path.display())]
     NoFile { path: PathBuf, name: String },
-    /// No block connects to genesis, and the first one does not commit to its height.
     #[error(
         "no block connects to genesis, and the first of the longest piece, {hash} ({place}), does not hold its height"
     )]
     NoHeight { hash: BlockHash, place: FilePlace },
 }
 
-/// Errors of reading a block by its position.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     #[error(transparent)]
@@ -76,8 +68,7 @@ impl BlockSet {
     /// file of blocks, and chooses the branch with the most work, as validation does. `on_bytes`
     /// receives the searched and the total number of bytes, from several threads.
     ///
-    /// A pruned node's files, which do not reach down to genesis, are accepted if their first block
-    /// commits to its height.
+    /// A pruned node's files, which do not reach down to genesis, are accepted if their first block commits to its height.
     ///
     /// # Errors
     /// If the files cannot be read, or hold no chain.
@@ -103,8 +94,7 @@ impl BlockSet {
         Ok(Self { files, params, first_height, found })
     }
 
-    /// A chain with known positions: for each block from height 1 on its hash, file name and
-    /// offset. The files are not searched; reading a block detects a change.
+    /// A chain with known hash, file name and offset of each block from height 1. Files are not searched; reads detect changes.
     ///
     /// # Errors
     /// If there are no files, or a listed one is missing.
@@ -157,8 +147,7 @@ impl BlockSet {
         }))
     }
 
-    /// The same with checks: returns the first copy whose transactions and witnesses match the
-    /// commitments of the header, without trailing bytes.
+    /// The same with checks: the first copy whose transactions and witnesses match the header, without trailing bytes.
     ///
     /// # Errors
     /// If no copy is complete.
@@ -185,7 +174,6 @@ impl BlockSet {
         Heights { first, last: first + (self.found.chain.len() - 1) as u32 }
     }
 
-    /// Hash of the last block.
     pub fn tip(&self) -> BlockHash {
         self.found.chain.last().map(|block| block.hash).unwrap_or_default()
     }
@@ -200,7 +188,6 @@ impl BlockSet {
         self.at(height).map(|block| block.place.size)
     }
 
-    /// Total size of the blocks at these heights.
     pub fn bytes(&self, heights: Heights) -> u64 {
         let Some(Heights { first, last }) = self.heights().within(heights) else { return 0 };
         (first..=last).filter_map(|height| self.size(height)).map(u64::from).sum()
@@ -221,7 +208,6 @@ impl BlockSet {
         self.files.key()
     }
 
-    /// True if the files are obfuscated.
     pub fn is_obfuscated(&self) -> bool {
         self.files.is_obfuscated()
     }

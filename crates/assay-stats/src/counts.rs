@@ -8,7 +8,6 @@ use crate::kind::OutputKind;
 /// Outputs of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TypeCount {
-    /// Number of outputs.
     pub outputs: u64,
     /// Sum of their values, in satoshi.
     pub value: i128,
@@ -20,7 +19,6 @@ pub struct Counts {
     pub blocks: u64,
     /// Serialised bytes, with witnesses.
     pub bytes: u64,
-    /// Serialised bytes without witnesses.
     pub stripped_bytes: u64,
     /// BIP141 weight.
     pub weight: u64,
@@ -32,11 +30,8 @@ pub struct Counts {
     pub outputs: u64,
     /// Transactions with a witness, without coinbases.
     pub segwit_txs: u64,
-    /// Inputs with a witness.
     pub segwit_inputs: u64,
-    /// Transactions with many inputs and a witness.
     pub many_input_segwit_txs: u64,
-    /// Transactions with many inputs and no witness.
     pub many_input_legacy_txs: u64,
     /// Inputs of the transaction with the most.
     pub largest_tx_inputs: u64,
@@ -50,7 +45,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds another sum.
     pub fn add(&mut self, other: &Self) {
         self.blocks += other.blocks;
         self.bytes += other.bytes;

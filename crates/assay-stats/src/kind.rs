@@ -5,23 +5,15 @@ use assay_consensus::script::opcode::op;
 use assay_wire::Encoding;
 use serde::Serialize;
 
-/// Kinds of outputs, by script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputKind {
-    /// A public key.
     P2pk,
-    /// The hash of a public key.
     P2pkh,
-    /// The hash of a script.
     P2sh,
-    /// The hash of a public key, as a witness program.
     P2wpkh,
-    /// The hash of a script, as a witness program.
     P2wsh,
-    /// A Taproot output key.
     P2tr,
-    /// Bare multisig.
     Multisig,
     /// Any script that begins with `OP_RETURN`.
     OpReturn,

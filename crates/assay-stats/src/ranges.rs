@@ -12,9 +12,7 @@ const RANGES: u32 = 100;
 /// Sums over a range of heights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RangeRow {
-    /// First height.
     pub first: u32,
-    /// Last height.
     pub last: u32,
     #[serde(flatten)]
     pub counts: Counts,
@@ -57,7 +55,6 @@ impl Ranges {
         &self.rows
     }
 
-    /// Sum over all ranges.
     pub fn total(&self) -> &Counts {
         &self.total
     }

@@ -19,10 +19,8 @@ const ROWS_PER_PIECE: usize = 1 << 14;
 /// Maximum number of queued pieces per thread.
 const PIECES_WAITING: usize = 8;
 
-/// Options of reading.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadOptions {
-    /// Number of reading threads.
     pub threads: usize,
     /// A transaction with more inputs than this has many.
     pub many_inputs: u32,

@@ -8,14 +8,12 @@ use assay_wire::{Block, BlockHash, Encoding, Tx, Txid};
 use crate::counts::Counts;
 use crate::kind::OutputKind;
 
-/// Row of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockRow {
     pub height: u32,
     pub hash: BlockHash,
     /// Time in the header, seconds since 1970.
     pub time: u32,
-    /// Version in the header.
     pub version: i32,
     /// Target in compact form.
     pub bits: u32,
@@ -24,19 +22,15 @@ pub struct BlockRow {
     pub counts: Counts,
 }
 
-/// Row of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxRow {
-    /// Height of the block.
     pub height: u32,
     /// Index in the block; 0 is the coinbase.
     pub index: u32,
     pub txid: Txid,
     pub version: i32,
     pub lock_time: u32,
-    /// True for the coinbase.
     pub is_coinbase: bool,
-    /// True if there is a witness.
     pub is_segwit: bool,
     /// Inputs; 0 for a coinbase, which spends nothing.
     pub inputs: u32,
@@ -45,7 +39,6 @@ pub struct TxRow {
     pub outputs: u32,
     /// Serialised bytes, with witnesses.
     pub bytes: u32,
-    /// Serialised bytes without witnesses.
     pub stripped_bytes: u32,
     /// Sum of the outputs, in satoshi.
     pub output_value: i128,

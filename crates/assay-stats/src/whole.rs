@@ -14,7 +14,6 @@ use crate::block_set::{BlockSet, Heights, OpenError, ReadError};
 /// Reason why block files do not hold all requested blocks.
 #[derive(Debug, thiserror::Error)]
 pub enum NotWhole {
-    /// The lowest blocks are missing.
     #[error(
         "the lowest block in the files has height {height} ({hash}, {place}): those below were pruned or lie elsewhere, and every \
          block from height 1 is needed"
@@ -25,7 +24,6 @@ pub enum NotWhole {
         hash: BlockHash,
         place: FilePlace,
     },
-    /// A block is missing, and later ones are present.
     #[error(
         "{missing}, or take the chain up to height {tip_height}: --stop-height {tip_height}{}",
         listed(strays)
@@ -38,28 +36,23 @@ pub enum NotWhole {
         /// Unparsed bytes, which may contain the block.
         strays: Vec<Stray>,
     },
-    /// A truncated record may be the next block.
+    /// A truncated record may hold the next block.
     #[error(
         "the chain ends at height {tip_height} (block {tip}, {place}), and a record that may be the next block is not \
          whole: {stray}; copy that file again, or take the chain up to there: --stop-height {tip_height}"
     )]
     Cut {
-        /// Last height.
         tip_height: u32,
-        /// Block at the last height.
         tip: BlockHash,
         place: FilePlace,
         /// The truncated record.
         stray: Box<Stray>,
     },
-    /// The chain ends below the requested height.
     #[error(
         "the chain in the files ends at height {tip_height} (block {tip}, {place}), below the height {wanted} that is wanted"
     )]
     Short {
-        /// Last height.
         tip_height: u32,
-        /// Block at the last height.
         tip: BlockHash,
         place: FilePlace,
         /// Requested height.
@@ -135,8 +128,7 @@ impl BlockSet {
         header.is_none_or(|header| header.prev_block == self.tip())
     }
 
-    /// SHA-256 over the concatenated 80-byte headers of heights 0 to `last`: identifies the chain
-    /// independently of its files.
+    /// SHA-256 over the concatenated 80-byte headers of heights 0 to `last`: identifies the chain independently of its files.
     ///
     /// # Errors
     /// If a header cannot be read.
@@ -153,8 +145,7 @@ impl BlockSet {
     }
 }
 
-/// SHA-256 over names, lengths and modification times of the block files at `path`, and their
-/// obfuscation key: detects changes of the files.
+/// SHA-256 over names, lengths and modification times of the block files at `path`, and their obfuscation key: detects changes.
 ///
 /// # Errors
 /// If there are no files, or they cannot be read.

@@ -72,7 +72,6 @@ pub(crate) static CASH: LazyLock<Forged> = LazyLock::new(|| Forged::new("bch-sca
 pub(crate) static SIGHASH: LazyLock<Forged> =
     LazyLock::new(|| Forged::new("sighash-scaling", 0.125));
 
-/// All of them.
 pub(crate) fn all() -> [&'static Forged; 3] {
     [&BITCOIN, &CASH, &SIGHASH]
 }
@@ -83,7 +82,6 @@ pub(crate) fn frame(params: &ChainParams, raw: &[u8]) -> Vec<u8> {
     [&params.disk_magic[..], &size, raw].concat()
 }
 
-/// Everything that reading gives.
 #[derive(Debug, Default)]
 pub(crate) struct All {
     pub(crate) blocks: Vec<BlockRow>,
