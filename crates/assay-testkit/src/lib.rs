@@ -33,14 +33,12 @@ pub mod data {
     }
 }
 
-/// Hex text of test vectors.
 pub mod hex {
     /// Case-insensitive; panics on other text.
     pub fn decode(text: &str) -> Vec<u8> {
         try_decode(text).unwrap_or_else(|| panic!("not hexadecimal: {text}"))
     }
 
-    /// The same with a known length.
     pub fn array<const N: usize>(text: &str) -> [u8; N] {
         let bytes = decode(text);
         bytes.try_into().unwrap_or_else(|bytes: Vec<u8>| panic!("{} bytes, not {N}", bytes.len()))
