@@ -12,8 +12,8 @@ use crate::test_programs;
 const ROUNDS: [(&str, &str); 3] =
     [("avx512ifma", "avx512ifma"), ("avx512f", "avx512f"), ("avx2,sha", "avx2")];
 
-/// Crates with kernels of their own, or that verify with those: package, target, and which of its tests (all if none is named).
-/// Those above (node, Electrum, laboratory) use hashes and signatures through these alone.
+/// Crates with kernels of their own, or that verify with these: package, target, and names of its tests (all if empty).
+/// Crates above them (node, Electrum, laboratory) use hashes and signatures through these alone.
 const TESTED: [(&str, &str, &[&str]); 16] = [
     ("assay-hash", "lib", &[]),
     ("assay-secp", "lib", &[]),

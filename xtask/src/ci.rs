@@ -101,8 +101,7 @@ fn each(before: &[&str], after: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The thread pool's models under loom, which explores all interleavings; in a separate target folder, since the flag applies to
-/// every crate.
+/// The thread pool's models under loom, which explores all interleavings; own target folder, since the flag applies to every crate.
 fn models() -> anyhow::Result<()> {
     let mut command = Command::new("cargo");
     command.args(["test", "--locked", "--release", "--lib", "-p", "assay-pool"]);
@@ -111,8 +110,7 @@ fn models() -> anyhow::Result<()> {
     finish(&mut command)
 }
 
-/// Builds the published crates from their packages alone. The dependent crate is built against the other one in a temporary
-/// registry.
+/// Builds the published crates from their packages alone, the dependent one against the other in a temporary registry.
 fn package() -> anyhow::Result<()> {
     cargo(&["package", "--locked", "--allow-dirty", "-p", "assay-hash", "-p", "assay-secp"])
 }

@@ -23,7 +23,6 @@ struct Client {
     source: Source,
 }
 
-/// Installation source of a client.
 enum Source {
     /// `PyPI` packages.
     Pip(&'static [&'static str]),

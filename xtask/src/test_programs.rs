@@ -32,7 +32,6 @@ impl TestProgram {
         })
     }
 
-    /// True if it belongs to the package.
     pub(crate) fn is_of(&self, package: &str) -> bool {
         self.folder.ends_with(package)
     }
@@ -42,8 +41,7 @@ impl TestProgram {
 pub(crate) const CURVES: &str =
     concat!("--manifest-path=", env!("CARGO_MANIFEST_DIR"), "/../curves/Cargo.toml");
 
-/// Packages of the root workspace and of `curves/`, as arguments of cargo. `peer` is left out: it needs two hundred libraries, and
-/// `.ci/run` tests it by itself.
+/// Packages of the root workspace and `curves/` for cargo, without `peer`: it needs two hundred libraries, `.ci/run` tests it.
 pub(crate) const WORKSPACES: [&[&str]; 2] =
     [&["--workspace"], &[CURVES, "--workspace", "--exclude", "assay-peer-pairing"]];
 

@@ -90,7 +90,7 @@ pub(crate) fn in_comments(text: &str) -> Vec<(usize, &'static str)> {
     found
 }
 
-/// Where users read the text of a file.
+/// Parts of a file that users read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// All of it.

@@ -14,7 +14,6 @@ use anyhow::{Context, ensure};
 use super::Options;
 use crate::forget_xtask;
 
-/// Result of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Passed,
@@ -33,7 +32,6 @@ impl Outcome {
     }
 }
 
-/// A finished test.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) outcome: Outcome,
@@ -199,7 +197,6 @@ fn components(template: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Folder of our own tests.
 const OWN_TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/functional");
 /// Minimal `bitcoin-cli` that calls a node by RPC, used if no other is given.
 const OWN_CLI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/functional/bitcoin-cli");

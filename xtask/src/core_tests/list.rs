@@ -12,7 +12,6 @@ use serde::Deserialize;
 pub(super) struct Test {
     /// File name without `.py`.
     pub(super) name: String,
-    /// True if our node must pass it.
     pub(super) must_pass: bool,
     /// Reason if it need not pass.
     pub(super) reason: Option<String>,
@@ -27,8 +26,7 @@ struct List {
     test: Vec<Test>,
 }
 
-/// The named tests; without names those that must pass, or all. Names outside the list are allowed. Tests with Core's program are
-/// omitted without one.
+/// The named tests, also unlisted ones; without names the required ones, or all. Without Core's program its tests are omitted.
 pub(super) fn chosen(names: &[String], all: bool, has_core: bool) -> anyhow::Result<Vec<Test>> {
     let List { test: mut tests } =
         toml::from_str(LIST).context("cannot read xtask/core-tests.toml")?;

@@ -19,7 +19,6 @@ use self::framework::{Framework, Outcome, Run};
 use self::list::Test;
 use crate::finish;
 
-/// Command line options.
 struct Options {
     /// A checkout of Bitcoin Core.
     source: PathBuf,

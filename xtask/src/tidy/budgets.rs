@@ -33,7 +33,6 @@ fn budgets(root: &Path) -> anyhow::Result<Budgets> {
     Ok(toml::from_str(&read(&root.join("xtask/budgets.toml"))?)?)
 }
 
-/// Compares the tree with the budgets.
 pub(super) fn check(
     root: &Path,
     sources: &[PathBuf],
@@ -102,7 +101,6 @@ fn over(name: &str, size: u64, budget: u64, findings: &mut Vec<String>) {
     }
 }
 
-/// Seconds that test programs may take.
 pub(crate) fn test_seconds() -> anyhow::Result<BTreeMap<String, f64>> {
     Ok(budgets(&super::workspace_root()?)?.test_seconds)
 }

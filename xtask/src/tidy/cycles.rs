@@ -37,7 +37,6 @@ pub(super) fn check(root: &Path, findings: &mut Vec<String>) -> anyhow::Result<(
     Ok(())
 }
 
-/// The sources of every crate, by its name.
 fn crates(root: &Path) -> anyhow::Result<BTreeMap<String, Sources>> {
     let mut crates = BTreeMap::new();
     for folder in super::crates(root)? {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::tokens::{self, Token};
 
-/// Variables that hold text, or lists of names or numbers as they stand in TOML, in every message.
+/// Variables that hold text, or lists of names or numbers as in TOML, in every message.
 const TEXT: &[&str] = &[
     "allowed", "banner", "base", "chain", "cores", "era", "excerpt", "inputs", "key", "line",
     "machine", "name", "names", "plan", "revision", "seen", "text", "until", "user", "wanted",
@@ -83,12 +83,12 @@ pub(super) fn is_test(path: &Path) -> bool {
         || NOT_SHIPPED.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Strings with debug text in what is not for developers, by line.
+/// Strings with debug text in code that is not for developers, by line.
 fn debug_text(source: &str) -> Vec<(usize, &str)> {
     // Tests stand at the end of a file.
     let source = source.split("#[cfg(test)]\nmod ").next().unwrap_or(source);
     let tokens = tokens::with_strings(source);
-    // For each open bracket, whether it belongs to a macro for developers.
+    // For each open bracket: true within a macro for developers.
     let mut open = Vec::new();
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -110,7 +110,7 @@ fn debug_text(source: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Whether a bracket behind these tokens opens the arguments of a macro for developers, or the body of `impl Debug`.
+/// True if a bracket behind these tokens opens the arguments of a macro for developers, or the body of `impl Debug`.
 fn is_for_developers(before: &[Token<'_>]) -> bool {
     if let [.., name, sign] = before
         && sign.text == "!"
@@ -123,7 +123,7 @@ fn is_for_developers(before: &[Token<'_>]) -> bool {
     names.contains(&"impl") && names.contains(&"Debug")
 }
 
-/// Whether a string prints something that is no text with `{:?}`.
+/// True if a string prints a value other than text with `{:?}`.
 fn has_debug_text(string: &str) -> bool {
     string.split('{').skip(1).any(|piece| {
         let Some((inside, _)) = piece.split_once('}') else { return false };

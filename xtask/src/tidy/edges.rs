@@ -9,15 +9,13 @@ use serde_json::Value;
 
 use super::{is_rust, read, tokens};
 
-/// What `edges.txt` allows: each crate with its dependencies.
+/// Contents of `edges.txt`: each crate with its allowed dependencies.
 type Allowed = BTreeMap<String, BTreeSet<String>>;
 
-/// One dependency in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Dependency {
-    /// The package.
     name: String,
-    /// What sources call it.
+    /// Name in sources.
     word: String,
     kind: Kind,
 }
@@ -29,7 +27,6 @@ enum Kind {
     Build,
 }
 
-/// A package of the workspaces.
 struct Package {
     name: String,
     dependencies: Vec<Dependency>,
@@ -39,7 +36,7 @@ struct Package {
     all: BTreeSet<String>,
 }
 
-/// The crate of what only tests need: a dev-dependency, whatever `edges.txt` allows.
+/// The crate of test helpers: only ever a dev-dependency, even if `edges.txt` allows more.
 const TESTKIT: &str = "assay-testkit";
 
 /// Compares the manifests with `xtask/edges.txt`, and both with what sources use.
@@ -65,7 +62,6 @@ fn allowed(text: &str) -> Allowed {
     lines.filter_map(edge).collect()
 }
 
-/// Those of one workspace.
 fn packages(root: &Path, workspace: &Path, files: &[PathBuf]) -> anyhow::Result<Vec<Package>> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
@@ -123,7 +119,7 @@ fn compare(allowed: &Allowed, packages: &[Package], findings: &mut Vec<String>) 
         };
         for dependency in &package.dependencies {
             let target = &dependency.name;
-            // Tests may look across; what ships may not.
+            // Dependencies of tests may be others than the permitted ones; those of code that ships may not.
             let is_shipped = dependency.kind != Kind::Dev;
             if is_shipped && ours.contains(target.as_str()) && !permitted.contains(target) {
                 findings.push(format!("the edge {name} <- {target} is not allowed"));

@@ -1,4 +1,4 @@
-//! Which top-level modules of a crate the files of its other modules name.
+//! Names of a crate's top-level modules in the files of its other modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,10 @@ use super::tokens::{self, Token};
 /// Sources of one crate: path below `src/`, with `/`, and text.
 pub(super) type Sources = BTreeMap<String, String>;
 
-/// Where a module names another one: file and line.
+/// Place of a name: file and line.
 pub(super) type Place = (String, usize);
 
-/// For each top-level module, the others that it names in code that is no test, each with the first
-/// place.
+/// For each top-level module, the others that it names in code that is no test, each with the first place.
 pub(super) fn edges(sources: &Sources) -> BTreeMap<String, BTreeMap<String, Place>> {
     let scanned: BTreeMap<&str, Scan> = sources
         .iter()
@@ -91,7 +90,7 @@ pub(super) fn file_edges(sources: &Sources) -> BTreeMap<String, BTreeMap<String,
     edges
 }
 
-/// Names that the root exports from a module: whoever names `crate::Error` uses the module it is in.
+/// Names that the root exports from a module: code that names `crate::Error` uses the module it is in.
 fn exports(scanned: &BTreeMap<&str, Scan>, tops: &BTreeSet<String>) -> BTreeMap<String, String> {
     let mut exports = BTreeMap::new();
     let roots = scanned.iter().filter(|(path, _)| module_path(path).is_empty());
@@ -118,11 +117,11 @@ fn module_path(path: &str) -> Vec<String> {
     parts
 }
 
-/// What a file names.
+/// Paths in a file.
 struct Scan {
     /// Paths from the root of the crate, each with its line.
     named: Vec<(Vec<String>, usize)>,
-    /// Paths that `use` items begin with, as they are written, with the name they give last.
+    /// Paths at the start of `use` items as written, with the last name they give.
     imported: Vec<Vec<String>>,
     /// Modules in files of their own that are compiled for tests alone.
     test_modules: Vec<Vec<String>>,
@@ -256,7 +255,7 @@ impl Walk<'_> {
         self.at = at;
     }
 
-    /// Walks a path with its groups, and notes every path it names.
+    /// Walks a path with its groups, and notes every path in it.
     fn tree(&mut self, path: &mut Vec<String>, is_use: bool) {
         let length = path.len();
         let line = self.tokens.get(self.at).map_or(0, |token| token.line);
@@ -277,7 +276,7 @@ impl Walk<'_> {
                 return;
             }
             let Some(token) = self.tokens.get(self.at).filter(|token| token.is_name()) else {
-                // `*`, or the end of what was no path.
+                // `*`, or the end of tokens that were no path.
                 if self.text(0) == "*" || self.text(0) == "::" {
                     self.at += 1;
                 }

@@ -17,15 +17,14 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of `source`: names, `::`, and single signs. Comments, strings, characters, numbers
-/// and lifetimes are left out.
+/// The tokens of `source`: names, `::`, and single signs. Comments, strings, characters, numbers and lifetimes are left out.
 pub(super) fn of(source: &str) -> Vec<Token<'_>> {
     let mut tokens = with_strings(source);
     tokens.retain(|token| !token.is_string());
     tokens
 }
 
-/// The same with strings, as they stand in the source.
+/// The same with strings as in the source.
 pub(super) fn with_strings(source: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let (mut at, mut line) = (0, 1);
@@ -41,7 +40,7 @@ pub(super) fn with_strings(source: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Length of what stands at the beginning, in bytes, and whether it is a token.
+/// Length in bytes of the first token, comment, literal or blank; true for a token.
 fn next(rest: &str) -> (usize, bool) {
     let first = rest.chars().next().unwrap_or(' ');
     if rest.starts_with("//") {
@@ -87,7 +86,7 @@ fn block_comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// Length of a string literal, whatever its prefix; `None` where none begins.
+/// Length of a string literal with any prefix; `None` where none begins.
 fn string(rest: &str) -> Option<usize> {
     let after = rest.trim_start_matches(['b', 'c', 'r']);
     let prefix = &rest[..rest.len() - after.len()];
