@@ -92,7 +92,7 @@ impl Words for Lanes {
 
     #[inline(always)]
     fn majority(self, y: Self, z: Self) -> Self {
-        // Where `self` and `z` agree, their bit; else that of `y`.
+        // The bit of `self` and `z` if they agree; else that of `y`.
         self.xor(z).choose(y, z)
     }
 

@@ -109,7 +109,7 @@ mod tests {
         kill_descendants_of(shell.id());
         drop(shell.stdin.take());
         shell.wait().expect("it ends");
-        // Those killed need a while to end; one that survives sleeps for ten minutes.
+        // A killed process needs a while to end; one that survives sleeps for ten minutes.
         let start = Instant::now();
         while is_there("600.125") {
             assert!(start.elapsed() < Duration::from_mins(1), "one has survived");

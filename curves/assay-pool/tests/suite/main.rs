@@ -252,7 +252,7 @@ fn nested_loops_and_forks() {
     }
 }
 
-/// Parts are put together in their order, whoever did them.
+/// Parts are combined in their order, on whichever thread they ran.
 #[test]
 fn folds_keep_the_order() {
     for pool in pools() {
