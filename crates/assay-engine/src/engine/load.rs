@@ -106,7 +106,8 @@ impl Engine {
     /// it. Calls `goes_on` periodically; false stops.
     ///
     /// # Errors
-    /// The snapshot cannot be loaded in the current state, or the engine fails. Then nothing has changed.
+    /// The snapshot cannot be loaded in the current state, or the engine is shut down: then nothing has changed. If the engine
+    /// fails, the next start may have the snapshot.
     pub fn load_snapshot<R: Read>(
         &self,
         reader: SnapshotReader<R>,
@@ -116,7 +117,6 @@ impl Engine {
         let base = reader.header().base;
         let known = {
             let mut state = self.lock();
-            state.check()?;
             let known = self.may_load(&state, &base)?;
             // Evict the current coins to make room for the snapshot.
             self.chain.flush(&mut state)?;
@@ -139,14 +139,11 @@ impl Engine {
         if loaded.is_err() {
             self.chain.divide_cache(&mut self.lock_tree());
         }
-        let base = loaded?;
-        self.historical.wake();
-        // Blocks above it may be archived already.
-        self.chain.activate(&mut self.lock(), None)?;
-        Ok(base)
+        loaded
     }
 
     fn may_load(&self, state: &State, base: &BlockHash) -> Result<AssumeUtxo, LoadError> {
+        state.check()?;
         if state.historical.is_some() || self.loaded_base().is_some() {
             return Err(LoadError::Again);
         }
@@ -218,6 +215,9 @@ impl Engine {
         self.begin_historical(state, (historical, coinbases), (tip, base));
         self.chain.notifier.announce(&state.tree);
         tracing::info!("[snapshot] successfully activated snapshot {}", known.block);
+        self.historical.wake();
+        // Blocks above it may be archived already. Under the same lock, so that a shutdown does not turn the load into an error.
+        self.chain.activate(state, None)?;
         Ok(state.tree.facts(base))
     }
 

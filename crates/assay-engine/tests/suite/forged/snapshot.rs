@@ -456,6 +456,28 @@ fn an_invalid_snapshot_is_rejected_without_changes() {
     check(&case, "Population failed: Work does not exceed active chainstate");
 }
 
+/// The engine is shut down while coins are read: an error means that the next start knows of no snapshot.
+#[test]
+fn a_shutdown_during_a_load_leaves_no_snapshot() {
+    let (case, dir) = (Case::new(), tempfile::tempdir().unwrap());
+    let engine = case.open(dir.path());
+    case.headers(&engine);
+    case.give(&engine, 1..=5);
+    let reader = SnapshotReader::new(&case.file[..], KEYS).unwrap();
+    let is_open = std::cell::Cell::new(true);
+    let loaded = engine.load_snapshot(reader, &|| {
+        if is_open.replace(false) {
+            engine.shutdown().unwrap();
+        }
+        true
+    });
+    assert!(matches!(loaded, Err(LoadError::Engine(_))), "{loaded:?}");
+    drop(engine);
+    let engine = case.open(dir.path());
+    assert_eq!(engine.tip().height, 5);
+    assert_eq!(case.load(&engine).unwrap(), BASE);
+}
+
 #[test]
 fn transactions_in_the_mempool_are_in_the_way() {
     let mut case = Case::new();
