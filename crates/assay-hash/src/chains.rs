@@ -12,15 +12,6 @@ use crate::backend::{Backend, Chain, TreePath};
 /// # Panics
 ///
 /// If the slices differ in length.
-pub fn sha256_compress_many(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
-    sha256_compress_many_with(Backend::detect(), states, blocks);
-}
-
-/// [`sha256_compress_many`] on a given backend.
-///
-/// # Panics
-///
-/// As [`sha256_compress_many`].
 pub fn sha256_compress_many_with(backend: Backend, states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
     assert_eq!(states.len(), blocks.len(), "one block per state");
     let groups = states.chunks_mut(Backend::GROUP_MAX);
@@ -33,11 +24,6 @@ pub fn sha256_compress_many_with(backend: Backend, states: &mut [[u32; 8]], bloc
 ///
 /// A chain that starts at or after `end` is unchanged. Chains of similar length share the lanes of a vector, independent of their
 /// order.
-pub fn run_chains<const N: usize>(chains: &mut [Chain<'_, N>], end: u8) {
-    run_chains_with(Backend::detect(), chains, end);
-}
-
-/// [`run_chains`] on a given backend.
 pub fn run_chains_with<const N: usize>(backend: Backend, chains: &mut [Chain<'_, N>], end: u8) {
     let order = by_start(chains, end);
     let mut rest = &order[..];
@@ -62,15 +48,6 @@ pub fn run_chains_with<const N: usize>(backend: Backend, chains: &mut [Chain<'_,
 /// # Panics
 ///
 /// If `height` is above 31 or a path has fewer than `height` siblings.
-pub fn climb_paths(paths: &mut [TreePath<'_>], height: u32) {
-    climb_paths_with(Backend::detect(), paths, height);
-}
-
-/// [`climb_paths`] on a given backend.
-///
-/// # Panics
-///
-/// As [`climb_paths`].
 pub fn climb_paths_with(backend: Backend, paths: &mut [TreePath<'_>], height: u32) {
     assert!(height < 32, "indices have 32 bits");
     let bytes = 16 * height as usize;

@@ -30,14 +30,11 @@ mod siphash;
 mod tagged;
 
 pub use backend::{Backend, Chain, TreePath};
-pub use chains::{
-    climb_paths, climb_paths_with, run_chains, run_chains_with, sha256_compress_many,
-    sha256_compress_many_with,
-};
+pub use chains::{climb_paths_with, run_chains_with, sha256_compress_many_with};
 pub use keyed_sum::{KeyedHash, Sum256};
 pub use many::{
-    hash160_many, hash160_many_with, ripemd160_32_many, ripemd160_32_many_with, sha256_many,
-    sha256_many_with, sha256d_many, sha256d_many_with,
+    hash160_many, hash160_many_with, ripemd160_32_many_with, sha256_many_with, sha256d_many,
+    sha256d_many_with,
 };
 pub use merkle::{merkle_root, merkle_root_with};
 pub use muhash::MuHash3072;

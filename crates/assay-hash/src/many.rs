@@ -40,15 +40,6 @@ pub fn sha256d_many_with(backend: Backend, messages: &[&[u8]], digests: &mut [[u
 /// # Panics
 ///
 /// If the slices differ in length.
-pub fn sha256_many(messages: &[&[u8]], digests: &mut [[u8; 32]]) {
-    sha256_many_with(Backend::detect(), messages, digests);
-}
-
-/// [`sha256_many`] on a given backend.
-///
-/// # Panics
-///
-/// As [`sha256_many`].
 pub fn sha256_many_with(backend: Backend, messages: &[&[u8]], digests: &mut [[u8; 32]]) {
     hash_many::<false>(backend, messages, digests);
 }
@@ -80,15 +71,6 @@ pub fn hash160_many_with(backend: Backend, messages: &[&[u8]], digests: &mut [[u
 /// # Panics
 ///
 /// If the slices differ in length.
-pub fn ripemd160_32_many(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
-    ripemd160_32_many_with(Backend::detect(), messages, digests);
-}
-
-/// [`ripemd160_32_many`] on a given backend.
-///
-/// # Panics
-///
-/// As [`ripemd160_32_many`].
 pub fn ripemd160_32_many_with(backend: Backend, messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
     assert_eq!(messages.len(), digests.len(), "one digest per message");
     let groups = messages.chunks(Backend::GROUP_MAX);
