@@ -45,10 +45,10 @@ pub enum HeaderError {
     ParentUnknown { parent: BlockHash },
     /// The block it builds on, or one below, is invalid. The code that stores the headers finds this.
     #[error("the parent {parent} is invalid")]
-    ParentInvalid { parent: BlockHash },
-    /// The block has been found invalid before. The code that stores the headers finds this.
-    #[error("block {hash} has been found invalid before")]
-    KnownInvalid { hash: BlockHash },
+    ParentInvalid {
+        /// The parent it names.
+        parent: BlockHash,
+    },
     /// A version that a soft fork has retired.
     #[error("version {version:#010x} is retired at height {height}")]
     BadVersion { version: i32, height: u32 },
@@ -66,7 +66,6 @@ impl HeaderError {
             Self::TimeTooNew { .. } => "time-too-new".into(),
             Self::ParentUnknown { .. } => "prev-blk-not-found".into(),
             Self::ParentInvalid { .. } => "bad-prevblk".into(),
-            Self::KnownInvalid { .. } => "duplicate-invalid".into(),
             Self::BadVersion { version, .. } => format!("bad-version(0x{version:08x})").into(),
         }
     }
@@ -85,18 +84,10 @@ impl HeaderError {
             }
             Self::TimeTooNew { .. } => "block timestamp too far in the future".into(),
             Self::ParentUnknown { .. } | Self::ParentInvalid { .. } => "".into(),
-            Self::KnownInvalid { hash } => {
-                format!("block {hash} was previously marked invalid").into()
-            }
             Self::BadVersion { version, .. } => {
                 format!("rejected nVersion=0x{version:08x} block").into()
             }
         }
-    }
-
-    /// Returns `true` if the same header may become valid later. It must then not be remembered as invalid.
-    pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::TimeTooNew { .. } | Self::ParentUnknown { .. })
     }
 }
 
@@ -238,13 +229,11 @@ mod tests {
     #[test]
     fn what_the_tree_of_headers_finds() {
         let hash = BlockHash([7; 32]);
-        for (error, reason, temporary) in [
-            (HeaderError::ParentUnknown { parent: hash }, "prev-blk-not-found", true),
-            (HeaderError::ParentInvalid { parent: hash }, "bad-prevblk", false),
-            (HeaderError::KnownInvalid { hash }, "duplicate-invalid", false),
+        for (error, reason) in [
+            (HeaderError::ParentUnknown { parent: hash }, "prev-blk-not-found"),
+            (HeaderError::ParentInvalid { parent: hash }, "bad-prevblk"),
         ] {
             assert_eq!(error.reject_reason(), reason);
-            assert_eq!(error.is_temporary(), temporary);
         }
     }
 
@@ -343,7 +332,6 @@ mod tests {
         let hash = BlockHash([0xff; 32]);
         let error = check_header(&params, &header, &hash).expect_err("the hash is too high");
         assert_eq!(error.reject_reason(), "high-hash");
-        assert!(!error.is_temporary());
         assert_eq!(check_header(&params, &header, &BlockHash([0x7e; 32])), Ok(()));
     }
 }

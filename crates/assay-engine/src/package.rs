@@ -11,7 +11,7 @@ pub struct PackageOutcome {
     pub reject: Option<PackageReject>,
     /// One per transaction, in order.
     pub txs: Vec<PackageTx>,
-    /// Work except scripts, in the unit of [`Engine::mempool_work`](crate::Engine::mempool_work).
+    /// Work except scripts, in visited transactions.
     pub work: u64,
 }
 

@@ -86,12 +86,6 @@ impl Out {
         self
     }
 
-    /// Appends hex digits without quotation marks.
-    pub fn hex_digits(&mut self, bytes: &[u8]) -> &mut Self {
-        push_hex(&mut self.bytes, bytes);
-        self
-    }
-
     /// Appends a hash as a hex string in display order: last byte first.
     pub fn hash(&mut self, hash: &[u8; 32]) -> &mut Self {
         let mut reversed = *hash;

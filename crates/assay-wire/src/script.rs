@@ -19,14 +19,6 @@ enum Repr {
 impl Script {
     /// The empty script.
     pub const EMPTY: Self = Self(Repr::Inline { length: 0, bytes: [0; INLINE_MAX] });
-
-    /// Heap memory in bytes.
-    pub fn heap_bytes(&self) -> usize {
-        match &self.0 {
-            Repr::Inline { .. } => 0,
-            Repr::Heap(bytes) => bytes.len(),
-        }
-    }
 }
 
 impl From<&[u8]> for Script {

@@ -16,7 +16,6 @@ use assay_pairing::curve::{
 };
 use assay_pairing::field::{Fe, Field, Modulus};
 use assay_pairing::hash_to_curve::HashToCurve;
-use assay_pairing::membership::{BatchMembership, all_in_group};
 use assay_pairing::msm::{self, MultiScalar};
 use assay_pairing::pairing::{Bls12377, Bls12381, Bn254, Bn254Nogami, Pairing};
 use assay_pairing::tower::{Fp2, Fp6, Fp12, TowerField};
@@ -332,11 +331,6 @@ fn subgroup<C: SmallX>(table: &mut Table, curve: &'static str, label: &'static s
             assert!(C::is_in_group(&points[index]), "in the group");
         }))
     });
-}
-
-/// Subgroup checks of many points at once, for the example that compares them with single checks.
-pub fn batch_of_subgroup_checks<C: BatchMembership>(points: &[Affine<C>]) -> bool {
-    all_in_group(points, &[1; 32])
 }
 
 fn hash<C: HashToCurve<Base: Canonical>>(

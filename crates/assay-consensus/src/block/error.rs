@@ -201,12 +201,7 @@ impl BlockError {
         )
     }
 
-    /// Returns `true` if the block may become valid later.
-    pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::Header(error) if error.is_temporary())
-    }
-
-    /// Index of the transaction at fault, if there is one.
+    /// Index of the transaction at fault, where one is.
     pub fn tx_index(&self) -> Option<usize> {
         match self {
             Self::Tx { tx_index, .. }

@@ -366,7 +366,7 @@ fn script_failures_speak_like_core() {
     let (a, b, c) = ("aa".repeat(32), "bb".repeat(32), "cc".repeat(32));
     assert_eq!(error.debug_message(), format!("input 3 of {a} (wtxid {b}), spending {c}:7"));
     assert_eq!(error.tx_index(), Some(5));
-    assert!(!error.is_mutation() && !error.is_temporary());
+    assert!(!error.is_mutation());
     let cash =
         ScriptFailure { error: ScriptError::CleanStack, rules: ScriptRules::Cash, ..failure };
     assert_eq!(cash.block_reject_reason(), "blk-bad-inputs");

@@ -23,10 +23,6 @@ impl BlockRows {
         self.hash
     }
 
-    pub fn prev_block(&self) -> BlockHash {
-        self.prev_block
-    }
-
     pub fn counts(&self) -> Counts {
         self.counts
     }

@@ -58,7 +58,6 @@ impl BlockFault {
         let kind = match error {
             BlockError::Header(HeaderError::ParentUnknown { .. }) => FaultKind::MissingParent,
             BlockError::Header(HeaderError::ParentInvalid { .. }) => FaultKind::InvalidParent,
-            BlockError::Header(HeaderError::KnownInvalid { .. }) => FaultKind::KnownInvalid,
             BlockError::Header(HeaderError::TimeTooNew { .. }) => FaultKind::TimeTooNew,
             BlockError::Header(_) => FaultKind::InvalidHeader,
             other if other.is_mutation() => FaultKind::Mutated,

@@ -1,6 +1,6 @@
 //! Queries for synchronisation: locators, the best header, blocks to download.
 
-use assay_wire::{BlockHash, Header};
+use assay_wire::BlockHash;
 
 use super::Engine;
 use crate::tree::{BlockTree, Node, NodeId};
@@ -223,24 +223,6 @@ impl Engine {
         }
         wanted.reverse();
         wanted
-    }
-
-    /// Headers above `from` on the branch that ends in `to`, lowest first; `None` if `from` is not on it, or more than `max`
-    /// below.
-    pub fn headers_between(
-        &self,
-        from: &BlockHash,
-        to: &BlockHash,
-        max: usize,
-    ) -> Option<Vec<Header>> {
-        let state = self.lock_tree();
-        let tree = &state.tree;
-        let (from, to) = (tree.find(from)?, tree.find(to)?);
-        let (low, high) = (tree.get(from).height, tree.get(to).height);
-        if low > high || (high - low) as usize > max || tree.ancestor_at(to, low) != from {
-            return None;
-        }
-        Some(tree.path(from, to).into_iter().rev().map(|id| tree.get(id).header).collect())
     }
 }
 

@@ -33,8 +33,7 @@ impl Engine {
         self.submit_transactions_with_work(raws, fee_sat_per_kvb_max).0
     }
 
-    /// [`Engine::submit_transactions`], and its work except scripts, in the unit of [`Engine::mempool_work`]: a server may charge
-    /// it to the sender.
+    /// [`Engine::submit_transactions`], and its work except scripts, in visited transactions: a server may charge it to the sender.
     pub fn submit_transactions_with_work(
         &self,
         raws: Vec<Vec<u8>>,
@@ -90,11 +89,6 @@ impl Engine {
             let settled = self.chain.admission.settle(unsettled, || turn.pause());
             self.lock().mempool.settle(settled);
         }
-    }
-
-    /// Work of linearization in the mempool since the engine opened, in visited transactions.
-    pub fn mempool_work(&self) -> u64 {
-        self.chain.admission.work()
     }
 
     pub fn mempool_info(&self) -> MempoolInfo {

@@ -148,19 +148,6 @@ impl Format {
                 | Self::Core0_17
         )
     }
-
-    /// True if its lines report the progress of an index.
-    pub const fn is_index(self) -> bool {
-        !self.is_core()
-            && !matches!(
-                self,
-                Self::Btcd
-                    | Self::Bcoin
-                    | Self::BcoinStatus
-                    | Self::Libbitcoin3
-                    | Self::Libbitcoin4
-            )
-    }
 }
 
 impl fmt::Display for Format {
