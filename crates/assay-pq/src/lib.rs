@@ -1,5 +1,4 @@
-//! Verifies SLH-DSA-SHA2 signatures (FIPS 205) in batches with vector lanes, ML-DSA-44 ([`ml_dsa`]), and stateless SHRINCS
-//! ([`shrincs`]).
+//! Verifies SLH-DSA-SHA2 signatures (FIPS 205) in batches with vector lanes, and ML-DSA-44 ([`ml_dsa`]).
 //!
 //! ```
 //! use assay_pq::{Check, Message, ParameterSet, verify, verify_many};
@@ -28,7 +27,6 @@ mod lanes;
 pub mod ml_dsa;
 mod params;
 pub mod serial;
-pub mod shrincs;
 mod test_key;
 mod tweak;
 

@@ -31,7 +31,7 @@ impl ParameterSet {
     pub const SHA2_256F: Self = Self::new("SLH-DSA-SHA2-256f", 32, [68, 17, 9, 35]);
 
     /// The stateless part of SHRINCS (draft of August 2026): FIPS 205 with other parameters, for 2^40 signatures per key.
-    /// Signatures of 5,776 bytes; see [`shrincs`](crate::shrincs).
+    /// Signatures of 5,776 bytes.
     pub const SHRINCS_STATELESS: Self = Self::new("SHRINCS-stateless", 16, [45, 5, 13, 10]);
 
     /// All sets of FIPS 205, lower security categories first.
