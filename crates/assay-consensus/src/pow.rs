@@ -6,10 +6,6 @@ use crate::chain::Ancestors;
 use crate::params::{ChainParams, PowParams};
 use crate::uint256::U256;
 
-mod asert;
-
-pub use asert::{asert_target, with_asert};
-
 /// A compact target as decoded, before any rule judges it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodedTarget {
@@ -93,8 +89,7 @@ pub fn block_work(bits: u32) -> U256 {
 /// The compact target that the block after the tip of `ancestors` must carry.
 ///
 /// `time` is that block's own timestamp: on test networks a late block may be easy.
-/// Follows Core `pow.cpp` for every network, with BIP94 for testnet4, and BCHN `pow.cpp` where
-/// [`PowParams::asert`] is set.
+/// Follows Core `pow.cpp` for every network, with BIP94 for testnet4.
 #[must_use]
 pub fn next_work_required<A>(params: &ChainParams, ancestors: &A, time: u32) -> u32
 where
@@ -103,14 +98,6 @@ where
     let pow = &params.pow;
     let tip_height = ancestors.tip_height();
     let tip = ancestors.header_at(tip_height);
-    if let Some(asert) = pow.asert.filter(|asert| tip_height >= asert.anchor_height) {
-        let is_late = u64::from(time) > u64::from(tip.time) + 2 * u64::from(pow.target_spacing_s);
-        return if pow.allow_min_difficulty && is_late {
-            encode_compact(pow.limit)
-        } else {
-            asert.next_bits(pow, tip_height, tip.time)
-        };
-    }
     let interval = pow.retarget_interval();
     if !(tip_height + 1).is_multiple_of(interval) {
         if !pow.allow_min_difficulty {
@@ -159,9 +146,7 @@ pub fn retarget(pow: &PowParams, bits: u32, elapsed_s: i64) -> u32 {
 /// (Core `pow.cpp`, `PermittedDifficultyTransition`).
 #[must_use]
 pub fn permitted_transition(pow: &PowParams, height: u32, old_bits: u32, new_bits: u32) -> bool {
-    // Targets that follow a schedule may change by any factor, even from one block to the next.
-    let is_scheduled = pow.asert.is_some_and(|asert| height > asert.anchor_height);
-    if pow.allow_min_difficulty || is_scheduled {
+    if pow.allow_min_difficulty {
         return true;
     }
     if !height.is_multiple_of(pow.retarget_interval()) {

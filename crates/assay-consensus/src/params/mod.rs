@@ -81,26 +81,6 @@ pub struct PowParams {
     pub no_retargeting: bool,
     /// Testnet4's rules against time warps and block storms (BIP94).
     pub enforce_bip94: bool,
-    /// Difficulty by a schedule, above its anchor (Bitcoin Cash, November 2020).
-    pub asert: Option<Asert>,
-}
-
-/// The start of the schedule of a chain's difficulty, and how fast targets follow it (Bitcoin Cash).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asert {
-    /// Height of the anchor, the last block under the rules before.
-    pub anchor_height: u32,
-    /// The anchor's target, compact.
-    pub anchor_bits: u32,
-    /// Time of the anchor's parent, seconds: of the block before it, since the schedule is absolute.
-    pub anchor_parent_time: u32,
-    /// Seconds behind schedule that double the target.
-    pub half_life_s: u32,
-}
-
-impl Asert {
-    /// Two days, as on the main and most test networks.
-    pub const HALF_LIFE_S: u32 = 2 * 24 * 3600;
 }
 
 impl PowParams {

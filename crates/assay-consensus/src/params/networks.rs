@@ -287,7 +287,6 @@ const PUBLIC_POW: PowParams = PowParams {
     allow_min_difficulty: false,
     no_retargeting: false,
     enforce_bip94: false,
-    asert: None,
 };
 
 const SIGNET_LIMIT: U256 =

@@ -8,10 +8,8 @@ mod oracle;
 
 use assay_consensus::chain::{Ancestors, HeaderFacts};
 use assay_consensus::header::contextual_check_header;
-use assay_consensus::params::{Asert, ChainParams};
-use assay_consensus::pow::{
-    asert_target, block_work, decode_compact, encode_compact, next_work_required, with_asert,
-};
+use assay_consensus::params::ChainParams;
+use assay_consensus::pow::{block_work, decode_compact, encode_compact, next_work_required};
 use assay_consensus::uint256::U256;
 use assay_wire::{BlockHash, Header};
 use proptest::prelude::*;
@@ -155,52 +153,4 @@ proptest! {
         prop_assert!(work.times(&above) <= Number::power_of_256(32));
         prop_assert!(work.plus_one().times(&above) > Number::power_of_256(32));
     }
-}
-
-proptest! {
-    /// A schedule gives what arithmetic without a largest number gives.
-    #[test]
-    fn schedules_follow_the_oracle(
-        bits in first_bits(),
-        height_diff in prop_oneof![0u32..1000, 0u32..200_000, any::<u32>()],
-        late_s in prop_oneof![-700_000i64..700_000, -40_000_000i64..40_000_000, -5_000_000_000i64..5_000_000_000],
-        half_life_s in prop_oneof![Just(Asert::HALF_LIFE_S), 1u32..1_000_000],
-    ) {
-        let pow = ChainParams::by_name("main").expect("main is known").pow;
-        let time_diff_s = 600 * (i64::from(height_diff) + 1) + late_s;
-        let anchor = decode_compact(bits).target;
-        let target = asert_target(&pow, half_life_s, anchor, time_diff_s, height_diff);
-        let number = |value: U256| Number::from_le_bytes(&value.to_le_bytes());
-        let expected =
-            oracle::scheduled(&number(anchor), &number(pow.limit), (time_diff_s, height_diff), half_life_s);
-        prop_assert_eq!(number(target), expected.clone());
-        prop_assert_eq!(encode_compact(target), expected.write_compact());
-    }
-}
-
-/// The anchor ends the rules before, and the target of a block depends on its parent and the anchor alone; a late block of a
-/// test network is easy.
-#[test]
-fn a_chain_with_a_schedule() {
-    let asert = Asert {
-        anchor_height: 3,
-        anchor_bits: 0x1b01_0000,
-        anchor_parent_time: 3000,
-        half_life_s: Asert::HALF_LIFE_S,
-    };
-    let params = |name| ChainParams::by_name(name).expect("a known chain");
-    let main = with_asert(params("main"), asert).expect("main retargets");
-    let test = with_asert(params("test"), asert).expect("test retargets");
-    let at = |time, bits| HeaderFacts { hash: BlockHash::ZERO, time, bits };
-    let mut chain = vec![at(1200, 0x1c05_a3f4), at(1800, 0x1c05_a3f4), at(3000, 0x1c05_a3f4)];
-    assert_eq!(next_work_required(&main, chain.as_slice(), 3600), 0x1c05_a3f4, "below the anchor");
-    chain.push(at(3600, 0x1b01_0000));
-    assert_eq!(next_work_required(&main, chain.as_slice(), 4200), 0x1b01_0000, "on schedule");
-    assert_eq!(next_work_required(&test, chain.as_slice(), 4800), 0x1b01_0000);
-    assert_eq!(next_work_required(&test, chain.as_slice(), 4801), 0x1d00_ffff, "late");
-    chain.push(at(4200 + 2 * 24 * 3600, 0x1b01_0000));
-    assert_eq!(next_work_required(&main, chain.as_slice(), 0), 0x1b02_0000, "a half-life behind");
-    let bad = Asert { anchor_bits: 0, ..asert };
-    assert!(with_asert(params("main"), bad).is_none());
-    assert!(with_asert(params("bch-regtest"), asert).is_none(), "never retargets");
 }

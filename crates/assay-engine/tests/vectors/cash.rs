@@ -1,5 +1,5 @@
-//! Vectors of Bitcoin Cash Node: its `script_tests.json`, `tx_valid.json` and `tx_invalid.json`; libauth's tests for the rules of
-//! May 2022, as distributed with BCHN; and the runs printed by BCHN's generator of ASERT vectors.
+//! Vectors of Bitcoin Cash Node: its `script_tests.json`, `tx_valid.json` and `tx_invalid.json`; and libauth's tests for the rules
+//! of May 2022, as distributed with BCHN.
 //!
 //! If BCHN has no switch because an upgrade is always active, the cases run with it.
 
@@ -7,8 +7,7 @@ use std::collections::HashMap;
 
 use assay_consensus::block::BlockRules;
 use assay_consensus::chain::HeaderFacts;
-use assay_consensus::params::{Asert, ChainParams};
-use assay_consensus::pow::{asert_target, decode_compact, encode_compact};
+use assay_consensus::params::ChainParams;
 use assay_consensus::script::asm::assemble_cash;
 use assay_consensus::script::{Flags, ScriptError, TxContext};
 use assay_consensus::tx::{SpentCoin, check_transaction};
@@ -17,7 +16,7 @@ use assay_wire::{BlockHash, Encoding, OutPoint, Transaction, TxOut};
 use serde_json::Value;
 
 use crate::data::{self, array, text};
-use crate::outcome::{Case, Outcome, Report};
+use crate::outcome::{Outcome, Report};
 use crate::verify::{Verifier, transaction, verify_all};
 
 pub(crate) fn run(report: &mut Report) {
@@ -43,11 +42,6 @@ pub(crate) fn run(report: &mut Report) {
             |json, outcome| machines(json, verdicts, outcome),
         );
     }
-    report.file(
-        "BCHN asert.txt",
-        || data::shared("vectors/bchn/asert.txt"),
-        |bytes, outcome| asert(bytes, outcome),
-    );
 }
 
 /// Rules of BCHN that apply with any flags.
@@ -211,45 +205,4 @@ fn judge(
         sigchecks += u64::from(stats.map_err(|error| error.name().to_owned())?.sig_checks);
     }
     rules.check_tx_sigchecks(sigchecks).map_err(|error| error.reject_reason().to_owned())
-}
-
-/// Runs of `iteration height time target`, each below a header with its anchor.
-fn asert(bytes: &[u8], outcome: &mut Outcome) {
-    let pow = ChainParams::by_name("main").expect("a known chain").pow;
-    let whole = String::from_utf8_lossy(bytes);
-    for run in whole.split("\n\n").filter(|run| !run.trim().is_empty()) {
-        let field = |name: &str| {
-            let line =
-                run.lines().find_map(|line| line.trim_start_matches('#').trim().strip_prefix(name));
-            line.unwrap_or_else(|| panic!("no {name}")).trim()
-        };
-        outcome.case(field("description:"), |log| {
-            let anchor_height: u64 = field("anchor height:").parse().expect("a height");
-            let anchor_time: u64 = field("anchor parent time:").parse().expect("a time");
-            let anchor = decode_compact(hex_u32(field("anchor nBits:"))).target;
-            let mut rows = 0;
-            for row in run.lines().filter(|line| !line.starts_with('#')) {
-                let [_, height, time, bits] = row.split(' ').collect::<Vec<_>>()[..] else {
-                    return log.wrong("cannot be read");
-                };
-                rows += 1;
-                let height: u64 = height.parse().expect("a height");
-                let time_diff_s =
-                    time.parse::<u64>().expect("a time").wrapping_sub(anchor_time) as i64;
-                let height_diff = u32::try_from(height - anchor_height).expect("near the anchor");
-                let target =
-                    asert_target(&pow, Asert::HALF_LIFE_S, anchor, time_diff_s, height_diff);
-                check_bits(log, row, encode_compact(target), hex_u32(bits));
-            }
-            log.check(rows.to_string() == field("iterations:"), || "rows are missing".to_owned());
-        });
-    }
-}
-
-fn check_bits(log: &mut Case, row: &str, given: u32, expected: u32) {
-    log.check(given == expected, || format!("{row}: gave {given:#010x}"));
-}
-
-fn hex_u32(text: &str) -> u32 {
-    u32::from_str_radix(text.trim_start_matches("0x"), 16).expect("compact bits")
 }

@@ -94,34 +94,6 @@ impl Number {
     }
 }
 
-/// The target that the schedule of Bitcoin Cash gives (specification "2020-11-15-asert"): the anchor's times 2 to the power
-/// of the time that the chain is behind in half-lives, where that power is a polynomial of its fraction in units of 2^-16.
-pub(crate) fn scheduled(
-    anchor: &Number,
-    limit: &Number,
-    (time_diff_s, height_diff): (i64, u32),
-    half_life_s: u32,
-) -> Number {
-    let behind_s = i128::from(time_diff_s) - 600 * (i128::from(height_diff) + 1);
-    let exponent = behind_s * 65_536 / i128::from(half_life_s);
-    let (whole, fraction) = (exponent.div_euclid(65_536), exponent.rem_euclid(65_536) as u64);
-    let wide = |value: u128| Number::from_le_bytes(&value.to_le_bytes());
-    let x = u128::from(fraction);
-    let cubic = 195_766_423_245_049 * x + 971_821_376 * x * x + 5127 * x * x * x + (1 << 47);
-    let mut target = anchor.times(&wide(65_536 + (cubic >> 48)));
-    // 16 bits of the factor are behind the point.
-    let mut doublings = whole - 16;
-    while doublings > 0 && target <= *limit {
-        target = target.times_small(2);
-        doublings -= 1;
-    }
-    while doublings < 0 && target.bytes() > 0 {
-        target = target.divided_by_small(2);
-        doublings += 1;
-    }
-    target.max(Number::from_le_bytes(&[1])).min(limit.clone())
-}
-
 impl PartialOrd for Number {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
