@@ -4,35 +4,24 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use assay_consensus::params::ChainParams;
 use assay_hash::{sha256, sha256d};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::{assay, good, stderr};
+
 const KEY: [u8; 8] = [0x11, 0x92, 0, 0x4f, 0xe7, 0x3c, 0xaa, 0x01];
 const STALE: usize = 5;
-
-fn assay(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_assay")).args(arguments).output().expect("the program starts")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("text")
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", stderr(output));
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
 
 /// Blocks of a forged chain from height 1, with the output of the forge.
 fn forged(folder: &Path, more: &[&str]) -> (Vec<Vec<u8>>, Value) {
     let chain = folder.join("forged").display().to_string();
     let _ = fs::remove_dir_all(&chain);
     let forge = ["chain", "forge", "bitcoin-scaling", "--scale", "0.02", "--out", &chain, "--json"];
-    let report = json(&assay(&[&forge[..], more].concat()));
+    let report = good(&assay(&[&forge[..], more].concat()));
     let file = fs::read(Path::new(&chain).join("blocks/blk00000.dat")).expect("a file");
     let (mut blocks, mut rest) = (Vec::new(), &file[..]);
     while let Some((head, behind)) = rest.split_first_chunk::<8>() {
@@ -164,7 +153,7 @@ fn a_plan_runs_on_the_files_of_another_program() {
     let core = Core::new();
     let before = core.contents();
     let out = core.folder.path().join("out");
-    let results = json(&core.run(&out, &["--target", "assay", "--target", "engine"]));
+    let results = good(&core.run(&out, &["--target", "assay", "--target", "engine"]));
     assert_eq!(core.contents(), before, "nothing is ever written there");
     let chain = &results["chain"];
     let files = &chain["files"];
@@ -219,7 +208,7 @@ fn a_plan_runs_on_the_files_of_another_program() {
         "--target",
         "assay",
     ];
-    let results = json(&core.run(&core.folder.path().join("reindex"), &at));
+    let results = good(&core.run(&core.folder.path().join("reindex"), &at));
     assert_eq!(core.contents(), before);
     assert_eq!(results["chain"]["height"], stop);
     assert_eq!(text(&results["chain"]["tip"]), core.hash(stop));
@@ -230,7 +219,7 @@ fn a_plan_runs_on_the_files_of_another_program() {
 #[test]
 fn a_ledger_is_kept_while_the_files_are_the_same() {
     let core = Core::new();
-    let first = json(&core.ledger(&[]));
+    let first = good(&core.ledger(&[]));
     assert_eq!(
         (&first["kept"], &first["height"]),
         (&Value::from(false), &Value::from(core.blocks.len()))
@@ -239,13 +228,13 @@ fn a_ledger_is_kept_while_the_files_are_the_same() {
     let datadir = core.datadir();
     let arguments =
         ["chain", "ledger", "--blocks", &datadir, "--chain", "regtest", "--out", &out, "--json"];
-    assert_eq!(json(&assay(&arguments))["kept"], true);
+    assert_eq!(good(&assay(&arguments))["kept"], true);
     let up_to = [&arguments[..], &["--stop-height", "9"]].concat();
-    let shorter = json(&assay(&up_to));
+    let shorter = good(&assay(&up_to));
     assert_eq!((&shorter["kept"], &shorter["height"]), (&Value::from(false), &Value::from(9)));
     // A single file is a chain too, up to the first missing block.
     let file = core.file(0).display().to_string();
-    let one = json(&assay(&[
+    let one = good(&assay(&[
         "chain",
         "ledger",
         "--blocks",
@@ -293,7 +282,7 @@ fn missing_and_wrong_blocks_are_reported_before_the_first_run() {
     let run = core.run(&core.folder.path().join("out"), &["--target", "assay"]);
     assert!(error(&core, &run).contains(&missing) && !core.folder.path().join("out/runs").exists());
     // Missing blocks above the requested height are ignored.
-    assert_eq!(json(&core.ledger(&["--stop-height", "7"]))["height"], 7);
+    assert_eq!(good(&core.ledger(&["--stop-height", "7"]))["height"], 7);
 
     core.write(&all[3..]);
     let said = error(&core, &core.ledger(&[]));

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::{json, stderr};
+
 /// Builds a program that prints the output of `bitcoind -?`. One build step sleeps and logs to a file that it ran.
 const CMAKE: &str = r#"cmake_minimum_required(VERSION 3.10)
 project(tiny VERSION 1.0 LANGUAGES C)
@@ -72,8 +74,8 @@ impl World {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
-        command.args(arguments).env("ASSAY_BUILDS", self.path("builds")).stdin(Stdio::null());
+        let mut command = crate::command(arguments);
+        command.env("ASSAY_BUILDS", self.path("builds")).stdin(Stdio::null());
         command.current_dir(self.folder.path());
         command
     }
@@ -95,15 +97,6 @@ impl World {
         let builds = list["builds"].as_array().expect("a list").clone();
         builds.iter().map(|build| build["state"].as_str().expect("a word").to_owned()).collect()
     }
-}
-
-fn json(output: &Output) -> Value {
-    let error = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {error}"))
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]

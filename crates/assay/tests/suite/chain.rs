@@ -2,33 +2,21 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::{Command, Output};
+
+use crate::{assay, stderr, stdout};
 
 /// Fields with sums.
 const FIELDS: [&str; 4] = ["txs", "inputs", "outputs", "bytes"];
 
-fn assay(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
-    command.args(arguments).env("COLUMNS", "100").output().expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("text")
-}
-
+/// Standard output of a successful command.
 fn prints(arguments: &[&str]) -> String {
     let output = assay(arguments);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
-    text(&output.stdout)
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+    stdout(&output)
 }
 
-/// A usage error: exit status 2, nothing on standard output, and this message.
 fn rejects(arguments: &[&str], message: &str) {
-    let output = assay(arguments);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-    assert_eq!(text(&output.stdout), "", "{arguments:?}");
-    assert!(said.contains(message), "{arguments:?}: {said}");
+    let said = crate::rejects(arguments, message);
     // The cause of an error is printed once.
     assert!(said.matches("(os error").count() <= 1, "{said}");
 }
@@ -147,7 +135,7 @@ fn another_ledger_is_a_negative_result() {
     std::fs::write(Path::new(&other).join("ledger.jsonl"), changed.join("\n") + "\n")
         .expect("a ledger");
     let output = assay(&["chain", "stats", "--blocks", &chain.path("chain"), "--check", &other]);
-    let said = text(&output.stdout) + &text(&output.stderr);
+    let said = stdout(&output) + &stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("DIFFERS from the ledger: 1 difference"), "{said}");
     assert!(said.contains("ledger: height 2: "), "{said}");
@@ -159,7 +147,7 @@ fn damage_is_reported_with_its_offset() {
     let file = chain.path("chain/blocks/blk00000.dat");
     let bytes = std::fs::read(&file).expect("a file");
     std::fs::write(&file, &bytes[..bytes.len() - 1]).expect("a file");
-    let said = text(&assay(&["chain", "stats", "--blocks", &file]).stderr);
+    let said = stderr(&assay(&["chain", "stats", "--blocks", &file]));
     assert!(said.contains("blk00000.dat") && said.contains("cut off"), "{said}");
 }
 

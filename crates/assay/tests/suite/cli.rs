@@ -1,37 +1,9 @@
 //! The command line: help, exit status, and errors with location and remedy.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
-fn assay(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_assay"))
-        .args(arguments)
-        .env("COLUMNS", "100")
-        .env_remove("ASSAY_RPC_PASSWORD")
-        .env_remove("ASSAY_BACKEND")
-        .env_remove("ASSAY_SAMPLE_SIGNATURES")
-        .env_remove("ASSAY_EXACT_NEAR_TIP")
-        .env_remove("ASSAY_PEER_KERNEL")
-        .env_remove("ASSAY_TEST_DATA")
-        .output()
-        .expect("the program starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("text")
-}
-
-/// A usage error: exit status 2, nothing on standard output, and this text in the message.
-fn rejects(arguments: &[&str], message: &str) {
-    let output = assay(arguments);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
-    assert_eq!(stdout(&output), "", "{arguments:?}");
-    assert!(stderr(&output).contains(message), "{arguments:?}: {}", stderr(&output));
-}
+use crate::{assay, command, good, json, rejects, stderr, stdout};
 
 #[test]
 fn help_texts() {
@@ -148,9 +120,8 @@ done
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (program, out) = (folder.path().join("assay-curves"), folder.path().join("out"));
     let run = || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
-        command.args(["run", "compilers", "--smoke", "--json", "--out"]).arg(&out);
-        command.env("ASSAY_CURVES", &program).output().expect("the program starts")
+        let mut command = command(&["run", "compilers", "--smoke", "--json", "--out"]);
+        command.arg(&out).env("ASSAY_CURVES", &program).output().expect("the program starts")
     };
     let absent = run();
     assert_eq!(absent.status.code(), Some(2));
@@ -171,11 +142,9 @@ done
 /// A misspelt feature must be an error, since it would not be hidden.
 #[test]
 fn unknown_cpu_features_are_rejected() {
-    let output = Command::new(env!("CARGO_BIN_EXE_assay"))
-        .args(["plan", "list"])
-        .env("ASSAY_HIDE_CPU_FEATURES", "avx2,avx513")
-        .output()
-        .expect("the program starts");
+    let mut command = command(&["plan", "list"]);
+    let output = command.env("ASSAY_HIDE_CPU_FEATURES", "avx2,avx513").output();
+    let output = output.expect("the program starts");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("no feature is called \"avx513\""), "{}", stderr(&output));
 }
@@ -210,8 +179,7 @@ fn benchmarks_print_their_fields() {
 /// Runs a benchmark that prints JSON and expects numbers above zero.
 fn bench(arguments: &[&str], fields: &[&str]) -> serde_json::Value {
     let output = assay(arguments);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let report = good(&output);
     for field in fields {
         assert!(report[field].as_f64() > Some(0.0), "{field}: {}", report[field]);
     }
@@ -257,23 +225,11 @@ fn lists_print_text_and_json() {
 fn the_forge_prints_a_summary() {
     let dir = tempfile::tempdir().expect("a folder");
     let out = dir.path().join("chain").display().to_string();
-    let output = assay(&[
-        "chain",
-        "forge",
-        "bch-scaling",
-        "--scale",
-        "0.001",
-        "--stop-height",
-        "101",
-        "--out",
-        &out,
-        "--json",
-    ]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let forge = ["chain", "forge", "bch-scaling", "--scale", "0.001", "--out", &out];
+    let report = good(&assay(&[&forge[..], &["--stop-height", "101", "--json"]].concat()));
     assert_eq!(report["tip_height"], 101);
     // The folder exists now.
-    let again = assay(&["chain", "forge", "bch-scaling", "--scale", "0.001", "--out", &out]);
+    let again = assay(&forge);
     assert_eq!(again.status.code(), Some(2));
 }
 
@@ -412,7 +368,7 @@ fn logs_are_read() {
     assert!(std::fs::read_to_string(&svg).is_ok_and(|svg| svg.ends_with("</svg>\n")));
 
     let output = assay(&["logs", &log, "--json", "--plot", &html]);
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let json = json(&output);
     assert_eq!(json["rows"][1]["txs_total"], 4, "{json}");
     assert_eq!((&json["files"][0]["faults"], &json["schema"]), (&1.into(), &2.into()), "{json}");
     let fault = &json["files"][0]["faults_by_reason"][0];

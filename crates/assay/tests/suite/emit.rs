@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use assay_node::{Node, NodeConfig, P2pConfig};
 use assay_report::record::Record;
+
+use crate::assay;
 
 const BLOCKS: u32 = 110;
 
@@ -38,10 +40,6 @@ fn start() -> Running {
 fn stop(running: Running) {
     running.node.stop_handle().stop();
     running.node.wait().expect("the node stops");
-}
-
-fn assay(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_assay")).args(arguments).output().expect("the program starts")
 }
 
 fn forge(dir: &Path) -> String {

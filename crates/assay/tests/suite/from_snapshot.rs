@@ -5,12 +5,14 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use assay_node::{Node, NodeConfig};
 use base64::Engine as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::{command, good, stderr};
 
 const BASE: u32 = 110;
 const TIP: u32 = 150;
@@ -84,8 +86,7 @@ impl Made {
 
     /// Runs the plan with a snapshot file and a results folder.
     fn run(&self, file: &str, out: &str, more: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_assay"))
-            .args(["run", "core-evolution", "--chain", "regtest", "--json", "--blocks"])
+        command(&["run", "core-evolution", "--chain", "regtest", "--json", "--blocks"])
             .arg(self.path("made"))
             .arg("--from-snapshot")
             .arg(self.path(file))
@@ -107,17 +108,12 @@ impl Made {
     }
 }
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 #[test]
 fn syncs_begin_with_a_snapshot() {
     let made = Made::new();
     let targets = ["--target", "assay", "--target", "engine", "--repeat", "2"];
     let output = made.run("base.dat", "out", &targets);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let results = good(&output);
     let chain = &results["chain"];
     assert_eq!((&chain["height"], &chain["txs"]), (&TIP.into(), &(TIP - BASE).into()));
     let snapshot = &chain["snapshot"];

@@ -2,15 +2,9 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::process::{Child, Command, Output};
+use std::process::Child;
 
-fn assay() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_assay"))
-}
-
-fn output(arguments: &[&str]) -> Output {
-    assay().args(arguments).output().expect("the program starts")
-}
+use crate::{assay, command, good, stderr, stdout};
 
 /// A child process that is killed on drop.
 struct Guard(Child);
@@ -30,7 +24,7 @@ fn free_address() -> SocketAddr {
 
 fn measured(out: &Path) -> serde_json::Value {
     let dir = out.display().to_string();
-    let run = output(&[
+    good(&assay(&[
         "run",
         "bch-scaling",
         "--scale",
@@ -41,10 +35,7 @@ fn measured(out: &Path) -> serde_json::Value {
         "--json",
         "--out",
         &dir,
-    ]);
-    let told = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{told}");
-    serde_json::from_slice(&run.stdout).expect("results are JSON")
+    ]))
 }
 
 #[test]
@@ -72,8 +63,7 @@ fn a_plan_measures_node_and_index_and_any_server_can_be_compared() {
     // The data folder of a run can be started again and its index queried.
     let (rpc, electrum) = (free_address().to_string(), free_address().to_string());
     let datadir = out.join("work/assay+index-0-1");
-    let node = assay()
-        .args(["node", "--chain", "bch-regtest", "--rpc", &rpc, "--electrum", &electrum])
+    let node = command(&["node", "--chain", "bch-regtest", "--rpc", &rpc, "--electrum", &electrum])
         .args(["--electrum-rate", "0", "--datadir"])
         .arg(&datadir)
         .spawn();
@@ -81,16 +71,16 @@ fn a_plan_measures_node_and_index_and_any_server_can_be_compared() {
     wait_for(&electrum);
     let check = |chain: &str| {
         let chain = out.join(chain).display().to_string();
-        output(&["electrum", "check", &electrum, "--chain-dir", &chain, "--wait", "60"])
+        assay(&["electrum", "check", &electrum, "--chain-dir", &chain, "--wait", "60"])
     };
     let right = check("chain");
-    let told = String::from_utf8_lossy(&right.stdout);
-    assert!(right.status.success(), "{told}{}", String::from_utf8_lossy(&right.stderr));
+    let told = stdout(&right);
+    assert!(right.status.success(), "{told}{}", stderr(&right));
     assert!(told.contains("0 differences") && told.contains("height 122"), "{told}");
     // The tip identifies another chain before the first query.
     let other = check("chain-distinct");
     assert_eq!(other.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&other.stderr).contains("the chain ends at height 122"));
+    assert!(stderr(&other).contains("the chain ends at height 122"));
 }
 
 /// Waits until a connection succeeds.

@@ -17,3 +17,51 @@ mod signals;
 mod top;
 mod validate;
 mod wallet;
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The program with these arguments, and without the variables that change what it does.
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+    command.args(arguments).env("COLUMNS", "100");
+    for name in ["BACKEND", "EXACT_NEAR_TIP", "PEER_KERNEL", "RPC_PASSWORD", "SAMPLE_SIGNATURES"] {
+        command.env_remove(format!("ASSAY_{name}"));
+    }
+    command.env_remove("ASSAY_TEST_DATA");
+    command
+}
+
+fn assay(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("the program starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
+}
+
+/// What a successful command prints as JSON.
+fn good(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    json(output)
+}
+
+/// Checks for a usage error: exit status 2, nothing on standard output, and this text in the message, which is returned.
+fn rejects(arguments: &[&str], message: &str) -> String {
+    let output = assay(arguments);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+    assert_eq!(stdout(&output), "", "{arguments:?}");
+    assert!(said.contains(message), "{arguments:?}: {said}");
+    said
+}

@@ -1,19 +1,14 @@
 //! Mempool plans on our own node.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn assay(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_assay")).args(arguments).output().expect("it runs")
-}
+use crate::{assay, good, stderr};
 
 fn run(plan: &str, out: &Path, more: &[&str]) -> Value {
     let out = out.to_str().expect("text");
-    let output = assay(&[&["run", plan, "--out", out, "--json"], more].concat());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    good(&assay(&[&["run", plan, "--out", out, "--json"], more].concat()))
 }
 
 fn count(run: &Value, field: &str) -> u64 {
@@ -43,8 +38,7 @@ fn every_case_ends_with_the_same_mempool_on_two_nodes() {
         assert!(folder.path().join(file).is_file(), "{file}");
     }
     let again = assay(&["report", folder.path().to_str().expect("text"), "--json"]);
-    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
-    assert_eq!(serde_json::from_slice::<Value>(&again.stdout).expect("JSON"), results);
+    assert_eq!(good(&again), results);
 }
 
 #[test]
@@ -65,6 +59,6 @@ fn a_full_mempool_keeps_the_best_paying_transactions() {
 fn flags_of_other_plans_are_rejected() {
     let output = assay(&["run", "mempool", "--seen", "0.5"]);
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = stderr(&output);
     assert!(said.contains("--seen means nothing for mempool"), "{said}");
 }

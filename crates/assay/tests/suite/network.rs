@@ -1,15 +1,15 @@
 //! `assay bench network` with our own nodes: partitions, until all nodes agree.
 
-use std::process::Command;
-
 use assay_report::record::Record;
+
+use crate::{assay, command, stderr};
 
 #[test]
 fn nodes_agree_after_partitions() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("network");
-    let output = Command::new(env!("CARGO_BIN_EXE_assay"))
-        .args(["bench", "network", "--for", "8s", "--tx-rate", "6", "--block-every", "1s"])
+    let output = command(&["bench", "network", "--for", "8s", "--tx-rate", "6"])
+        .args(["--block-every", "1s"])
         .args(["--cut-every", "1s", "--cut-for", "1s", "--seed", "5", "--json", "--out"])
         .arg(&out)
         .output()
@@ -35,13 +35,8 @@ fn networks_are_not_too_small_or_too_busy() {
         (["--tx-rate", "1000"], "at most 60000 transactions"),
         (["--block-every", "0s"], "give more than nothing"),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_assay"))
-            .args(["bench", "network"])
-            .args(arguments)
-            .output()
-            .expect("the program starts");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{stderr}");
-        assert!(stderr.contains(expected), "{stderr}");
+        let output = assay(&[&["bench", "network"], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     }
 }

@@ -2,16 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::{command, stderr};
 
 fn publish(arguments: &[&str], into: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_assay"))
-        .arg("publish")
-        .args(arguments)
-        .arg("--into")
-        .arg(into)
-        .output()
-        .expect("the program starts")
+    let mut command = command(&["publish"]);
+    command.args(arguments).arg("--into").arg(into).output().expect("the program starts")
 }
 
 fn committed() -> PathBuf {
@@ -44,7 +41,7 @@ fn the_page_matches_the_results() {
     assert!(
         output.status.success(),
         "run `assay publish` and commit reports/: {}",
-        String::from_utf8_lossy(&output.stderr)
+        stderr(&output)
     );
 }
 

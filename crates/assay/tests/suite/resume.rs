@@ -19,9 +19,8 @@ fn plan(out: &Path, more: &[&str]) -> Command {
 }
 
 fn command(run: &[&str], out: &Path, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+    let mut command = crate::command(run);
     command
-        .args(run)
         .arg("--out")
         .arg(out)
         .args(more)

@@ -3,21 +3,13 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
-    command.args(arguments);
-    command
-}
-
-fn assay(arguments: &[&str]) -> Output {
-    command(arguments).output().expect("the program starts")
-}
+use crate::{assay, command, good, stderr};
 
 /// Runs the program with a line on standard input, which stays open until the end.
 fn with_salt(arguments: &[&str], salt: &str) -> Output {
@@ -27,15 +19,6 @@ fn with_salt(arguments: &[&str], salt: &str) -> Output {
     // A program that has already failed may not read its input.
     let _ = child.stdin.take().expect("a pipe").write_all(format!("{salt}\n").as_bytes());
     child.wait_with_output().expect("it ends")
-}
-
-fn good(output: &Output) -> Value {
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn rejects(output: &Output, words: &str) {

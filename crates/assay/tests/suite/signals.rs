@@ -74,8 +74,8 @@ fn every_command_ends() {
 }
 
 fn assay(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut command = crate::command(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
     command
 }
 

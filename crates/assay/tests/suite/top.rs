@@ -1,9 +1,11 @@
 //! `assay top` against a running node.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use assay_node::{Node, NodeConfig};
+
+use crate::{command, good, stderr, stdout};
 
 fn node(dir: &Path) -> Node {
     let mut config = NodeConfig::new("regtest", dir).expect("a known chain");
@@ -18,18 +20,8 @@ fn top(dir: &Path, arguments: &[&str]) -> Output {
 }
 
 fn top_of_any_chain(dir: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_assay"))
-        .args(["top", "--datadir"])
-        .arg(dir)
-        .args(arguments)
-        .env_remove("ASSAY_RPC_PASSWORD")
-        .output()
-        .expect("the program starts")
-}
-
-fn stdout(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).expect("text")
+    let mut command = command(&["top", "--datadir"]);
+    command.arg(dir).args(arguments).output().expect("the program starts")
 }
 
 #[test]
@@ -37,15 +29,16 @@ fn a_node_is_shown_as_json_and_as_lines() {
     let dir = tempfile::tempdir().expect("a folder");
     let node = node(dir.path());
     let address = node.rpc_addresses()[0].to_string();
-    let snapshot = stdout(&top(dir.path(), &["--rpc", &address, "--json"]));
-    let snapshot: serde_json::Value = serde_json::from_str(&snapshot).expect("JSON");
+    let snapshot = good(&top(dir.path(), &["--rpc", &address, "--json"]));
     assert_eq!(snapshot["schema"], 1);
     assert_eq!(snapshot["chain"]["name"], "regtest");
     assert_eq!(snapshot["chain"]["blocks"], 0);
     assert_eq!(snapshot["peers"], serde_json::json!([]));
     assert!(snapshot["node"]["user_agent"].as_str().expect("text").contains("Assay:"));
 
-    let lines = stdout(&top(dir.path(), &["--rpc", &address, "--interval", "0.1", "--count", "2"]));
+    let output = top(dir.path(), &["--rpc", &address, "--interval", "0.1", "--count", "2"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let lines = stdout(&output);
     let lines: Vec<&str> = lines.lines().collect();
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[0].contains("blocks=0 headers=0 peers=0 mempool=0"), "{}", lines[0]);
@@ -63,8 +56,7 @@ fn the_chain_is_the_one_in_the_configuration() {
         let text = format!("{chain}\n[regtest]\nrpcport={port}\n[main]\nrpcport=1\n");
         std::fs::write(dir.path().join("bitcoin.conf"), text).expect("written");
         for arguments in [&["--json"][..], &["--chain", "regtest", "--json"]] {
-            let snapshot = stdout(&top_of_any_chain(dir.path(), arguments));
-            let snapshot: serde_json::Value = serde_json::from_str(&snapshot).expect("JSON");
+            let snapshot = good(&top_of_any_chain(dir.path(), arguments));
             assert_eq!(snapshot["chain"]["name"], "regtest", "{chain}");
         }
     }
@@ -77,6 +69,6 @@ fn a_node_that_does_not_run_is_named() {
     let dir = tempfile::tempdir().expect("a folder");
     let output = top(dir.path(), &["--json"]);
     assert_eq!(output.status.code(), Some(2));
-    let error = String::from_utf8_lossy(&output.stderr);
+    let error = stderr(&output);
     assert!(error.contains("regtest/.cookie: is the node running"), "{error}");
 }

@@ -2,42 +2,21 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::Instant;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
-    command.args(arguments);
-    command
-}
-
-fn assay(arguments: &[&str]) -> Output {
-    command(arguments).output().expect("the program starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("text")
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
+use crate::{assay, command, good, json, stderr, stdout};
 
 /// A small forged chain: temporary folder, path and output of the forge.
 fn forged() -> (TempDir, String, Value) {
     let dir = tempfile::tempdir().expect("a folder");
     let chain = dir.path().join("chain").display().to_string();
-    let output =
-        assay(&["chain", "forge", "bitcoin-scaling", "--scale", "0.02", "--out", &chain, "--json"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    (dir, chain, json(&output))
+    let forge = ["chain", "forge", "bitcoin-scaling", "--scale", "0.02", "--out", &chain, "--json"];
+    let forged = good(&assay(&forge));
+    (dir, chain, forged)
 }
 
 fn check_same(found: &Value, forged: &Value) {
@@ -107,18 +86,17 @@ fn the_next_best_branch_is_taken_when_a_block_of_the_best_is_damaged() {
     let other = dir.path().join("other").display().to_string();
     let forge = ["chain", "forge", "bitcoin-scaling", "--scale", "0.02", "--seed", "7"];
     let output = assay(&[&forge[..], &["--stop-height", "70", "--out", &other, "--json"]].concat());
-    assert!(output.status.success(), "{}", stderr(&output));
-    let valid = json(&output);
+    let valid = good(&output);
     // Two chains that fork at genesis; the longer one has a wrong byte in its 20th block.
     let blocks = dir.path().join("blocks");
     fs::create_dir(&blocks).expect("a folder");
     let read =
         |chain: &str| fs::read(Path::new(chain).join("blocks/blk00000.dat")).expect("a file");
-    let (good, damaged) = (read(&chain), dir.path().join("blocks/blk00000.dat"));
+    let (sound, damaged) = (read(&chain), dir.path().join("blocks/blk00000.dat"));
     let magic = [0xfa, 0xbf, 0xb5, 0xda];
-    let mut records = (0..good.len()).filter(|at| good[*at..].starts_with(&magic));
+    let mut records = (0..sound.len()).filter(|at| sound[*at..].starts_with(&magic));
     let record = records.nth(19).expect("a record");
-    let mut bytes = good.clone();
+    let mut bytes = sound.clone();
     // After framing and header, in the coinbase.
     bytes[record + 8 + 80 + 60] ^= 4;
     fs::write(&damaged, &bytes).expect("written");
@@ -146,12 +124,11 @@ fn the_next_best_branch_is_taken_when_a_block_of_the_best_is_damaged() {
         "valid up to height 70 on the branch with the most work of those without an invalid block";
     assert!(stdout(&text).contains(expected), "{}", stdout(&text));
 
-    // An undamaged copy of the block: validation in the same folder disconnects to genesis and connects the other chain.
-    fs::write(Path::new(&blocks).join("blk00002.dat"), &good).expect("written");
-    let output = assay(&[&arguments[..], &["--json"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // An undamaged copy of the block: validation in the same folder disconnects to genesis and
+    // connects the other chain.
+    fs::write(Path::new(&blocks).join("blk00002.dat"), &sound).expect("written");
+    let report = good(&assay(&[&arguments[..], &["--json"]].concat()));
     let whole = json(&assay(&["validate", "--chain", "regtest", "--blocks", &chain, "--json"]));
-    let report = json(&output);
     assert_eq!((&report["end"], &report["utxo"]), (&whole["end"], &whole["utxo"]));
     assert_eq!((report["start_height"].as_u64(), &report["invalid"]), (Some(70), &Value::Null));
 }
@@ -184,10 +161,9 @@ fn stopping_and_killing_lose_nothing() {
         "1",
         "--json",
     ];
-    let stopped = assay(&[&base[..], &["--stop-height", "60"]].concat());
-    assert_eq!(stopped.status.code(), Some(0), "{}", stderr(&stopped));
+    let stopped = good(&assay(&[&base[..], &["--stop-height", "60"]].concat()));
     assert_eq!(
-        (json(&stopped)["end"].as_str(), json(&stopped)["tip_height"].as_u64()),
+        (stopped["end"].as_str(), stopped["tip_height"].as_u64()),
         (Some("stop-height"), Some(60))
     );
     let start = Instant::now();
@@ -206,10 +182,9 @@ fn stopping_and_killing_lose_nothing() {
         child.kill().expect("killed");
         child.wait().expect("a status");
     }
-    let last = assay(&base);
-    assert_eq!(last.status.code(), Some(0), "{}", stderr(&last));
-    assert!(json(&last)["start_height"].as_u64() >= Some(60));
-    check_same(&json(&last), &forged);
+    let last = good(&assay(&base));
+    assert!(last["start_height"].as_u64() >= Some(60));
+    check_same(&last, &forged);
 }
 
 /// Real blocks with their spent outputs, if the shared data is present.
@@ -233,8 +208,7 @@ fn a_real_block_is_verified() {
         assay(&[&base[..], &["--height", "1087400"], more].concat())
     };
     let valid = verify(&block, &prevouts, &["--json"]);
-    assert_eq!(valid.status.code(), Some(0), "{}", stderr(&valid));
-    let report = json(&valid);
+    let report = good(&valid);
     assert_eq!((&report["valid"], report["inputs"].as_u64()), (&Value::Bool(true), Some(205)));
     assert_eq!(report["signature_checks"].as_u64(), Some(270));
     let text = stdout(&verify(&block, &prevouts, &[]));

@@ -1,7 +1,6 @@
 //! Blocks of the scenario.
 
 use std::path::Path;
-use std::process::Command;
 
 use assay_hash::sha256d;
 use assay_store::BlockFileReader;
@@ -9,12 +8,10 @@ use assay_wire::{Block, Encoding, Header};
 
 /// Blocks of a forged chain in order of height, without genesis.
 pub(crate) fn forge(out: &Path, seed: &str, scale: &str) -> Vec<Block> {
-    let forged = Command::new(env!("CARGO_BIN_EXE_assay"))
-        .args(["chain", "forge", "bch-scaling", "--scale", scale, "--seed", seed, "--out"])
-        .arg(out)
-        .output()
-        .expect("the program starts");
-    assert!(forged.status.success(), "{}", String::from_utf8_lossy(&forged.stderr));
+    let out_text = out.to_str().expect("text");
+    let forge = ["chain", "forge", "bch-scaling", "--scale", scale, "--seed", seed];
+    let forged = crate::assay(&[&forge[..], &["--out", out_text]].concat());
+    assert!(forged.status.success(), "{}", crate::stderr(&forged));
     let file = out.join("blocks/blk00000.dat");
     let mut reader = BlockFileReader::open(&file, MAGIC).expect("forged");
     let mut blocks = Vec::new();
