@@ -32,10 +32,6 @@ impl SignatureChecker for ImmediateChecker {
         assay_secp::verify_ecdsa(pubkey, der_sig, msg)
     }
 
-    fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
-        assay_secp::verify_schnorr(xonly, sig, msg)
-    }
-
     fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
         assay_secp::verify_schnorr(xonly, sig, msg)
     }

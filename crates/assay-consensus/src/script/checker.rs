@@ -44,7 +44,9 @@ pub trait SignatureChecker {
     fn ecdsa(&mut self, pubkey: &[u8], der_sig: &[u8], msg: &[u8; 32]) -> bool;
 
     /// Schnorr by BIP-0340.
-    fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool;
+    fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
+        self.schnorr_of_any_length(xonly, sig, msg)
+    }
 
     /// Schnorr by BIP-0340 of a message that need not have 32 bytes (BIP-0348).
     fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool;
@@ -122,9 +124,6 @@ pub(super) struct Unasked;
 #[cfg(test)]
 impl SignatureChecker for Unasked {
     fn ecdsa(&mut self, _: &[u8], _: &[u8], _: &[u8; 32]) -> bool {
-        false
-    }
-    fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8; 32]) -> bool {
         false
     }
     fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {

@@ -353,10 +353,6 @@ impl<P: Prove> SignatureChecker for Recorder<P> {
         self.claim(Claim::Ecdsa { at, key_bytes, sig_bytes })
     }
 
-    fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
-        self.schnorr_of_any_length(xonly, sig, msg)
-    }
-
     fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
         if msg.len() > MESSAGE_MAX {
             return assay_secp::verify_schnorr(xonly, sig, msg);

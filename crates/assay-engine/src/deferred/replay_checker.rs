@@ -39,11 +39,6 @@ impl SignatureChecker for ReplayChecker<'_> {
         known.unwrap_or_else(|| self.immediate.ecdsa(pubkey, der_sig, msg))
     }
 
-    fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
-        let known = self.next(&Check::Schnorr { xonly, sig, msg });
-        known.unwrap_or_else(|| self.immediate.schnorr(xonly, sig, msg))
-    }
-
     fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
         let known = self.next(&Check::Schnorr { xonly, sig, msg });
         known.unwrap_or_else(|| self.immediate.schnorr_of_any_length(xonly, sig, msg))

@@ -78,9 +78,6 @@ impl SignatureChecker for Fixed {
     fn ecdsa(&mut self, pubkey: &[u8], der_sig: &[u8], _: &[u8; 32]) -> bool {
         assay_secp::verify_ecdsa(pubkey, der_sig, &self.0)
     }
-    fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8; 32]) -> bool {
-        false
-    }
     fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
         false
     }
