@@ -9,16 +9,16 @@ use crate::script::opcode::op::*;
 use crate::script::{PqScheme, SIGHASH_ALL, TxContext, verify_input};
 
 /// Answers every question alike and remembers what it was asked.
-pub(in crate::script) struct Scripted {
+pub(crate) struct Scripted {
     answer: bool,
-    pub(in crate::script) asked: Vec<Question>,
+    pub(crate) asked: Vec<Question>,
 }
 
 /// Kind, key, signature and message.
-pub(in crate::script) type Question = (&'static str, Vec<u8>, Vec<u8>, [u8; 32]);
+pub(crate) type Question = (&'static str, Vec<u8>, Vec<u8>, [u8; 32]);
 
 impl Scripted {
-    pub(in crate::script) fn new(answer: bool) -> Self {
+    pub(crate) fn new(answer: bool) -> Self {
         Self { answer, asked: Vec::new() }
     }
     fn note(&mut self, kind: &'static str, key: &[u8], sig: &[u8], msg: &[u8; 32]) -> bool {

@@ -3,9 +3,8 @@
 use assay_testkit::chain::TxBuilder;
 use assay_wire::{Encoding, Transaction, TxOut};
 
-use crate::script::bch::tests::Scripted;
 use crate::script::opcode::op::*;
-use crate::script::{Flags, Interpreter, LongMessages, TxContext, asm};
+use crate::script::{Flags, Interpreter, LongMessages, Scripted, TxContext, asm};
 
 /// Checks with three hash types, the same ones twice in a row, with other script codes and with signatures that are deleted
 /// from them. A check that holds skips the one after it.

@@ -34,6 +34,9 @@ mod sighash;
 mod stack;
 mod witness;
 
+#[cfg(test)]
+pub(crate) use bch::tests::Scripted;
+
 pub use ahead::{INPUTS_MIN as MESSAGES_TOGETHER_INPUTS_MIN, LANES as MESSAGES_TOGETHER};
 pub use checker::{PqScheme, SignatureChecker, SignedMessage};
 pub use context::TxContext;

@@ -1,49 +1,14 @@
 use super::*;
 use crate::commitment::WITNESS_COMMITMENT_HEADER;
-use crate::script::PqScheme;
+use crate::script::Scripted;
 use assay_testkit::chain::{TxBuilder, block_of, coinbase, txids};
 use assay_testkit::hex;
 use assay_wire::BlockHash;
 
-/// Answers every check the same, and notes the messages.
-struct Scripted {
-    answer: bool,
-    messages: Vec<[u8; 32]>,
-}
-
-impl Scripted {
-    fn note(&mut self, message: &[u8; 32]) -> bool {
-        self.messages.push(*message);
-        self.answer
-    }
-}
-
-impl SignatureChecker for Scripted {
-    fn ecdsa(&mut self, _: &[u8], _: &[u8], message: &[u8; 32]) -> bool {
-        self.note(message)
-    }
-    fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], message: &[u8; 32]) -> bool {
-        self.note(message)
-    }
-    fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
-        false
-    }
-    fn post_quantum(&mut self, _: PqScheme, _: &[u8], _: &[u8], _: &[u8; 32]) -> bool {
-        false
-    }
-
-    fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], message: &[u8; 32]) -> bool {
-        self.note(message)
-    }
-    fn taproot_tweak(&mut self, _: &[u8; 32], _: &[u8; 32], _: &[u8; 32], _: bool) -> bool {
-        self.answer
-    }
-}
-
 fn solved(params: &ChainParams, block: &Block, answer: bool) -> (bool, Vec<[u8; 32]>) {
-    let mut checker = Scripted { answer, messages: Vec::new() };
+    let mut checker = Scripted::new(answer);
     let verdict = check_signet_solution(params, block, &txids(block), &mut checker);
-    (verdict.is_ok(), checker.messages)
+    (verdict.is_ok(), checker.asked.into_iter().map(|(.., message)| message).collect())
 }
 
 /// Returns `true` if a block with these bytes after the commitment solves the challenge `TRUE`.
