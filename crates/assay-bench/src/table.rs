@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use assay_report::Table;
 use assay_report::csv_field;
+use assay_report::number::count;
 use assay_report::stats::ratio::Ratio;
 
 use crate::harness::{Figures, Row};
@@ -210,15 +211,7 @@ pub fn terminal(results: &BenchResults) -> String {
 /// At least three significant digits.
 pub(crate) fn number(value: f64) -> String {
     if value >= 1000.0 {
-        let digits = format!("{value:.0}");
-        let mut text = String::new();
-        for (index, digit) in digits.chars().enumerate() {
-            if index > 0 && (digits.len() - index).is_multiple_of(3) {
-                text.push(',');
-            }
-            text.push(digit);
-        }
-        return text;
+        return count(value.round_ties_even() as u64);
     }
     if value >= 100.0 { format!("{value:.1}") } else { format!("{value:.2}") }
 }

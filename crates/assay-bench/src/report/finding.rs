@@ -1,5 +1,6 @@
 //! Answers a question of a published report from results.
 
+use assay_report::number::duration;
 use assay_report::stats::ratio::Ratio;
 use assay_report::{Finding, Question};
 
@@ -57,21 +58,6 @@ fn of_published(figure: &Published) -> String {
     format!("{value} ({}; {})", figure.subject, figure.machine)
 }
 
-/// Three digits in a suitable unit.
-pub(super) fn duration(ns: f64) -> String {
-    let (value, unit) = match ns {
-        ns if ns >= 1e9 => (ns / 1e9, "s"),
-        ns if ns >= 1e6 => (ns / 1e6, "ms"),
-        ns if ns >= 1e3 => (ns / 1e3, "µs"),
-        ns => (ns, "ns"),
-    };
-    match value {
-        value if value >= 100.0 => format!("{value:.0} {unit}"),
-        value if value >= 10.0 => format!("{value:.1} {unit}"),
-        value => format!("{value:.2} {unit}"),
-    }
-}
-
 fn join(parts: [String; 2]) -> String {
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("; ")
@@ -108,11 +94,5 @@ mod tests {
         assert_eq!(finding(&results, &ask(Some("nothing"))), None);
         let whole = finding(&results, &ask(None)).expect("all");
         assert!(whole.measured.starts_with("4 benchmarks; "), "{whole:?}");
-    }
-
-    #[test]
-    fn units_of_durations() {
-        let shown = [0.5, 12.0, 1_946.67, 384_400.0, 23.3e6, 2.5e9].map(duration);
-        assert_eq!(shown, ["0.50 ns", "12.0 ns", "1.95 µs", "384 µs", "23.3 ms", "2.50 s"]);
     }
 }

@@ -1,8 +1,9 @@
 //! Summary of a report: the answer to the plan's question, its figures, and one chart.
 
+use assay_report::number::duration;
 use assay_report::{Chart, Figure, Front, Question};
 
-use super::finding::{alternative, duration};
+use super::finding::alternative;
 use super::{charts, groups, prose};
 use crate::harness::Figures;
 use crate::overview;

@@ -1,6 +1,7 @@
 //! Text, tables and a chart of the atlas.
 
 use assay_bench::suite::{Study, StudyChart, StudyTable};
+use assay_report::number::count;
 
 use super::block::BLOCK_WEIGHT;
 use super::cell::Cell;
@@ -176,7 +177,7 @@ fn ordinary(cells: &[Cell]) -> Option<String> {
     Some(format!(
         "For comparison: `{ORDINARY}`, a block of {} payments of P2WPKH with two inputs each, all of one key, takes {} s. It stands for the blocks of every day, \
          which also have other outputs, data and fewer signatures.",
-        thousands(cell.inputs as u64 / 2),
+        count(cell.inputs as u64 / 2),
         seconds(cell),
     ))
 }
@@ -189,22 +190,10 @@ fn bip54(cells: &[Cell]) -> Option<String> {
         "BIP54 bounds legacy signature operations of a transaction, not of a block: its worst block here is `{}` with {} checks, {:.1} times faster than \
          today's worst (`{}`); BIP54's text says 40 times.",
         after.class.name,
-        thousands(after.checks * u64::from(BLOCK_WEIGHT) / after.weight.max(1)),
+        count(after.checks * u64::from(BLOCK_WEIGHT) / after.weight.max(1)),
         today.full_s() / after.full_s(),
         today.class.name,
     ))
-}
-
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn owned(head: &[&str]) -> Vec<String> {

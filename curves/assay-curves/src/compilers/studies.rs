@@ -3,11 +3,12 @@
 use assay_bench::harness::Row;
 use assay_bench::suite::{Study, StudyChart, StudyTable};
 use assay_lab::builds::whole_text;
+use assay_report::number::three_digits;
 
 use super::build::Build;
 use super::discover::{Compiler, Family};
 use super::kernel::{KERNELS, Kernel, Style};
-use super::tables::{self, Timed, fastest, ns};
+use super::tables::{self, Timed, fastest};
 use super::{Missing, Programs, benchmark_name, published};
 use crate::pairing::interval;
 
@@ -84,7 +85,7 @@ fn products_lead(programs: &Programs, rows: &[Row], products: [Kernel; 2]) -> Op
         let Build { flags, .. } = timed.build;
         format!(
             "{} ns ({} {})",
-            ns(timed.figures.ns_per_op),
+            three_digits(timed.figures.ns_per_op),
             programs.compiler(timed.build).label,
             flags.label()
         )

@@ -2,6 +2,7 @@
 
 use assay_bench::harness::{Figures, Row};
 use assay_bench::suite::StudyTable;
+use assay_report::number::three_digits;
 
 use super::Programs;
 use super::build::{Build, Routine};
@@ -44,15 +45,6 @@ pub(super) fn fastest<'a>(
         .min_by(|a, b| a.figures.ns_per_op.total_cmp(&b.figures.ns_per_op))
 }
 
-/// Nanoseconds with three digits.
-pub(super) fn ns(value: f64) -> String {
-    match value {
-        value if value >= 100.0 => format!("{value:.0}"),
-        value if value >= 10.0 => format!("{value:.1}"),
-        value => format!("{value:.2}"),
-    }
-}
-
 fn none() -> String {
     "-".to_owned()
 }
@@ -91,7 +83,7 @@ pub(super) fn by_compiler(programs: &Programs, row: &Row, kernel: Kernel, level:
             row.ratio(&compiled.figures.name, &assembly.figures.name)
         });
         let cell = |timed: Option<&Timed<'_>>| {
-            timed.map_or_else(none, |timed| ns(timed.figures.ns_per_op))
+            timed.map_or_else(none, |timed| three_digits(timed.figures.ns_per_op))
         };
         rows.push(vec![
             compiler.label.clone(),
@@ -120,7 +112,7 @@ pub(super) fn times(programs: &Programs, row: &Row, kernel: Kernel) -> StudyTabl
         cells.extend(Style::ALL.iter().map(|style| {
             let figures = row.of(&programs.label(build, *style));
             figures.map_or_else(none, |figures| {
-                format!("{} ±{:.1} %", ns(figures.ns_per_op), figures.err_percent)
+                format!("{} ±{:.1} %", three_digits(figures.ns_per_op), figures.err_percent)
             })
         }));
         cells
@@ -160,7 +152,7 @@ pub(super) fn carries(programs: &Programs, row: Option<&Row>, kernel: Kernel) ->
                 cells.push(count(code.map(|code| code.branches)));
             }
             let figures = row.and_then(|row| row.of(&programs.label(build, style)));
-            cells.push(figures.map_or_else(none, |figures| ns(figures.ns_per_op)));
+            cells.push(figures.map_or_else(none, |figures| three_digits(figures.ns_per_op)));
         }
         cells
     };

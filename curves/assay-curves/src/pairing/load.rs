@@ -2,9 +2,9 @@
 
 use assay_bench::suite::{Extent, Study, StudyLaneGroup, StudyLanes, StudyTable};
 use assay_bench::{BenchError, Progress};
+use assay_report::number::duration;
 use serde::Deserialize;
 
-use super::studies::time;
 use super::subjects::{Order, Subject, Subjects};
 
 const CURVE: &str = "pool";
@@ -147,7 +147,7 @@ fn chart(loads: &[Load]) -> Option<StudyLanes> {
     let end_ns = pools().map(|load| load.trace.wall_ns).max()?;
     let group = |load: &Load| StudyLaneGroup {
         label: load.name.clone(),
-        note: time(load.trace.wall_ns as f64),
+        note: duration(load.trace.wall_ns as f64),
         end: load.trace.wall_ns as f64 / NS_PER_MS,
         lanes: load.trace.threads.iter().map(|thread| thread.shares(end_ns)).collect(),
     };
@@ -172,12 +172,12 @@ impl Load {
         let first_idle_ns = threads.iter().map(Thread::end_ns).min().unwrap_or(0);
         vec![
             self.name.clone(),
-            time(*wall_ns as f64),
+            duration(*wall_ns as f64),
             threads.len().to_string(),
             percent(mean),
             percent(least.unwrap_or(0.0)),
             percent(most.unwrap_or(0.0)),
-            time(wall_ns.saturating_sub(first_idle_ns) as f64),
+            duration(wall_ns.saturating_sub(first_idle_ns) as f64),
         ]
     }
 }

@@ -3,6 +3,7 @@
 use assay_bench::harness::{Figures, Row, Sample};
 use assay_bench::plan::PairingSettings;
 use assay_bench::suite::{Published, Study, StudyTable};
+use assay_report::number::{duration, three_digits};
 use assay_report::stats::ratio::Ratio;
 
 use super::load::{self, Load};
@@ -112,7 +113,7 @@ fn summary(curve: &str, subjects: &Subjects, rows: &[&Row], clock: &Clock) -> St
     let (msm, others): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| is_msm(row));
     let mut tables = Vec::new();
     if !others.is_empty() {
-        let cell = |ns: f64| format!("{} ({})", time(ns), cycles(ns * clock.ghz));
+        let cell = |ns: f64| format!("{} ({})", duration(ns), cycles(ns * clock.ghz));
         tables.push(table(
             &format!("{curve}: time of one operation (cycles)"),
             subjects,
@@ -124,7 +125,7 @@ fn summary(curve: &str, subjects: &Subjects, rows: &[&Row], clock: &Clock) -> St
         let rows: Vec<&Row> = msm.iter().copied().filter(|row| row.name.contains(suffix)).collect();
         if !rows.is_empty() {
             let caption = format!("{curve}: multi-scalar multiplication, {caption}");
-            tables.push(table(&caption, subjects, &rows, time));
+            tables.push(table(&caption, subjects, &rows, duration));
         }
     }
     tables.extend(against_published(curve, rows));
@@ -186,8 +187,8 @@ fn against_published(curve: &str, rows: &[&Row]) -> Option<StudyTable> {
             published.subject.clone(),
             published.machine.clone(),
             fastest.name.clone(),
-            time(published_ns),
-            time(fastest.ns_per_op),
+            duration(published_ns),
+            duration(fastest.ns_per_op),
             format!("{:.2}", published_ns / fastest.ns_per_op.max(f64::MIN_POSITIVE)),
         ])
     };
@@ -305,31 +306,12 @@ fn how(settings: &PairingSettings, subjects: &Subjects, rows: &[Row]) -> Study {
     }
 }
 
-/// Formats a time with three significant digits.
-pub(super) fn time(ns: f64) -> String {
-    let (value, unit) = match ns {
-        ns if ns >= 1e9 => (ns / 1e9, "s"),
-        ns if ns >= 1e6 => (ns / 1e6, "ms"),
-        ns if ns >= 1e3 => (ns / 1e3, "µs"),
-        ns => (ns, "ns"),
-    };
-    format!("{} {unit}", digits(value))
-}
-
 fn cycles(value: f64) -> String {
     match value {
-        value if value >= 1e9 => format!("{} G", digits(value / 1e9)),
-        value if value >= 1e6 => format!("{} M", digits(value / 1e6)),
-        value if value >= 1e4 => format!("{} k", digits(value / 1e3)),
+        value if value >= 1e9 => format!("{} G", three_digits(value / 1e9)),
+        value if value >= 1e6 => format!("{} M", three_digits(value / 1e6)),
+        value if value >= 1e4 => format!("{} k", three_digits(value / 1e3)),
         value => format!("{value:.0}"),
-    }
-}
-
-fn digits(value: f64) -> String {
-    match value {
-        value if value >= 100.0 => format!("{value:.0}"),
-        value if value >= 10.0 => format!("{value:.1}"),
-        value => format!("{value:.2}"),
     }
 }
 
@@ -339,10 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_digits_that_count() {
-        assert_eq!(time(12.34), "12.3 ns");
-        assert_eq!(time(1234.0), "1.23 µs");
-        assert_eq!(time(123_456_789.0), "123 ms");
+    fn units_of_cycles() {
         assert_eq!(cycles(5e4), "50.0 k");
         assert_eq!(cycles(77.0), "77");
     }
