@@ -9,6 +9,7 @@ mod search;
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -170,7 +171,7 @@ impl BlockFiles {
     /// Fills `buffer` from `offset` of a file and removes the obfuscation.
     fn read_at(&self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), BlockFilesError> {
         let handle = self.handle(file)?;
-        let outcome = read_exact_at(&handle, buffer, offset);
+        let outcome = handle.read_exact_at(buffer, offset);
         outcome.map_err(|source| self.failed(file, offset, buffer.len() as u32, source))?;
         self.key.apply(buffer, offset);
         Ok(())
@@ -268,26 +269,7 @@ fn read_appending(file: &File, buffer: &mut Vec<u8>, size: usize, offset: u64) -
 #[cfg(not(target_os = "linux"))]
 fn read_appending(file: &File, buffer: &mut Vec<u8>, size: usize, offset: u64) -> io::Result<()> {
     buffer.resize(size, 0);
-    read_exact_at(file, buffer, offset)
-}
-
-#[cfg(unix)]
-fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
-}
-
-#[cfg(windows)]
-fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
-    use std::os::windows::fs::FileExt;
-    while !buffer.is_empty() {
-        let read = file.seek_read(buffer, offset)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        buffer = &mut buffer[read..];
-        offset += read as u64;
-    }
-    Ok(())
+    file.read_exact_at(buffer, offset)
 }
 
 /// Open files kept.

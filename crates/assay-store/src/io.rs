@@ -7,6 +7,7 @@ mod sim;
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -134,15 +135,8 @@ impl Io for RealIo {
         std::fs::remove_file(path)
     }
 
-    #[cfg(unix)]
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         File::open(dir)?.sync_all()
-    }
-
-    // Windows has no directory handle to sync; NTFS journals names itself.
-    #[cfg(not(unix))]
-    fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
-        Ok(())
     }
 }
 
@@ -153,9 +147,8 @@ impl IoFile for RealFile {
         Ok(self.0.metadata()?.len())
     }
 
-    #[cfg(unix)]
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.0, buffer, offset)
+        FileExt::read_exact_at(&self.0, buffer, offset)
     }
 
     #[cfg(target_os = "linux")]
@@ -172,37 +165,8 @@ impl IoFile for RealFile {
         false
     }
 
-    #[cfg(unix)]
     fn write_all_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(&self.0, data, offset)
-    }
-
-    #[cfg(windows)]
-    fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
-        use std::os::windows::fs::FileExt;
-        while !buffer.is_empty() {
-            let read = self.0.seek_read(buffer, offset)?;
-            if read == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            buffer = &mut buffer[read..];
-            offset += read as u64;
-        }
-        Ok(())
-    }
-
-    #[cfg(windows)]
-    fn write_all_at(&self, mut data: &[u8], mut offset: u64) -> io::Result<()> {
-        use std::os::windows::fs::FileExt;
-        while !data.is_empty() {
-            let written = self.0.seek_write(data, offset)?;
-            if written == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            data = &data[written..];
-            offset += written as u64;
-        }
-        Ok(())
+        FileExt::write_all_at(&self.0, data, offset)
     }
 
     fn set_size(&self, size: u64) -> io::Result<()> {

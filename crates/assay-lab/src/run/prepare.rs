@@ -70,7 +70,6 @@ fn drop_blocks(blocks: &Path) -> String {
 /// Evicts files from the page cache: everything if the kernel permits, else the files of these folders. Returns a description.
 fn empty_page_cache(folders: &[&Path]) -> String {
     // Dirty pages cannot be dropped.
-    #[cfg(unix)]
     rustix::fs::sync();
     if fs::write(DROP_CACHES, "3\n").is_ok() {
         return "all of it was emptied".to_owned();

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -111,12 +112,8 @@ fn all_parts_on_one_machine_and_again_after_an_interruption() {
     setup.check(&good(&again));
     assert_eq!(fs::read(&kept).expect("a result"), before);
     // The file of the salt is readable by its owner only.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let salt = Path::new(&setup.path("results")).join("salt");
-        assert_eq!(fs::metadata(salt).expect("a file").permissions().mode() & 0o777, 0o600);
-    }
+    let salt = Path::new(&setup.path("results")).join("salt");
+    assert_eq!(fs::metadata(salt).expect("a file").permissions().mode() & 0o777, 0o600);
 }
 
 #[test]
@@ -249,7 +246,6 @@ fn a_wrong_file_of_coins_is_rejected_and_a_damaged_one_cannot_be_used() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn a_part_ends_with_the_process_that_started_it() {
     let setup = Setup::new();

@@ -210,7 +210,6 @@ fn salt_in(out: &Path) -> anyhow::Result<Salt> {
     let fresh = out.join("salt.new");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = options.open(&fresh).and_then(|mut file| {
         file.write_all(format!("{}\n", faster_hex::hex_string(&salt)).as_bytes())?;
