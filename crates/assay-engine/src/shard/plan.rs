@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use assay_consensus::chain::{Ancestors, HeaderFacts, MEDIAN_TIME_SPAN, median_time};
+use assay_consensus::chain::{Ancestors, HeaderFacts};
 use assay_consensus::params::ChainParams;
 use assay_hash::sha256;
 use assay_store::{BlockFiles, BlockPlace, SpentPlace};
@@ -308,13 +308,7 @@ pub(super) fn name_of(path: &Path) -> String {
 }
 
 pub(super) fn median_times(headers: &[HeaderFacts]) -> Vec<u32> {
-    let of = |height: usize| {
-        let first = height.saturating_sub(MEDIAN_TIME_SPAN as usize - 1);
-        let mut times: Vec<u32> =
-            headers[first..=height].iter().map(|header| header.time).collect();
-        median_time(&mut times)
-    };
-    (0..headers.len()).map(of).collect()
+    (0..headers.len() as u32).map(|height| headers.median_time_past_at(height)).collect()
 }
 
 /// The chain of a plan, ending at a height.

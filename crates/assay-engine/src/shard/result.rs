@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use assay_hash::{MuHash3072, Sum256, sha256};
 use assay_wire::{BlockHash, Txid};
+use faster_hex::hex_string;
 
 use super::plan::{Part, Plan, digest};
 use super::tally::{CoinFigures, Digest, Side, Tally};
@@ -209,13 +210,13 @@ impl PartFigures {
         lines.push(format!("totals {blocks} {txs} {inputs} {outputs} {bytes}"));
         for (name, side) in [("created", &self.tally.created), ("spent", &self.tally.spent)] {
             let digest = match &side.digest {
-                Digest::Sum(sum) => hex(&sum.to_bytes()),
-                Digest::MuHash(muhash) => hex(&muhash.to_bytes()),
+                Digest::Sum(sum) => hex_string(&sum.to_bytes()),
+                Digest::MuHash(muhash) => hex_string(&muhash.to_bytes()),
             };
             lines.push(format!("{name} {} {} {digest}", side.coins, side.amount_sat));
         }
         if let Some(coins) = &self.coins {
-            let muhash = hex(&coins.muhash.to_bytes());
+            let muhash = hex_string(&coins.muhash.to_bytes());
             let CoinFigures { coins, amount_sat, transactions, bogosize, .. } = coins;
             lines.push(format!("coins {coins} {amount_sat} {transactions} {bogosize} {muhash}"));
         }
@@ -262,10 +263,6 @@ impl PartFigures {
 fn triple(text: &str) -> Option<(u64, u64, &str)> {
     let mut words = text.splitn(3, ' ');
     Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    faster_hex::hex_string(bytes)
 }
 
 fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {

@@ -15,6 +15,7 @@ use assay_stats::{
     BlockRow, BlockSet, Heights, Item, OpenError, OutputKind, ReadOptions, TxRow, detect_chain,
     listing_sha256, read,
 };
+use faster_hex::hex_string;
 use serde::Serialize;
 
 use super::source;
@@ -67,7 +68,8 @@ pub(crate) fn make(arguments: &LedgerArguments) -> anyhow::Result<(Ledger, bool)
     check_apart(&arguments.blocks, &arguments.out)?;
     // Resolves the path that the ledger records.
     let real = blocks.canonicalize().unwrap_or_else(|_| blocks.clone());
-    let listing = hex(&listing_sha256(&real, &params).map_err(|error| explain(error, &blocks))?);
+    let listing =
+        hex_string(&listing_sha256(&real, &params).map_err(|error| explain(error, &blocks))?);
     fs::create_dir_all(&arguments.out)
         .with_context(|| format!("cannot make {}", arguments.out.display()))?;
     if let Some(ledger) = kept(arguments, &params, &listing)? {
@@ -234,12 +236,12 @@ fn chain_line(
     let path = if blocks.is_file() { blocks } else { set.folder() };
     let files = FilesLine {
         path: path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?,
-        xor_key: set.is_obfuscated().then(|| hex(&set.key())),
-        genesis: hex(&set.params().genesis_block()),
+        xor_key: set.is_obfuscated().then(|| hex_string(&set.key())),
+        genesis: hex_string(&set.params().genesis_block()),
         count,
         bytes,
         listing_sha256,
-        headers_sha256: hex(&set.headers_sha256(heights.last)?),
+        headers_sha256: hex_string(&set.headers_sha256(heights.last)?),
         best_height: set.heights().last,
         best_hash: set.tip().to_string(),
         stale: set.found().stale,
@@ -256,7 +258,7 @@ fn chain_line(
         byte_scale: None,
         activation: activation(arguments),
         end_time: 0,
-        magic: hex(&set.params().disk_magic),
+        magic: hex_string(&set.params().disk_magic),
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         recipe_sha256: String::new(),
         files: Some(Box::new(files)),
@@ -387,8 +389,4 @@ fn report(ledger: &Ledger, kept: bool, json: bool) -> anyhow::Result<()> {
         files.count,
         files.stale,
     ))
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    faster_hex::hex_string(bytes)
 }

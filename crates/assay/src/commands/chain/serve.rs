@@ -10,9 +10,9 @@ use assay_engine::{BlockHash, ChainParams};
 use assay_forge::{BlockLine, Ledger};
 use assay_node::{BlockArchive, ServeConfig, serve_blocks};
 use assay_stats::{BlockSet, listing_sha256};
+use faster_hex::hex_string;
 use serde::Serialize;
 
-use super::ledger;
 use crate::cli::ServeChainArguments;
 use crate::commands::stop_flag;
 use crate::output;
@@ -82,7 +82,7 @@ pub(super) fn open(
     let path = ledger.chain.files.as_ref().map_or(&forged, |files| &files.path);
     // A ledger is made from complete blocks: they are checked again only if the files have changed.
     let is_checked = match &ledger.chain.files {
-        Some(files) => files.listing_sha256 == ledger::hex(&listing_sha256(path, &params)?),
+        Some(files) => files.listing_sha256 == hex_string(&listing_sha256(path, &params)?),
         None => true,
     };
     if !is_checked {
