@@ -178,21 +178,11 @@ mod tests {
     use std::sync::Arc;
 
     use assay_consensus::params::ChainParams;
+    use assay_testkit::random::Random;
     use assay_wire::{Block, Encoding, Transaction};
 
     use super::*;
     use crate::mempool::limit::Ranking;
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 >> 20) as usize % bound
-        }
-    }
 
     /// A transaction of two empty outputs; only its inputs matter.
     fn tx(prevouts: &[OutPoint], salt: u32) -> Vec<u8> {
