@@ -1,26 +1,8 @@
 //! Node with index: a small plan from forge to report, and a comparison of the server with the chain.
 
-use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::process::Child;
 
-use crate::{assay, command, good, stderr, stdout};
-
-/// A child process that is killed on drop.
-struct Guard(Child);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        // Both calls fail only if the process has already ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("bound")
-}
+use crate::{Guard, assay, command, free_addresses, good, stderr, stdout};
 
 fn measured(out: &Path) -> serde_json::Value {
     let dir = out.display().to_string();
@@ -61,7 +43,7 @@ fn a_plan_measures_node_and_index_and_any_server_can_be_compared() {
     }
 
     // The data folder of a run can be started again and its index queried.
-    let (rpc, electrum) = (free_address().to_string(), free_address().to_string());
+    let [rpc, electrum] = free_addresses().map(|address| address.to_string());
     let datadir = out.join("work/assay+index-0-1");
     let node = command(&["node", "--chain", "bch-regtest", "--rpc", &rpc, "--electrum", &electrum])
         .args(["--electrum-rate", "0", "--datadir"])

@@ -18,7 +18,8 @@ mod top;
 mod validate;
 mod wallet;
 
-use std::process::{Command, Output};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Command, Output};
 
 use serde_json::Value;
 
@@ -64,4 +65,21 @@ fn rejects(arguments: &[&str], message: &str) -> String {
     assert_eq!(stdout(&output), "", "{arguments:?}");
     assert!(said.contains(message), "{arguments:?}: {said}");
     said
+}
+
+/// Distinct free addresses, all bound until the last one is found.
+fn free_addresses<const N: usize>() -> [SocketAddr; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    listeners.map(|listener| listener.local_addr().expect("bound"))
+}
+
+/// A child process that is killed on drop.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // Both calls fail only if the process has already ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

@@ -4,11 +4,13 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+use crate::Guard;
 
 /// The documented limit is two seconds; a machine that runs all tests at once is slower.
 const AT_MOST: Duration = Duration::from_secs(30);
@@ -87,10 +89,10 @@ fn check(command: &str, sign: &Sign, (signal, code): (&str, i32)) {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut child = assay(&words);
     child.env("TMPDIR", &tmp).current_dir(&folder).stderr(Stdio::piped());
-    let mut running = Running { child: child.spawn().expect("the program starts"), folder };
+    let mut running = Running { child: Guard(child.spawn().expect("the program starts")), folder };
     let said = running.wait_for(sign, command);
     let start = Instant::now();
-    let pid = running.child.id().to_string();
+    let pid = running.child.0.id().to_string();
     let kill = Command::new("kill").args([&format!("-{signal}"), &pid]).status();
     assert!(kill.expect("there is kill").success());
     let status = running.end(command);
@@ -115,14 +117,14 @@ fn check(command: &str, sign: &Sign, (signal, code): (&str, i32)) {
 }
 
 struct Running {
-    child: Child,
+    child: Guard,
     folder: TempDir,
 }
 
 impl Running {
     /// Waits until the command works; returns the thread that reads its standard error.
     fn wait_for(&mut self, sign: &Sign, command: &str) -> thread::JoinHandle<String> {
-        let stderr = BufReader::new(self.child.stderr.take().expect("a pipe"));
+        let stderr = BufReader::new(self.child.0.stderr.take().expect("a pipe"));
         let (send, lines) = std::sync::mpsc::channel();
         let reader = thread::spawn(move || {
             let mut said = String::new();
@@ -144,12 +146,12 @@ impl Running {
                 Makes(text) => files(self.folder.path())
                     .iter()
                     .any(|path| path.to_string_lossy().contains(text)),
-                Watches => handles_signals(self.child.id()),
+                Watches => handles_signals(self.child.0.id()),
             };
             if is_seen {
                 return reader;
             }
-            if let Some(status) = self.child.try_wait().expect("a child") {
+            if let Some(status) = self.child.0.try_wait().expect("a child") {
                 panic!("{command} ended: {status}\n{}", reader.join().unwrap_or_default());
             }
             assert!(start.elapsed() < START_MAX, "{command} is not at work");
@@ -160,20 +162,12 @@ impl Running {
     fn end(&mut self, command: &str) -> ExitStatus {
         let start = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().expect("a child") {
+            if let Some(status) = self.child.0.try_wait().expect("a child") {
                 return status;
             }
             assert!(start.elapsed() < AT_MOST, "{command} goes on");
             thread::sleep(PAUSE);
         }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Needed after a failure only; otherwise the child has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -3,9 +3,9 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,9 +15,10 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use super::scenario::{End, Ended};
+use crate::{Guard, free_addresses};
 
 pub(crate) struct Node {
-    child: Child,
+    child: Guard,
     dir: PathBuf,
     rpc: SocketAddr,
     electrum: SocketAddr,
@@ -55,10 +56,11 @@ impl Node {
         let (agent, authorization) = (config.build().new_agent(), String::new());
         let dir = dir.to_owned();
         let last = String::new();
+        let child = Guard(child);
         let mut node = Self { child, dir, rpc, electrum, p2p, agent, authorization, stderr, last };
         let start = Instant::now();
         loop {
-            if node.child.try_wait().expect("it is our child").is_some() {
+            if node.child.0.try_wait().expect("it is our child").is_some() {
                 return Err(node.ended(Ended("the start".to_owned())));
             }
             if let Some(cookie) = node.cookie() {
@@ -76,7 +78,7 @@ impl Node {
     fn cookie(&self) -> Option<String> {
         let pid = fs::read_to_string(self.dir.join("regtest/bitcoind.pid")).ok()?;
         // A stale file of an earlier process otherwise.
-        let is_own = pid.trim() == self.child.id().to_string();
+        let is_own = pid.trim() == self.child.0.id().to_string();
         is_own.then(|| fs::read_to_string(self.dir.join("regtest/.cookie")).ok()).flatten()
     }
 
@@ -138,7 +140,7 @@ impl Node {
     fn wait(&mut self) -> Option<i32> {
         let start = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().expect("it is our child") {
+            if let Some(status) = self.child.0.try_wait().expect("it is our child") {
                 return status.code();
             }
             assert!(start.elapsed() < PATIENCE, "the node neither answers nor ends: {}", self.last);
@@ -212,14 +214,6 @@ impl Node {
     }
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
-        // Both calls fail only if the process has already ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 fn receive(stream: &mut TcpStream) -> Result<String, Ended> {
     use std::io::Read as _;
     let mut head = [0; 24];
@@ -269,12 +263,6 @@ fn lost(what: &str) -> impl Fn(std::io::Error) -> Ended {
 pub(crate) fn muhash(set: &Value) -> (String, String) {
     let text = |field: &str| set[field].as_str().expect("text").to_owned();
     (text("bestblock"), text("muhash"))
-}
-
-fn free_addresses() -> [SocketAddr; 3] {
-    // Bound at the same time, so that the ports differ.
-    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    listeners.map(|listener| listener.local_addr().expect("bound"))
 }
 
 const MAGIC: [u8; 4] = [0xda, 0xb5, 0xbf, 0xfa];

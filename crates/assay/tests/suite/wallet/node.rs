@@ -9,7 +9,8 @@ use assay_wire::Transaction;
 use serde_json::{Value, json};
 
 use super::miner::{Coin, Miner, Parent};
-use super::process::{Process, Rpc, free_ports, wait_for};
+use super::process::{Process, Rpc, wait_for};
+use crate::free_addresses;
 
 /// Maturity of a coinbase, in blocks.
 const MATURITY: u32 = 100;
@@ -30,7 +31,7 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn start(dir: &Path) -> Self {
         fs::create_dir_all(dir).expect("the folder is writable");
-        let [rpc_port, electrum_port, tls_port] = free_ports();
+        let [rpc_port, electrum_port, tls_port] = free_addresses().map(|address| address.port());
         let rpc = Rpc { port: rpc_port, credentials: "user:password".to_owned() };
         let miner = Miner::new();
         let tip = miner.genesis();

@@ -1,7 +1,6 @@
 //! Processes whose log is shown when a test fails, and their JSON-RPC.
 
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -121,10 +120,4 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<T, String
             Err(_) => thread::sleep(PAUSE),
         }
     }
-}
-
-/// Distinct free ports, all bound until the last one is found.
-pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners = [(); N].map(|()| TcpListener::bind(("127.0.0.1", 0)).expect("a free port"));
-    listeners.map(|listener| listener.local_addr().expect("it is bound").port())
 }

@@ -8,7 +8,8 @@ use assay_testkit::hex;
 use serde_json::{Value, json};
 
 use super::miner::p2wpkh;
-use super::process::{Process, Rpc, free_ports, wait_for};
+use super::process::{Process, Rpc, wait_for};
+use crate::free_addresses;
 
 /// Environment variable with the path of the wallet's program.
 const PROGRAM_VARIABLE: &str = "ASSAY_ELECTRUM_WALLET";
@@ -39,7 +40,7 @@ pub(crate) fn program() -> Option<(String, String)> {
 impl Wallet {
     /// Starts the daemon with one server, `127.0.0.1:port:t` or, with TLS, `…:s`.
     pub(crate) fn start(program: &str, dir: &Path, server: &str) -> Self {
-        let [port] = free_ports();
+        let [port] = free_addresses().map(|address| address.port());
         let rpc = Rpc { port, credentials: "user:password".to_owned() };
         let folder = dir.join("regtest");
         fs::create_dir_all(&folder).expect("the folder is writable");
