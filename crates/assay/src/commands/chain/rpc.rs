@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stats::Speed;
 use crate::bar::Bar;
-use crate::output::base64;
+use crate::commands::top::client::Client;
 
 /// Maximum length of a response: a block of 256 MB, in hexadecimal and decoded.
 const ANSWER_BYTES_MAX: u64 = 4 << 30;
@@ -118,14 +118,14 @@ pub(super) fn measure(
 ) -> anyhow::Result<RpcFigures> {
     let credentials = std::fs::read_to_string(cookie)
         .with_context(|| format!("cannot read {}", cookie.display()))?;
-    let node = Node::new(address, credentials.trim());
+    let node = Client::new(address, credentials.trim(), TIMEOUT, ANSWER_BYTES_MAX);
     let heights = spread(set.heights(), blocks_max);
     let bar = Bar::new("by RPC [{bar:25}] {pos}/{len} blocks  {per_sec}  ETA {eta}");
     let (mut answers, mut answer_bytes) = (Vec::with_capacity(heights.len()), 0);
     let start = Instant::now();
     for height in &heights {
         let Some(hash) = set.hash(*height) else { continue };
-        let (counts, bytes) = node.block(&hash.to_string())?;
+        let (counts, bytes) = block(&node, &hash.to_string())?;
         answers.push((*height, counts));
         answer_bytes += bytes;
         bar.set(answers.len() as u64, heights.len() as u64);
@@ -182,59 +182,21 @@ fn compare(set: &BlockSet, answers: &[(u32, BlockCounts)]) -> Vec<String> {
     differences
 }
 
-struct Node {
-    agent: ureq::Agent,
-    url: String,
-    authorization: String,
-}
-
-impl Node {
-    fn new(address: SocketAddr, credentials: &str) -> Self {
-        let agent = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            // Proxy variables of the environment do not apply to a node.
-            .proxy(None)
-            .max_redirects(0)
-            .timeout_global(Some(TIMEOUT))
-            .build()
-            .new_agent();
-        let authorization = format!("Basic {}", base64(credentials.as_bytes()));
-        Self { agent, url: format!("http://{address}/"), authorization }
-    }
-
-    /// Counts of a block and the length of the response.
-    fn block(&self, hash: &str) -> anyhow::Result<(BlockCounts, u64)> {
-        let url = &self.url;
-        let body = format!(
-            r#"{{"jsonrpc":"1.0","id":"assay","method":"getblock","params":["{hash}",2]}}"#
-        );
-        let mut response = self
-            .agent
-            .post(url)
-            .header("Authorization", &self.authorization)
-            .header("Content-Type", "application/json")
-            .send(body)
-            .with_context(|| format!("{url}: cannot ask the node"))?;
-        let status = response.status();
-        if matches!(status.as_u16(), 401 | 403) {
-            bail!("{url}: HTTP status {status}: the node does not take this cookie");
+/// Counts of a block and the length of the response.
+fn block(node: &Client, hash: &str) -> anyhow::Result<(BlockCounts, u64)> {
+    let url = &node.url;
+    let (status, answer) = node.post(format!(
+        r#"{{"jsonrpc":"1.0","id":"assay","method":"getblock","params":["{hash}",2]}}"#
+    ))?;
+    let parsed: Answer = serde_json::from_slice(&answer).with_context(|| {
+        format!("{url}: HTTP status {status}, and the answer about block {hash} is not one")
+    })?;
+    match (parsed.result, parsed.error) {
+        (_, Some(fault)) => {
+            bail!("{url}: getblock {hash}: error {}: {}", fault.code, fault.message)
         }
-        let answer = response
-            .body_mut()
-            .with_config()
-            .limit(ANSWER_BYTES_MAX)
-            .read_to_vec()
-            .with_context(|| format!("{url}: cannot read the answer about block {hash}"))?;
-        let parsed: Answer = serde_json::from_slice(&answer).with_context(|| {
-            format!("{url}: HTTP status {status}, and the answer about block {hash} is not one")
-        })?;
-        match (parsed.result, parsed.error) {
-            (_, Some(fault)) => {
-                bail!("{url}: getblock {hash}: error {}: {}", fault.code, fault.message)
-            }
-            (Some(block), None) => Ok((block.counts(), answer.len() as u64)),
-            (None, None) => bail!("{url}: getblock {hash}: no answer"),
-        }
+        (Some(block), None) => Ok((block.counts(), answer.len() as u64)),
+        (None, None) => bail!("{url}: getblock {hash}: no answer"),
     }
 }
 

@@ -7,15 +7,18 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
+use ureq::http::StatusCode;
 
 use crate::bitcoind::ClientSettings;
 use crate::cli::TopArguments;
 use crate::output::base64;
 
-pub(super) struct Client {
+/// One connection to a node.
+pub(in super::super) struct Client {
     agent: ureq::Agent,
-    url: String,
+    pub(in super::super) url: String,
     authorization: String,
+    answer_bytes_max: u64,
 }
 
 impl Client {
@@ -32,20 +35,48 @@ impl Client {
             Some((user, password)) => format!("{user}:{password}"),
             None => cookie(&settings.cookie)?,
         };
-        Ok(Self::new(arguments.rpc.unwrap_or(default), &credentials))
+        let address = arguments.rpc.unwrap_or(default);
+        Ok(Self::new(address, &credentials, TIMEOUT, ANSWER_BYTES_MAX))
     }
 
-    fn new(address: SocketAddr, credentials: &str) -> Self {
+    pub(in super::super) fn new(
+        address: SocketAddr,
+        credentials: &str,
+        timeout: Duration,
+        answer_bytes_max: u64,
+    ) -> Self {
         let agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
             // Proxy variables of the environment do not apply to a node.
             .proxy(None)
             .max_redirects(0)
-            .timeout_global(Some(TIMEOUT))
+            .timeout_global(Some(timeout))
             .build()
             .new_agent();
         let authorization = format!("Basic {}", base64(credentials.as_bytes()));
-        Self { agent, url: format!("http://{address}/"), authorization }
+        Self { agent, url: format!("http://{address}/"), authorization, answer_bytes_max }
+    }
+
+    /// HTTP status and answer to a body.
+    ///
+    /// # Errors
+    /// If the node is unreachable, or takes neither user nor cookie.
+    pub(in super::super) fn post(&self, body: String) -> anyhow::Result<(StatusCode, Vec<u8>)> {
+        let url = &self.url;
+        let mut response = self
+            .agent
+            .post(url)
+            .header("Authorization", &self.authorization)
+            .header("Content-Type", "application/json")
+            .send(body)
+            .with_context(|| format!("{url}: cannot ask the node"))?;
+        let status = response.status();
+        if matches!(status.as_u16(), 401 | 403) {
+            bail!("{url}: HTTP status {status}: the node does not take these credentials");
+        }
+        let answer = response.body_mut().with_config().limit(self.answer_bytes_max).read_to_vec();
+        let answer = answer.with_context(|| format!("{url}: cannot read the answer"))?;
+        Ok((status, answer))
     }
 
     /// Calls methods without arguments and returns their results; null for methods about peers if P2P is disabled.
@@ -59,19 +90,7 @@ impl Client {
             .enumerate()
             .map(|(id, method)| json!({"jsonrpc": "1.0", "id": id, "method": method, "params": []}))
             .collect();
-        let mut response = self
-            .agent
-            .post(url)
-            .header("Authorization", &self.authorization)
-            .header("Content-Type", "application/json")
-            .send(Value::from(calls).to_string())
-            .with_context(|| format!("{url}: cannot ask the node"))?;
-        let status = response.status();
-        if matches!(status.as_u16(), 401 | 403) {
-            bail!("{url}: HTTP status {status}: the node does not take these credentials");
-        }
-        let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        let body = body.with_context(|| format!("{url}: cannot read the answer"))?;
+        let (status, body) = self.post(Value::from(calls).to_string())?;
         let answers: Vec<Value> = serde_json::from_slice(&body).with_context(|| {
             format!("{url}: HTTP status {status}, and not an answer to a batch")
         })?;

@@ -1,6 +1,6 @@
 //! `assay top`.
 
-mod client;
+pub(super) mod client;
 mod snapshot;
 mod view;
 
