@@ -32,7 +32,7 @@ fn invalidate_reconsider_and_prefer() {
     );
     // The side block spends an immature coinbase, which is detected on connection.
     assert_eq!(f.call("invalidateblock", &json!([third])), Value::Null);
-    assert_eq!(f.call("getbestblockhash", &json!([])), second.as_str());
+    assert_eq!(f.tip(), second.as_str());
     assert_eq!(
         f.call("getchaintips", &json!([])),
         json!([
@@ -48,14 +48,14 @@ fn invalidate_reconsider_and_prefer() {
     assert_eq!(f.call("submitblock", &json!([hex_string(&reached)])), "duplicate-invalid");
 
     let mut f = f.restart(|_| ());
-    assert_eq!(f.call("getbestblockhash", &json!([])), second.as_str());
+    assert_eq!(f.tip(), second.as_str());
     assert_eq!(f.call("reconsiderblock", &json!([tip])), Value::Null);
-    assert_eq!(f.call("getbestblockhash", &json!([])), tip.as_str());
+    assert_eq!(f.tip(), tip.as_str());
     let other = block(&f.blocks[3], 4, &[]);
     let rival = Block::parse(remined(&other), assay_wire::Encoding::Segwit).unwrap();
     assert_eq!(f.call("submitblock", &json!([hex_string(rival.bytes())])), "inconclusive");
     assert_eq!(f.call("preciousblock", &json!([hash(&rival)])), Value::Null);
-    assert_eq!(f.call("getbestblockhash", &json!([])), hash(&rival).as_str());
+    assert_eq!(f.tip(), hash(&rival).as_str());
 
     let unknown = "00".repeat(31) + "01";
     for method in ["invalidateblock", "reconsiderblock", "preciousblock"] {

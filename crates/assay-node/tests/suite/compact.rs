@@ -6,7 +6,7 @@ use assay_wire::p2p::{
 };
 use assay_wire::{Block, BlockHash, Encoding, Transaction};
 use faster_hex::hex_string;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::node::Fixture;
 use crate::p2p::{Client, serving};
@@ -41,16 +41,6 @@ fn block_txs(block: BlockHash, txs: &[&Transaction]) -> Vec<u8> {
     payload
 }
 
-/// Waits until everything sent has taken effect.
-fn answered(peer: &mut Client) {
-    peer.send(&Message::Ping(5));
-    peer.expect_past("pong");
-}
-
-fn tip(node: &mut Fixture) -> Value {
-    node.call("getbestblockhash", &json!([]))
-}
-
 /// Announces a block and waits for its request; returns the requested inventory type.
 fn announce(peer: &mut Client, block: &Block) -> [u8; 4] {
     peer.send(&Message::Headers([*block.header()][..].into()));
@@ -78,14 +68,14 @@ fn reconstructs_from_mempool_and_requests() {
     // The source of the tip becomes a high-bandwidth peer.
     let payload = peer.expect_past("sendcmpct");
     assert_eq!(payload, [1, 2, 0, 0, 0, 0, 0, 0, 0], "of high bandwidth");
-    answered(&mut peer);
-    assert_eq!(tip(&mut node), block.hash().to_string());
+    peer.answered();
+    assert_eq!(node.tip(), block.hash().to_string());
     assert_eq!(node.call("getpeerinfo", &json!([]))[0]["bip152_hb_to"], true);
     node.blocks.push(block);
     let next = node.next_block(&[]);
     peer.send(&Message::CompactBlock(&compact(&next, &[0])));
-    answered(&mut peer);
-    assert_eq!(tip(&mut node), next.hash().to_string());
+    peer.answered();
+    assert_eq!(node.tip(), next.hash().to_string());
 }
 
 #[test]
@@ -103,8 +93,8 @@ fn failed_reconstruction_requests_the_block() {
     // Blocks of other peers are unaffected.
     let mut second = Client::serving_blocks(&node);
     second.send(&Message::Block(block.bytes()));
-    answered(&mut second);
-    assert_eq!(tip(&mut node), block.hash().to_string());
+    second.answered();
+    assert_eq!(node.tip(), block.hash().to_string());
 
     node.blocks.push(block);
     let next = node.next_block(&[node.spend_coinbase(3, &[4_999_990_000])]);
@@ -120,14 +110,14 @@ fn ignores_unsolicited_compact_blocks() {
     let (mut node, _) = node();
     let block = node.next_block(&[]);
     let mut peer = Client::serving_blocks(&node);
-    let before = tip(&mut node);
+    let before = node.tip();
     for is_offered in [false, true] {
         if is_offered {
             peer.send(&Message::SendCompact { announce: 0, version: 2 });
         }
         peer.send(&Message::CompactBlock(&compact(&block, &[0])));
-        answered(&mut peer);
-        assert_eq!(tip(&mut node), before);
+        peer.answered();
+        assert_eq!(node.tip(), before);
     }
     peer.send(&Message::SendCompact { announce: 2, version: 2 });
     peer.expect_end_past_all();
@@ -142,7 +132,7 @@ fn announces_new_blocks_as_compact_blocks() {
     let locator = Locator { version: 70016, hashes: known[..].into(), stop: BlockHash::ZERO };
     peer.send(&Message::GetHeaders(locator));
     peer.send(&Message::SendCompact { announce: 1, version: 2 });
-    answered(&mut peer);
+    peer.answered();
     node.mine(&txs);
     let payload = peer.expect_past("cmpctblock");
     let found = CompactBlock::parse(&payload, Encoding::Segwit, COMPACT_TXS_MAX).unwrap();

@@ -119,7 +119,7 @@ fn two_nodes_sync_over_one_session() {
     source.set_clock_to_tip();
     let mut node = follower(&[&source]);
     let tip = source.blocks.last().unwrap().hash().to_string();
-    while node.call("getbestblockhash", &json!([])) != tip.as_str() {
+    while node.tip() != tip.as_str() {
         std::thread::yield_now();
     }
     let (ours, theirs) = (only_peer(&mut node), only_peer(&mut source));

@@ -1,8 +1,5 @@
 //! Compact block filters: the index and its interfaces.
 
-use std::thread;
-use std::time::Duration;
-
 use assay_engine::Pruning;
 use assay_node::{NodeConfig, P2pConfig};
 use assay_wire::filter::{Filter, basic, filter_hash, filter_header};
@@ -23,17 +20,6 @@ fn with_filters(config: &mut NodeConfig) {
     let mut p2p = P2pConfig::new("127.0.0.1:0".parse().unwrap());
     p2p.serves_filters = true;
     config.p2p = Some(p2p);
-}
-
-/// Waits until the index reports the tip.
-fn synced(f: &mut Fixture) -> Value {
-    loop {
-        let info = f.call("getindexinfo", &json!([]));
-        if info[NAME]["synced"] == true {
-            return info[NAME]["best_block_height"].clone();
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// A hundred blocks, and one that spends the first coinbase.
@@ -81,16 +67,16 @@ fn filter_index_catches_up() {
     assert_eq!(error, (-1, "Index is not enabled for filtertype basic".to_owned()));
     assert_eq!(f.error("getblockfilter", &json!([hash, "x"])), (-5, "Unknown filtertype".into()));
     let mut f = f.restart(with_filters);
-    assert_eq!(synced(&mut f), 101);
+    assert_eq!(f.synced(NAME), 101);
     check_all(&mut f);
     f.mine(&[]);
-    assert_eq!(synced(&mut f), 102);
+    assert_eq!(f.synced(NAME), 102);
     check_all(&mut f);
     // Restart without the index, then with it.
     let mut f = f.restart(|_| ());
     f.mine(&[]);
     let mut f = f.restart(with_filters);
-    assert_eq!(synced(&mut f), 103);
+    assert_eq!(f.synced(NAME), 103);
     check_all(&mut f);
     let unknown = "00".repeat(32);
     assert_eq!(f.error("getblockfilter", &json!([unknown])), (-5, "Block not found".to_owned()));
@@ -100,13 +86,13 @@ fn filter_index_catches_up() {
 fn disconnected_blocks_keep_filters() {
     let (f, _) = chain();
     let mut f = f.restart(with_filters);
-    assert_eq!(synced(&mut f), 101);
+    assert_eq!(f.synced(NAME), 101);
     let stale = f.blocks.pop().unwrap();
     let before = given(&mut f, &stale.hash());
     f.call("invalidateblock", &json!([stale.hash().to_string()]));
     f.mine(&[]);
     f.mine(&[]);
-    assert_eq!(synced(&mut f), 102);
+    assert_eq!(f.synced(NAME), 102);
     check_all(&mut f);
     assert_eq!(given(&mut f, &stale.hash()), before);
     let mut f = f.restart(with_filters);
@@ -124,7 +110,7 @@ fn disconnected_blocks_keep_filters() {
 fn scanblocks_finds_scripts() {
     let (f, tx) = chain();
     let mut f = f.restart(with_filters);
-    synced(&mut f);
+    f.synced(NAME);
     let paid = hex_string(tx.view().output(0).script_pubkey);
     let spent = hex_string(f.blocks[1].tx(0).output(0).script_pubkey);
     let scan = |f: &mut Fixture, script: &str, from: u32, to: u32| {
@@ -155,7 +141,7 @@ fn scanblocks_finds_scripts() {
 fn rest_serves_filters_and_headers() {
     let (f, _) = chain();
     let mut f = f.restart(with_filters);
-    synced(&mut f);
+    f.synced(NAME);
     let headers = check_all(&mut f);
     let mut client = support::Client::connect(f.node.rpc_addresses()[0], "nobody:wrong");
     let mut get = |path: String| client.request("GET", &format!("/rest{path}"), b"");
@@ -180,7 +166,7 @@ fn rest_serves_filters_and_headers() {
 fn serves_filters_hashes_and_checkpoints() {
     let (f, _) = chain();
     let mut f = f.restart(with_filters);
-    synced(&mut f);
+    f.synced(NAME);
     let info = f.call("getnetworkinfo", &json!([]));
     assert!(info["localservicesnames"].as_array().unwrap().contains(&json!("COMPACT_FILTERS")));
     let headers = check_all(&mut f);
@@ -239,7 +225,7 @@ fn pruning_waits_for_the_index() {
     for _ in 0..400 {
         f.mine(&[]);
     }
-    assert_eq!(synced(&mut f), 400);
+    assert_eq!(f.synced(NAME), 400);
     let pruned = f.call("pruneblockchain", &json!([60])).as_u64().unwrap();
     assert!(pruned > 20);
     check_all(&mut f);

@@ -2,8 +2,6 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::thread;
-use std::time::Duration;
 
 use assay_electrum::server;
 use assay_node::{IndexOptions, NodeConfig};
@@ -16,49 +14,27 @@ fn with_index(config: &mut NodeConfig) {
     config.index = Some(IndexOptions::default());
 }
 
-/// Waits until the index reports the tip.
-fn synced(f: &mut Fixture) -> Value {
-    loop {
-        let info = f.call("getindexinfo", &json!([]));
-        if info["electrum"]["synced"] == true {
-            return info["electrum"]["best_block_height"].clone();
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
 #[test]
 fn index_enabled_later_catches_up() {
     let mut f = Fixture::new();
     f.mature();
     assert_eq!(f.call("getindexinfo", &json!([])), json!({}));
     let mut f = f.restart(with_index);
-    assert_eq!(synced(&mut f), 100);
+    assert_eq!(f.synced("electrum"), 100);
     assert_eq!(f.call("getindexinfo", &json!(["txindex"])), json!({}));
     assert_eq!(f.call("getindexinfo", &json!(["electrum"]))["electrum"]["synced"], true);
     f.mine(&[]);
-    assert_eq!(synced(&mut f), 101);
+    assert_eq!(f.synced("electrum"), 101);
     let tip = f.blocks[101].hash().to_string();
     f.call("invalidateblock", &json!([tip]));
-    assert_eq!(synced(&mut f), 100);
+    assert_eq!(f.synced("electrum"), 100);
     f.call("reconsiderblock", &json!([tip]));
-    assert_eq!(synced(&mut f), 101);
+    assert_eq!(f.synced("electrum"), 101);
     // After a restart without the index it lags, and catches up.
     let mut f = f.restart(|_| ());
     f.mine(&[]);
     let mut f = f.restart(with_index);
-    assert_eq!(synced(&mut f), 102);
-}
-
-/// Waits until the transaction index reports the tip.
-fn tx_index_synced(f: &mut Fixture) -> Value {
-    loop {
-        let info = f.call("getindexinfo", &json!(["txindex"]));
-        if info["txindex"]["synced"] == true {
-            return info["txindex"]["best_block_height"].clone();
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
+    assert_eq!(f.synced("electrum"), 102);
 }
 
 #[test]
@@ -70,7 +46,7 @@ fn finds_confirmed_transactions_by_txid() {
     let (_, text) = f.error("getrawtransaction", &json!([early]));
     assert!(text.contains("Use -txindex"), "{text}");
     let mut f = f.restart(|config| config.tx_index = true);
-    assert_eq!(tx_index_synced(&mut f), 100);
+    assert_eq!(f.synced("txindex"), 100);
     let found = f.call("getrawtransaction", &json!([early, 1]));
     assert_eq!(found["blockhash"], f.blocks[5].hash().to_string());
     assert_eq!(found["confirmations"], 96);
@@ -87,15 +63,15 @@ fn finds_confirmed_transactions_by_txid() {
     // It catches up after a restart without it.
     let f = f.restart(|_| ());
     let mut f = f.restart(|config| config.tx_index = true);
-    assert_eq!(tx_index_synced(&mut f), 100);
+    assert_eq!(f.synced("txindex"), 100);
     f.call("getrawtransaction", &json!([early]));
     // The script index serves both.
     let mut f = f.restart(|config| {
         config.tx_index = true;
         with_index(config);
     });
-    assert_eq!(synced(&mut f), 100);
-    assert_eq!(tx_index_synced(&mut f), 100);
+    assert_eq!(f.synced("electrum"), 100);
+    assert_eq!(f.synced("txindex"), 100);
     f.call("getrawtransaction", &json!([early]));
 }
 
@@ -109,7 +85,7 @@ fn submitted_transactions_are_visible_at_once() {
         let server = server::Config { tcp, ..server::Config::default() };
         config.index = Some(IndexOptions { server: Some(server), ..IndexOptions::default() });
     });
-    synced(&mut f);
+    f.synced("electrum");
     let stream = TcpStream::connect(f.node.electrum_addresses().tcp[0]).unwrap();
     let mut stream = BufReader::new(stream);
     let mut call = |method: &str, params: Value| -> Value {

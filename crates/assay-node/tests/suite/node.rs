@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread;
+use std::time::Duration;
 
 use assay_node::{Node, NodeConfig, NodeError};
 use assay_wire::{Block, Encoding, Transaction};
@@ -72,6 +73,21 @@ impl Fixture {
         (error["code"].as_i64().unwrap(), error["message"].as_str().unwrap().to_owned())
     }
 
+    pub(crate) fn tip(&mut self) -> Value {
+        self.call("getbestblockhash", &json!([]))
+    }
+
+    /// Waits until an index reports the tip; returns its height.
+    pub(crate) fn synced(&mut self, index: &str) -> Value {
+        loop {
+            let info = self.call("getindexinfo", &json!([index]));
+            if info[index]["synced"] == true {
+                return info[index]["best_block_height"].clone();
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     pub(crate) fn next_block(&self, txs: &[Transaction]) -> Block {
         block(self.blocks.last().unwrap(), self.blocks.len() as u32, txs)
     }
@@ -127,7 +143,7 @@ fn new_node_has_the_genesis_block() {
     let mut f = Fixture::new();
     let hash = regtest_genesis().to_string();
     assert_eq!(f.call("getblockcount", &json!([])), 0);
-    assert_eq!(f.call("getbestblockhash", &json!([])), hash.as_str());
+    assert_eq!(f.tip(), hash.as_str());
     assert_eq!(f.call("getblockhash", &json!([0])), hash.as_str());
     let info = f.call("getblockchaininfo", &json!([]));
     for (name, expected) in [

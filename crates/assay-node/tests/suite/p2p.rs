@@ -190,6 +190,12 @@ impl Client {
         }
     }
 
+    /// Waits until everything sent has taken effect.
+    pub(crate) fn answered(&mut self) {
+        self.send(&Message::Ping(5));
+        self.expect_past("pong");
+    }
+
     pub(crate) fn ask(&mut self, entries: &[Inventory]) {
         self.send(&Message::GetData(entries.into()));
     }

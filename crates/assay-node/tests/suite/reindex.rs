@@ -21,7 +21,7 @@ fn reindex_finds_blocks_in_any_order() {
     let path = stored(&f, "blk00000.dat");
     let bytes = fs::metadata(&path).unwrap().len();
     let mut f = f.restart(|config| config.reindex = true);
-    assert_eq!(f.call("getbestblockhash", &json!([])), tip);
+    assert_eq!(f.tip(), tip);
     assert!(!stored(&f, "reindexing").exists());
     assert_eq!(fs::metadata(&path).unwrap().len(), bytes, "nothing was written twice");
 
@@ -42,12 +42,12 @@ fn reindex_finds_blocks_in_any_order() {
         fs::write(&path, &swapped).unwrap();
         config.reindex = true;
     });
-    assert_eq!(f.call("getbestblockhash", &json!([])), tip);
+    assert_eq!(f.tip(), tip);
     f.mine(&[]);
     f.mine(&[]);
     let tip = f.blocks.last().unwrap().hash().to_string();
     let mut f = f.restart(|_| ());
-    assert_eq!(f.call("getbestblockhash", &json!([])), tip);
+    assert_eq!(f.tip(), tip);
     assert_eq!(f.call("verifychain", &json!([4, 0])), true);
 }
 
@@ -66,7 +66,7 @@ fn interrupted_reindex_resumes() {
                 fs::remove_dir_all(path.with_file_name("../chainstate")).unwrap();
             }
         });
-        assert_eq!(f.call("getbestblockhash", &json!([])), tip);
+        assert_eq!(f.tip(), tip);
         assert!(!path.exists());
     }
 }
@@ -81,8 +81,8 @@ fn imports_block_files_and_skips_missing_ones() {
         config.load_blocks = vec!["/nowhere/at/all".into(), file.clone()];
     });
     assert_eq!(g.call("getblockcount", &json!([])), 100);
-    let tip = f.call("getbestblockhash", &json!([]));
-    assert_eq!(g.call("getbestblockhash", &json!([])), tip);
+    let tip = f.tip();
+    assert_eq!(g.tip(), tip);
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Transaction relay over sockets.
 
-use std::time::{Duration, Instant};
-
 use assay_node::{NodeConfig, P2pConfig};
 use assay_wire::Transaction;
 use assay_wire::p2p::{Command, Inventory, InventoryKind, Message};
@@ -10,6 +8,7 @@ use serde_json::{Value, json};
 use crate::chain::spend;
 use crate::node::Fixture;
 use crate::p2p::{Client, inventory, serving};
+use crate::sync::wait_for;
 
 /// Trusted peers get announcements at once, and their transactions are requested without delay.
 fn trusting(p2p: &mut P2pConfig) {
@@ -29,11 +28,7 @@ fn mempool(node: &mut Fixture) -> Vec<String> {
 
 #[track_caller]
 fn wait_until(node: &mut Fixture, what: &str, is_reached: impl Fn(&mut Fixture) -> bool) {
-    let deadline = Instant::now() + Duration::from_mins(2);
-    while !is_reached(node) {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for(what, || is_reached(node));
 }
 
 fn txid(tx: &Transaction) -> String {
@@ -61,11 +56,6 @@ fn give(peer: &mut Client, tx: &Transaction) {
     };
     assert_eq!(entries.get(0).map(|entry| entry.hash), Some(tx.view().txid().0));
     peer.send(&Message::Tx(tx.bytes()));
-}
-
-fn answered(peer: &mut Client) {
-    peer.send(&Message::Ping(5));
-    peer.expect_past("pong");
 }
 
 #[test]
@@ -130,7 +120,7 @@ fn child_pays_for_rejected_parent() {
     let child = spend(&[(parent.view().txid(), 0)], &[4_999_980_000]);
     let mut peer = Client::serving_blocks(&node);
     offer(&mut peer, &parent);
-    answered(&mut peer);
+    peer.answered();
     assert!(mempool(&mut node).is_empty(), "it pays nothing");
     offer(&mut peer, &child);
     give(&mut peer, &parent);
@@ -145,7 +135,7 @@ fn known_and_rejected_transactions_are_not_requested() {
     let mut peer = Client::serving_blocks(&node);
     offer(&mut peer, &good);
     offer(&mut peer, &bad);
-    answered(&mut peer);
+    peer.answered();
     assert_eq!(mempool(&mut node), [txid(&good)]);
     let again = [named(InventoryKind::TX, &good), named(InventoryKind::TX, &bad)];
     peer.send(&Message::Inv(again[..].into()));
@@ -204,7 +194,7 @@ fn mock_clock_does_not_rebroadcast() {
     };
     let early = [1, 2, 3].map(|height| hand_in(&mut node, height));
     let mut peer = Client::serving_blocks(&node);
-    answered(&mut peer);
+    peer.answered();
     let clock = node.node.engine().clock().clone();
     // Beyond the next announcement, but below the ping timeout.
     clock.set(clock.now_s() + 16 * 60);

@@ -29,14 +29,10 @@ pub(crate) fn wait_for(what: &str, mut is_reached: impl FnMut() -> bool) {
     }
 }
 
-fn tip(node: &mut Fixture) -> Value {
-    node.call("getbestblockhash", &json!([]))
-}
-
 #[track_caller]
 fn converge(nodes: &mut [&mut Fixture]) {
     wait_for("one tip for all", || {
-        let tips: Vec<Value> = nodes.iter_mut().map(|node| tip(node)).collect();
+        let tips: Vec<Value> = nodes.iter_mut().map(|node| node.tip()).collect();
         tips.windows(2).all(|pair| pair[0] == pair[1])
     });
 }
