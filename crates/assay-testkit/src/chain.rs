@@ -38,6 +38,18 @@ impl TxBuilder {
         self
     }
 
+    /// Spends outputs 0, 1, … of that transaction, with these input scripts and, if there are any, witnesses.
+    #[must_use]
+    pub fn inputs(mut self, txid: u8, inputs: &[(Vec<u8>, Vec<Vec<u8>>)]) -> Self {
+        for (vout, (script_sig, _)) in (0..).zip(inputs) {
+            self = self.input(txid, vout, script_sig, u32::MAX);
+        }
+        if inputs.iter().any(|(_, witness)| !witness.is_empty()) {
+            self.witnesses = inputs.iter().map(|(_, witness)| witness.clone()).collect();
+        }
+        self
+    }
+
     /// Adds an output of `value` satoshi.
     #[must_use]
     pub fn output(mut self, value: i64, script_pubkey: &[u8]) -> Self {

@@ -1,8 +1,9 @@
 //! Opcodes, signature forms and counted checks of the Bitcoin Cash family, with a scripted checker.
 
 use assay_hash::{hash160, sha256d};
+use assay_testkit::chain::TxBuilder;
+use assay_wire::TxOut;
 use assay_wire::encode::var_bytes;
-use assay_wire::{Encoding, Transaction, TxOut};
 
 use super::*;
 use crate::script::opcode::op::*;
@@ -56,11 +57,8 @@ fn spend(
     flags: Flags,
     checker: &mut Scripted,
 ) -> Result<u32, ScriptError> {
-    let mut raw = vec![2, 0, 0, 0, 1];
-    raw.extend([7; 36]);
-    var_bytes(&mut raw, script_sig);
-    raw.extend([0xfe, 0xff, 0xff, 0xff, 1, 5, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0]);
-    let tx = Transaction::parse(raw, Encoding::Legacy).expect("a transaction");
+    let tx = TxBuilder::new(2).input(7, 0x0707_0707, script_sig, 0xffff_fffe).output(5, &[]);
+    let tx = tx.lock_time(9).build();
     let spent = [TxOut { value: 1234, script_pubkey }];
     let ctx = TxContext::new(tx.view(), &spent);
     verify_input(&ctx, 0, flags, checker).map(|stats| stats.sig_checks)

@@ -97,7 +97,7 @@ fn expected<'a>(tx: Tx<'a>, input: usize, script_pubkey: &[u8]) -> &'a [u8] {
 
 #[cfg(test)]
 mod tests {
-    use assay_wire::{Encoding, Transaction, encode};
+    use assay_testkit::chain::TxBuilder;
 
     use super::*;
 
@@ -123,21 +123,11 @@ mod tests {
             (&[op::HASH160], &push, &[], &[]),
             (&p2wpkh[..21], &[], &[&[1], &[2]], &[]),
         ];
-        let mut raw = vec![2, 0, 0, 0, 0, 1, inputs.len() as u8];
-        for (_, script_sig, _, _) in inputs {
-            raw.extend([1; 36]);
-            encode::var_bytes(&mut raw, script_sig);
-            raw.extend([0; 4]);
+        let mut tx = TxBuilder::new(2);
+        for (_, script_sig, witness, _) in inputs {
+            tx = tx.input(1, 1, script_sig, 0).witness(witness);
         }
-        raw.push(0);
-        for (_, _, witness, _) in inputs {
-            raw.push(witness.len() as u8);
-            for item in witness {
-                encode::var_bytes(&mut raw, item);
-            }
-        }
-        raw.extend([0; 4]);
-        let tx = Transaction::parse(raw, Encoding::Segwit).expect("a transaction");
+        let tx = tx.build();
         let spent = inputs.map(|(script, ..)| TxOut { value: 1, script_pubkey: script });
         let mut hashes = KeyHashes::default();
         hashes.add(tx.view(), &spent, 3..5);

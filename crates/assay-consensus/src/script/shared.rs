@@ -70,7 +70,8 @@ fn place(tx: Tx<'_>) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use assay_wire::{Encoding, Transaction, TxOut, encode};
+    use assay_testkit::chain::TxBuilder;
+    use assay_wire::{Transaction, TxOut};
 
     use super::super::{SIGHASH_ALL, TxContext};
     use super::*;
@@ -80,21 +81,10 @@ mod tests {
         0x88, 0xac,
     ];
 
-    fn transaction(inputs: usize, version: u8) -> Transaction {
-        let mut raw = vec![version, 0, 0, 0];
-        encode::compact_size(&mut raw, inputs as u64);
-        for input in 0..inputs {
-            raw.extend([input as u8; 36]);
-            encode::var_bytes(&mut raw, &[0x51; 3]);
-            raw.extend((input as u32).to_le_bytes());
-        }
-        raw.push(2);
-        for value in [5i64, 9] {
-            raw.extend(value.to_le_bytes());
-            encode::var_bytes(&mut raw, &P2PKH);
-        }
-        raw.extend([0; 4]);
-        Transaction::parse(raw, Encoding::Legacy).expect("a transaction")
+    fn transaction(inputs: usize, version: i32) -> Transaction {
+        let tx = TxBuilder::new(version).output(5, &P2PKH).output(9, &P2PKH);
+        let spend = |tx: TxBuilder, at: u32| tx.input(at as u8, at, &[0x51; 3], at);
+        (0..inputs as u32).fold(tx, spend).build()
     }
 
     /// Every kind of message of an input.

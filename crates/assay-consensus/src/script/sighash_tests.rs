@@ -1,6 +1,7 @@
 //! Messages against published values and against messages serialised whole.
 
 use assay_hash::sha256d;
+use assay_testkit::chain::TxBuilder;
 use assay_testkit::hex;
 use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, Transaction, TxOut};
@@ -27,19 +28,14 @@ fn bip143_example() {
 }
 
 fn transaction(inputs: u8, outputs: u8) -> Transaction {
-    let mut raw = vec![1, 0, 0, 0, inputs];
+    let mut tx = TxBuilder::new(1).lock_time(0x0102_0304);
     for input in 0..inputs {
-        raw.extend([input; 36]);
-        var_bytes(&mut raw, &[input; 5]);
-        raw.extend(u32::from(input).to_le_bytes());
+        tx = tx.input(input, input.into(), &[input; 5], input.into());
     }
-    raw.push(outputs);
     for output in 0..outputs {
-        raw.extend(i64::from(output).to_le_bytes());
-        var_bytes(&mut raw, &vec![output; usize::from(output)]);
+        tx = tx.output(output.into(), &vec![output; output.into()]);
     }
-    raw.extend([4, 3, 2, 1]);
-    Transaction::parse(raw, Encoding::Legacy).expect("a transaction")
+    tx.build()
 }
 
 /// The legacy message built in memory, straight from the rules.
@@ -113,22 +109,16 @@ fn many_legacy_messages_at_once() {
         _ => &p2pkh,
     };
     for (inputs, pattern) in [(31, 0), (32, 0), (40, 0), (120, 0), (120, 1), (200, 2), (90, 3)] {
-        let mut raw = vec![1, 0, 0, 0, inputs];
         let count = usize::from(inputs);
-        for input in 0..count {
-            raw.extend([input as u8; 36]);
-            let mut script_sig = vec![2, 9, 9];
-            var_bytes(&mut script_sig, &redeem);
-            var_bytes(&mut raw, &script_sig);
-            raw.extend((input as u32).to_le_bytes());
+        let script_sig = [&[2, 9, 9, redeem.len() as u8][..], &redeem].concat();
+        let mut tx = TxBuilder::new(1).lock_time(0x0102_0304);
+        for input in 0..inputs {
+            tx = tx.input(input, input.into(), &script_sig, input.into());
         }
-        raw.push(30);
-        for output in 0..30u8 {
-            raw.extend(i64::from(output).to_le_bytes());
-            var_bytes(&mut raw, &p2pkh);
+        for output in 0..30 {
+            tx = tx.output(output, &p2pkh);
         }
-        raw.extend([4, 3, 2, 1]);
-        let tx = Transaction::parse(raw, Encoding::Legacy).expect("a transaction");
+        let tx = tx.build();
         let spent: Vec<TxOut<'_>> = (0..count)
             .map(|input| TxOut { value: 1, script_pubkey: script_of(pattern, input) })
             .collect();

@@ -1,8 +1,8 @@
 //! Taproot and tapscript rules (BIP-0341, BIP-0342) with a checker that follows a script.
 
 use assay_hash::sha256;
-use assay_wire::encode::{compact_size, var_bytes};
-use assay_wire::{Encoding, Transaction, TxOut};
+use assay_testkit::chain::TxBuilder;
+use assay_wire::{Transaction, TxOut};
 
 use super::*;
 use crate::script::opcode::Instructions;
@@ -63,15 +63,8 @@ struct Spend {
 
 impl Spend {
     fn new(output_key: [u8; 32], witness: &[&[u8]]) -> Self {
-        let mut raw = vec![2, 0, 0, 0, 0, 1, 1];
-        raw.extend([7; 36]);
-        raw.extend([0, 0xfe, 0xff, 0xff, 0xff, 1, 5, 0, 0, 0, 0, 0, 0, 0, 0]);
-        compact_size(&mut raw, witness.len() as u64);
-        for item in witness {
-            var_bytes(&mut raw, item);
-        }
-        raw.extend([0; 4]);
-        let tx = Transaction::parse(raw, Encoding::Segwit).expect("a transaction");
+        let tx = TxBuilder::new(2).input(7, 7, &[], 0xffff_fffe).output(5, &[]).witness(witness);
+        let tx = tx.build();
         Self { tx, script_pubkey: [&[PUSH1, 32][..], &output_key].concat() }
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use assay_store::{CoinRef, UndoWriter};
+use assay_testkit::chain::TxBuilder;
 pub(crate) use assay_testkit::random::Random;
 use assay_wire::{Block, BlockHash, Encoding, OutPoint, Txid};
 
@@ -238,18 +239,14 @@ fn transaction(
     outputs: &[(u64, Vec<u8>)],
     lock_time: u32,
 ) -> (Txid, Vec<u8>) {
-    let mut raw = vec![1, 0, 0, 0, inputs.len() as u8];
+    let mut tx = TxBuilder::new(1).lock_time(lock_time);
     for (outpoint, _, _) in inputs {
-        raw.extend_from_slice(&outpoint.to_bytes());
-        raw.extend_from_slice(&[0, 0xff, 0xff, 0xff, 0xff]);
+        tx = tx.spend(*outpoint, &[], u32::MAX);
     }
-    raw.push(outputs.len() as u8);
     for (value, script) in outputs {
-        raw.extend_from_slice(&value.to_le_bytes());
-        raw.push(script.len() as u8);
-        raw.extend_from_slice(script);
+        tx = tx.output(*value as i64, script);
     }
-    raw.extend_from_slice(&lock_time.to_le_bytes());
+    let raw = tx.bytes();
     (Txid(assay_hash::sha256d(&raw)), raw)
 }
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use assay_consensus::commitment::height_prefix;
 use assay_consensus::params::ChainParams;
-use assay_consensus::pow::check_proof_of_work;
 use assay_secp::Backend;
-use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, Txid, encode};
+use assay_testkit::chain::{TxBuilder, mined_block_bytes};
+use assay_wire::{BlockHash, Header, OutPoint, Transaction, Txid};
 
 use crate::{Config, Engine, SubmitOutcome};
 
@@ -36,20 +36,14 @@ fn key_script() -> Vec<u8> {
 }
 
 fn transaction(inputs: &[(OutPoint, &[u8])], outputs: &[(i64, &[u8])]) -> Transaction {
-    let mut raw = 2i32.to_le_bytes().to_vec();
-    encode::compact_size(&mut raw, inputs.len() as u64);
+    let mut tx = TxBuilder::new(2);
     for (prevout, script_sig) in inputs {
-        raw.extend(prevout.to_bytes());
-        encode::var_bytes(&mut raw, script_sig);
-        raw.extend(u32::MAX.to_le_bytes());
+        tx = tx.spend(*prevout, script_sig, u32::MAX);
     }
-    encode::compact_size(&mut raw, outputs.len() as u64);
     for (value, script) in outputs {
-        raw.extend(value.to_le_bytes());
-        encode::var_bytes(&mut raw, script);
+        tx = tx.output(*value, script);
     }
-    raw.extend([0; 4]);
-    Transaction::parse(raw, Encoding::Legacy).unwrap()
+    tx.build()
 }
 
 /// A chain on regtest: coinbases that anyone can spend, then blocks that spend outputs to [`KEY`] with [`SIGNATURE`].
@@ -75,24 +69,16 @@ impl Chain {
         script_sig.extend([1, 1]);
         let coinbase = transaction(&[(OutPoint::NULL, &script_sig)], &[(VALUE, &[0x51])]);
         let all: Vec<&Transaction> = [&coinbase].into_iter().chain(txs).collect();
-        let leaves = all.iter().map(|tx| tx.view().txid().0).collect();
-        let mut header = Header {
+        let header = Header {
             version: 0x2000_0000,
             prev_block: self.tip,
-            merkle_root: assay_hash::merkle_root(leaves).0,
+            merkle_root: [0; 32],
             time: self.time,
             bits: 0x207f_ffff,
             nonce: 0,
         };
-        while !check_proof_of_work(&header.hash(), header.bits, &self.params.pow) {
-            header.nonce += 1;
-        }
-        let mut raw = header.to_bytes().to_vec();
-        encode::compact_size(&mut raw, all.len() as u64);
-        for tx in all {
-            raw.extend(tx.view().raw());
-        }
-        self.tip = header.hash();
+        let raw = mined_block_bytes(header, all);
+        self.tip = Header::parse(raw.first_chunk().unwrap()).hash();
         self.coinbases.push(coinbase.view().txid());
         raw
     }

@@ -5,8 +5,8 @@ use assay_consensus::script::{
     Flags, InputStats, Interpreter, SIGHASH_ALL, ScriptError, TxContext, tap_leaf_hash,
     tap_tweak_hash,
 };
-use assay_wire::encode::{compact_size, var_bytes};
-use assay_wire::{Encoding, OutPoint, Transaction, TxOut, Txid};
+use assay_testkit::chain::TxBuilder;
+use assay_wire::{Transaction, TxOut};
 use proptest::prelude::*;
 use secp256k1::{Keypair, Message, PublicKey, Scalar, SecretKey, XOnlyPublicKey, ecdsa, schnorr};
 
@@ -45,30 +45,8 @@ const VALUE: i64 = 100_000;
 
 impl Spend {
     fn new(inputs: &[(Vec<u8>, Vec<Vec<u8>>)], scripts: Vec<Vec<u8>>) -> Self {
-        let mut raw = vec![2, 0, 0, 0];
-        let has_witness = inputs.iter().any(|(_, witness)| !witness.is_empty());
-        if has_witness {
-            raw.extend([0, 1]);
-        }
-        compact_size(&mut raw, inputs.len() as u64);
-        for (vout, (script_sig, _)) in inputs.iter().enumerate() {
-            raw.extend(OutPoint { txid: Txid([7; 32]), vout: vout as u32 }.to_bytes());
-            var_bytes(&mut raw, script_sig);
-            raw.extend([0xff; 4]);
-        }
-        raw.push(1);
-        raw.extend(VALUE.to_le_bytes());
-        var_bytes(&mut raw, &[op::PUSH1]);
-        if has_witness {
-            for (_, witness) in inputs {
-                compact_size(&mut raw, witness.len() as u64);
-                for item in witness {
-                    var_bytes(&mut raw, item);
-                }
-            }
-        }
-        raw.extend([0; 4]);
-        Self { tx: Transaction::parse(raw, Encoding::Segwit).unwrap(), scripts }
+        let tx = TxBuilder::new(2).inputs(7, inputs).output(VALUE, &[op::PUSH1]).build();
+        Self { tx, scripts }
     }
 
     /// Runs all inputs in batches that `P` proves, and compares with the immediate checker.

@@ -178,6 +178,7 @@ mod tests {
     use std::sync::Arc;
 
     use assay_consensus::params::ChainParams;
+    use assay_testkit::chain::TxBuilder;
     use assay_testkit::random::Random;
     use assay_wire::{Block, Encoding, Transaction};
 
@@ -186,15 +187,10 @@ mod tests {
 
     /// A transaction of two empty outputs; only its inputs matter.
     fn tx(prevouts: &[OutPoint], salt: u32) -> Vec<u8> {
-        let mut raw = vec![2, 0, 0, 0, prevouts.len() as u8];
-        for prevout in prevouts {
-            raw.extend_from_slice(&prevout.txid.0);
-            raw.extend_from_slice(&prevout.vout.to_le_bytes());
-            raw.extend_from_slice(&[0, 255, 255, 255, 255]);
-        }
-        raw.extend_from_slice(&[2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0]);
-        raw.extend_from_slice(&salt.to_le_bytes());
-        raw
+        let tx = prevouts
+            .iter()
+            .fold(TxBuilder::new(2), |tx, prevout| tx.spend(*prevout, &[], u32::MAX));
+        tx.output(1, &[]).output(2, &[]).lock_time(salt).bytes()
     }
 
     fn entry(tx: Transaction) -> Entry {

@@ -231,19 +231,13 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
+    use assay_testkit::chain::TxBuilder;
+
     use super::*;
 
     fn tx(lock_time: u32) -> Transaction {
-        let mut raw = 2i32.to_le_bytes().to_vec();
-        raw.push(1);
-        raw.extend([7; 36]);
-        raw.extend([1, 0x51]);
-        raw.extend(u32::MAX.to_le_bytes());
-        raw.push(1);
-        raw.extend(1000i64.to_le_bytes());
-        raw.extend([1, 0x51]);
-        raw.extend(lock_time.to_le_bytes());
-        Transaction::parse(raw, Encoding::Segwit).unwrap()
+        let tx = TxBuilder::new(2).input(7, 7, &[0x51], u32::MAX).output(1000, &[0x51]);
+        tx.lock_time(lock_time).build()
     }
 
     fn file(count: u32, key: Option<[u8; 8]>) -> Vec<u8> {

@@ -6,8 +6,9 @@ use assay_consensus::script::asm::push_number;
 use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Flags, Interpreter, SIGHASH_ALL, TxContext};
 use assay_hash::{hash160, sha256};
-use assay_wire::encode::{compact_size, var_bytes};
-use assay_wire::{Block, Encoding, OutPoint, Transaction, Tx, TxOut, Txid};
+use assay_testkit::chain::TxBuilder;
+use assay_wire::encode::compact_size;
+use assay_wire::{Block, Encoding, Transaction, Tx, TxOut};
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 
 use super::many::verify_many_in_parts;
@@ -93,28 +94,7 @@ const VALUE: i64 = 1000;
 
 /// Serialises version, inputs with these scripts, an output, and the witnesses, if any.
 fn serialise(id: u8, inputs: &[(Vec<u8>, Vec<Vec<u8>>)]) -> Transaction {
-    let mut raw = vec![2, 0, 0, 0];
-    let has_witness = inputs.iter().any(|(_, witness)| !witness.is_empty());
-    if has_witness {
-        raw.extend([0, 1]);
-    }
-    compact_size(&mut raw, inputs.len() as u64);
-    for (vout, (script_sig, _)) in inputs.iter().enumerate() {
-        raw.extend(OutPoint { txid: Txid([id; 32]), vout: vout as u32 }.to_bytes());
-        var_bytes(&mut raw, script_sig);
-        raw.extend([0xff; 4]);
-    }
-    raw.push(1);
-    raw.extend(VALUE.to_le_bytes());
-    var_bytes(&mut raw, &[op::PUSH1]);
-    for (_, witness) in inputs.iter().filter(|_| has_witness) {
-        compact_size(&mut raw, witness.len() as u64);
-        for item in witness {
-            var_bytes(&mut raw, item);
-        }
-    }
-    raw.extend([0; 4]);
-    Transaction::parse(raw, Encoding::Segwit).expect("a transaction")
+    TxBuilder::new(2).inputs(id, inputs).output(VALUE, &[op::PUSH1]).build()
 }
 
 /// A signed transaction with an input per lock, and the planned faults.

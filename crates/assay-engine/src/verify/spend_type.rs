@@ -167,7 +167,8 @@ impl TypeCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_wire::{Encoding, OutPoint, Transaction};
+    use assay_testkit::chain::TxBuilder;
+    use assay_wire::OutPoint;
 
     fn check(script_pubkey: &[u8], script_sig: &[u8], expected: SpendType) {
         let input = TxIn { prevout: OutPoint::NULL, script_sig, sequence: 0 };
@@ -203,15 +204,7 @@ mod tests {
     #[test]
     fn an_annex_is_no_script() {
         let spend = |items: &[&[u8]]| {
-            let mut raw = vec![2, 0, 0, 0, 0, 1, 1];
-            raw.extend([1; 36]);
-            raw.extend([0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, items.len() as u8]);
-            for item in items {
-                raw.push(item.len() as u8);
-                raw.extend(*item);
-            }
-            raw.extend([0; 4]);
-            let tx = Transaction::parse(raw, Encoding::Segwit).unwrap();
+            let tx = TxBuilder::new(2).input(1, 1, &[], 0).output(0, &[]).witness(items).build();
             taproot_type(tx.view().witness(0))
         };
         assert_eq!(spend(&[&[1; 64]]), SpendType::P2trKey);

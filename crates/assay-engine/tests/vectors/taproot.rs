@@ -4,7 +4,7 @@
 //! The Go module `github.com/btcsuite/btcd/txscript/v2` has them, one case per file.
 
 use assay_consensus::script::{Flags, RuleSet, TxContext};
-use assay_wire::encode::{compact_size, var_bytes};
+use assay_testkit::chain::TxBuilder;
 use assay_wire::{Encoding, Transaction, Tx, TxOut};
 use serde_json::Value;
 
@@ -122,27 +122,14 @@ pub(crate) fn read_output(raw: &[u8]) -> TxOut<'_> {
 
 /// The transaction with input script and witness of one input replaced.
 fn with_input(tx: Tx<'_>, index: usize, script_sig: &[u8], witness: &[Vec<u8>]) -> Transaction {
-    let mut raw = tx.version().to_le_bytes().to_vec();
-    if !witness.is_empty() {
-        raw.extend([0, 1]);
-    }
-    compact_size(&mut raw, tx.input_count() as u64);
+    let mut out = TxBuilder::new(tx.version()).lock_time(tx.lock_time());
     for (at, input) in tx.inputs().enumerate() {
-        raw.extend(input.prevout.to_bytes());
-        var_bytes(&mut raw, if at == index { script_sig } else { input.script_sig });
-        raw.extend(input.sequence.to_le_bytes());
-    }
-    compact_size(&mut raw, tx.output_count() as u64);
-    raw.extend(tx.outputs_raw());
-    if !witness.is_empty() {
-        for at in 0..tx.input_count() {
-            let items = if at == index { witness } else { &[] };
-            compact_size(&mut raw, items.len() as u64);
-            for item in items {
-                var_bytes(&mut raw, item);
-            }
+        let (script_sig, items) =
+            if at == index { (script_sig, witness) } else { (input.script_sig, &[][..]) };
+        out = out.spend(input.prevout, script_sig, input.sequence);
+        if !witness.is_empty() {
+            out = out.witness(&items.iter().map(Vec::as_slice).collect::<Vec<_>>());
         }
     }
-    raw.extend(tx.lock_time().to_le_bytes());
-    Transaction::parse(raw, Encoding::Segwit).expect("a transaction")
+    tx.outputs().fold(out, |out, output| out.output(output.value, output.script_pubkey)).build()
 }

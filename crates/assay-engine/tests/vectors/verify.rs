@@ -2,8 +2,8 @@
 
 use assay_consensus::script::{Flags, InputStats, Interpreter, RuleSet, ScriptError, TxContext};
 use assay_engine::{DeferredScripts, ImmediateChecker};
-use assay_wire::encode::{compact_size, var_bytes};
-use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
+use assay_testkit::chain::TxBuilder;
+use assay_wire::{OutPoint, Transaction, TxOut};
 
 /// Verifies in both modes.
 #[derive(Default)]
@@ -74,23 +74,10 @@ pub(crate) fn transaction(
     value: i64,
     script_pubkey: &[u8],
 ) -> Transaction {
-    let mut raw = vec![1, 0, 0, 0];
+    let mut tx =
+        TxBuilder::new(1).spend(prevout, script_sig, u32::MAX).output(value, script_pubkey);
     if !witness.is_empty() {
-        raw.extend([0, 1]);
+        tx = tx.witness(&witness.iter().map(Vec::as_slice).collect::<Vec<_>>());
     }
-    raw.push(1);
-    raw.extend(prevout.to_bytes());
-    var_bytes(&mut raw, script_sig);
-    raw.extend([0xff; 4]);
-    raw.push(1);
-    raw.extend(value.to_le_bytes());
-    var_bytes(&mut raw, script_pubkey);
-    if !witness.is_empty() {
-        compact_size(&mut raw, witness.len() as u64);
-        for item in witness {
-            var_bytes(&mut raw, item);
-        }
-    }
-    raw.extend([0; 4]);
-    Transaction::parse(raw, Encoding::Segwit).expect("a transaction")
+    tx.build()
 }

@@ -1,38 +1,23 @@
 //! Round trips, rejections and hostile bytes for transactions and blocks.
 
-use assay_wire::{
-    Block, Encoding, Header, OutPoint, ParseErrorKind, Transaction, Txid, Witness, encode,
-};
+use assay_testkit::chain::TxBuilder;
+use assay_wire::{Block, Encoding, Header, OutPoint, ParseErrorKind, Transaction, Txid, Witness};
 use proptest::prelude::*;
 
 type TestInput = (OutPoint, Vec<u8>, u32, Vec<Vec<u8>>);
 
 fn serialise(inputs: &[TestInput], outputs: &[(i64, Vec<u8>)], with_witness: bool) -> Vec<u8> {
-    let mut out = 2i32.to_le_bytes().to_vec();
-    if with_witness {
-        out.extend([0, 1]);
-    }
-    encode::compact_size(&mut out, inputs.len() as u64);
-    for (prevout, script, sequence, _) in inputs {
-        out.extend(prevout.to_bytes());
-        encode::var_bytes(&mut out, script);
-        out.extend(sequence.to_le_bytes());
-    }
-    encode::compact_size(&mut out, outputs.len() as u64);
-    for (value, script) in outputs {
-        out.extend(value.to_le_bytes());
-        encode::var_bytes(&mut out, script);
-    }
-    if with_witness {
-        for (_, _, _, witness) in inputs {
-            encode::compact_size(&mut out, witness.len() as u64);
-            for item in witness {
-                encode::var_bytes(&mut out, item);
-            }
+    let mut tx = TxBuilder::new(2).lock_time(500_000);
+    for (prevout, script, sequence, witness) in inputs {
+        tx = tx.spend(*prevout, script, *sequence);
+        if with_witness {
+            tx = tx.witness(&witness.iter().map(Vec::as_slice).collect::<Vec<_>>());
         }
     }
-    out.extend(500_000u32.to_le_bytes());
-    out
+    for (value, script) in outputs {
+        tx = tx.output(*value, script);
+    }
+    tx.bytes()
 }
 
 fn any_input() -> impl Strategy<Value = TestInput> {

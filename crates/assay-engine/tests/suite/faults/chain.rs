@@ -5,7 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use assay_consensus::params::ChainParams;
 use assay_engine::{Engine, SubmitOutcome};
-use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction, Txid, encode};
+use assay_testkit::chain::{
+    P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, coinbase_with, mined_block_bytes,
+};
+use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction, Txid};
 
 use super::disk::{Disk, Setup};
 
@@ -48,8 +51,8 @@ struct Made {
     parent: BlockHash,
 }
 
+#[derive(Default)]
 struct Builder {
-    params: Arc<ChainParams>,
     /// Coinbases of the base, each with four outputs that each branch may spend once.
     coinbases: Vec<Txid>,
     made: Vec<Made>,
@@ -64,13 +67,12 @@ impl Story {
 
     fn new() -> Self {
         let params = Arc::new(ChainParams::by_name("regtest").unwrap());
-        let mut builder =
-            Builder { params: Arc::clone(&params), coinbases: Vec::new(), made: Vec::new() };
+        let mut builder = Builder::default();
         let base = Disk::new();
         let engine = base.open(&params, Setup::Calm).unwrap();
         let mut tip = params.genesis_hash;
         for height in 1..=BASE {
-            let raw = builder.block(tip, height, 0, Vec::new(), 0);
+            let raw = builder.block(tip, height, 0, &[], 0);
             assert!(matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
             let block = Block::parse(raw, Encoding::Segwit).unwrap();
             builder.coinbases.push(block.tx(0).txid());
@@ -99,16 +101,10 @@ impl Story {
 
     /// A block on top of the base, with a payment whose only output has `bytes` bytes.
     pub(crate) fn long_block(&self, base: BlockHash, bytes: usize) -> Vec<u8> {
-        let (params, coinbases) = (Arc::clone(&self.params), self.coinbases.clone());
-        let mut builder = Builder { params, coinbases, made: Vec::new() };
+        let mut builder = Builder { coinbases: self.coinbases.clone(), made: Vec::new() };
         let spent = OutPoint { txid: self.coinbases[0], vout: 0 };
-        let mut raw = transaction(&[spent], 0, 0);
-        raw.truncate(raw.len() - 5);
-        raw.push(1);
-        raw.extend(0i64.to_le_bytes());
-        encode::var_bytes(&mut raw, &[&[0x6a][..], &vec![7; bytes]].concat());
-        raw.extend([0; 4]);
-        builder.block(base, BASE + 1, 1, vec![raw], 0)
+        let tx = spending(&[spent]).output(0, &[&[0x6a][..], &vec![7; bytes]].concat());
+        builder.block(base, BASE + 1, 1, &[tx.build()], 0)
     }
 }
 
@@ -124,7 +120,7 @@ impl Builder {
         a = self.branch(&mut acts, a, BASE + 3, 1, 2);
         let b = self.branch(&mut acts, b, BASE + 4, 2, 1);
         // A coinbase that claims too much is detected only on connecting.
-        let wrong = self.block(b, BASE + 6, 2, Vec::new(), 5_000_000_000);
+        let wrong = self.block(b, BASE + 6, 2, &[], 5_000_000_000);
         let hash = self.made.last().unwrap().hash;
         acts.push(Act::Submit { raw: wrong, hash, is_valid: false });
         acts.push(Act::Flush);
@@ -134,17 +130,12 @@ impl Builder {
 
     /// Spends coins that no branch uses.
     fn offer(&self, index: usize) -> Act {
-        let mut raw = 2i32.to_le_bytes().to_vec();
-        raw.push(1);
-        raw.extend(OutPoint { txid: self.coinbases[index], vout: 3 }.to_bytes());
-        encode::var_bytes(&mut raw, &[&[ANYONE.len() as u8], ANYONE].concat());
-        raw.extend(u32::MAX.to_le_bytes());
-        raw.push(1);
-        raw.extend(1_249_000_000i64.to_le_bytes());
-        encode::var_bytes(&mut raw, &anyone_by_hash());
-        raw.extend([0; 4]);
-        let txid = Transaction::parse(raw.clone(), Encoding::Segwit).unwrap().view().txid();
-        Act::Offer { raw, txid }
+        let spent = OutPoint { txid: self.coinbases[index], vout: 3 };
+        let tx = TxBuilder::new(2)
+            .spend(spent, &SPEND_P2SH_TRUE, u32::MAX)
+            .output(1_249_000_000, &P2SH_TRUE)
+            .build();
+        Act::Offer { raw: tx.bytes().to_vec(), txid: tx.view().txid() }
     }
 
     fn branch(
@@ -160,10 +151,9 @@ impl Builder {
             let spent = |vout| OutPoint { txid: coinbase, vout };
             // Two coins of the base become three; one of them is spent in the same block; branches differ by amounts.
             let first = transaction(&[spent(0), spent(1)], 3, 100_000 + i64::from(branch));
-            let first_txid =
-                Transaction::parse(first.clone(), Encoding::Segwit).unwrap().view().txid();
+            let first_txid = first.view().txid();
             let second = transaction(&[OutPoint { txid: first_txid, vout: 1 }], 2, 500);
-            let raw = self.block(parent, height, branch, vec![first, second], 0);
+            let raw = self.block(parent, height, branch, &[first, second], 0);
             let hash = self.made.last().unwrap().hash;
             acts.push(Act::Submit { raw, hash, is_valid: true });
             parent = hash;
@@ -176,82 +166,49 @@ impl Builder {
         parent: BlockHash,
         height: u32,
         branch: u8,
-        txs: Vec<Vec<u8>>,
+        txs: &[Transaction],
         excess: i64,
     ) -> Vec<u8> {
-        let mut coinbase = 1i32.to_le_bytes().to_vec();
-        coinbase.push(1);
-        coinbase.extend(OutPoint::NULL.to_bytes());
-        let mut script = assay_consensus::commitment::height_prefix(height);
-        script.extend([8, branch]);
-        encode::var_bytes(&mut coinbase, &script);
-        coinbase.extend(u32::MAX.to_le_bytes());
+        let mut script_sig = assay_consensus::commitment::height_prefix(height);
+        script_sig.extend([8, branch]);
+        let mut coinbase = coinbase_with(&script_sig);
         // The first ones are spent, the others only need to exist.
         let outputs = if height <= 8 { 4 } else { 1 };
-        coinbase.push(outputs);
         for vout in 0..outputs {
             let value = 1_250_000_000 + if vout == 0 { excess } else { 0 };
-            coinbase.extend(value.to_le_bytes());
-            let script = if vout == 3 { anyone_by_hash() } else { ANYONE.to_vec() };
-            encode::var_bytes(&mut coinbase, &script);
+            coinbase = coinbase.output(value, if vout == 3 { &P2SH_TRUE[..] } else { ANYONE });
         }
-        coinbase.extend([0; 4]);
-        let txs: Vec<Vec<u8>> = std::iter::once(coinbase).chain(txs).collect();
-        let txids = txs
-            .iter()
-            .map(|raw| Transaction::parse(raw.clone(), Encoding::Segwit).unwrap().view().txid().0);
-        let mut header = Header {
+        let coinbase = coinbase.build();
+        let header = Header {
             version: 0x2000_0000,
             prev_block: parent,
-            merkle_root: assay_hash::merkle_root(txids.collect()).0,
+            merkle_root: [0; 32],
             time: 1_600_000_000 + height * 600,
             bits: 0x207f_ffff,
             nonce: 0,
         };
-        let pow = &self.params.pow;
-        while !assay_consensus::pow::check_proof_of_work(&header.hash(), header.bits, pow) {
-            header.nonce += 1;
-        }
-        let mut raw = header.to_bytes().to_vec();
-        encode::compact_size(&mut raw, txs.len() as u64);
-        raw.extend(txs.concat());
-        self.made.push(Made { raw: raw.clone(), hash: header.hash(), parent });
+        let txs: Vec<&Transaction> = [&coinbase].into_iter().chain(txs).collect();
+        let raw = mined_block_bytes(header, txs);
+        let hash = Header::parse(raw.first_chunk().unwrap()).hash();
+        self.made.push(Made { raw: raw.clone(), hash, parent });
         raw
     }
 }
 
 /// A block with only a coinbase; `branch` makes it different from those of other branches.
-pub(crate) fn plain_block(
-    params: &Arc<ChainParams>,
-    parent: BlockHash,
-    height: u32,
-    branch: u8,
-) -> Vec<u8> {
-    let (params, coinbases, made) = (Arc::clone(params), Vec::new(), Vec::new());
-    Builder { params, coinbases, made }.block(parent, height, branch, Vec::new(), 0)
+pub(crate) fn plain_block(parent: BlockHash, height: u32, branch: u8) -> Vec<u8> {
+    Builder::default().block(parent, height, branch, &[], 0)
 }
 
-/// Pays to the hash of [`ANYONE`], which is standard.
-fn anyone_by_hash() -> Vec<u8> {
-    [&[0xa9, 20][..], &assay_hash::hash160(ANYONE), &[0x87]].concat()
+fn spending(inputs: &[OutPoint]) -> TxBuilder {
+    inputs.iter().fold(TxBuilder::new(2), |tx, outpoint| tx.spend(*outpoint, &[], u32::MAX))
 }
 
-fn transaction(inputs: &[OutPoint], outputs: u8, value: i64) -> Vec<u8> {
-    let mut raw = 2i32.to_le_bytes().to_vec();
-    raw.push(inputs.len() as u8);
-    for outpoint in inputs {
-        raw.extend(outpoint.to_bytes());
-        raw.push(0);
-        raw.extend(u32::MAX.to_le_bytes());
-    }
-    raw.push(outputs);
-    for vout in 0..outputs {
-        raw.extend((value + i64::from(vout)).to_le_bytes());
-        // Long enough for the minimum transaction size.
-        encode::var_bytes(&mut raw, &[ANYONE, &[0x61; 20]].concat());
-    }
-    raw.extend([0; 4]);
-    raw
+fn transaction(inputs: &[OutPoint], outputs: i64, value: i64) -> Transaction {
+    // Long enough for the minimum transaction size.
+    let script = [ANYONE, &[0x61; 20]].concat();
+    let pay = |tx: TxBuilder, vout: i64| tx.output(value + vout, &script);
+    (0..outputs).fold(spending(inputs), pay).build()
 }
 
 pub(crate) fn muhash(engine: &Engine) -> [u8; 32] {

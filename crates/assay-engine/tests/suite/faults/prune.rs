@@ -93,7 +93,7 @@ impl Run {
         for _ in 0..count {
             let parent = branch[branch.len() - 1];
             let height = branch.len() as u32;
-            let raw = plain_block(&self.params, parent, height, self.next_branch);
+            let raw = plain_block(parent, height, self.next_branch);
             let hash = Block::parse(raw.clone(), Encoding::Segwit).expect("it parses").hash();
             branch.push(hash);
             let is_best = branch.len() > self.active.len();

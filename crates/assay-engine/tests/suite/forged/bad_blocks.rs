@@ -2,7 +2,8 @@
 
 use assay_consensus::params::ChainParams;
 use assay_engine::{Engine, SubmitOutcome};
-use assay_wire::{Block, BlockHash, Header, encode};
+use assay_testkit::chain::{coinbase_with, mined_block_bytes};
+use assay_wire::{Block, BlockHash, Header};
 use tempfile::TempDir;
 
 use super::chain::{Forged, accept, reason, repair};
@@ -26,18 +27,9 @@ pub(crate) fn empty_branch(forged: &Forged, height: u32, count: u32) -> Vec<Vec<
     let mut branch = Vec::new();
     for height in height + 1..=height + count {
         time += 600;
-        let mut coinbase = 1i32.to_le_bytes().to_vec();
-        coinbase.push(1);
-        coinbase.extend([0; 32]);
-        coinbase.extend(u32::MAX.to_le_bytes());
-        let mut script = assay_consensus::commitment::height_prefix(height);
-        script.extend([8; 60]);
-        encode::var_bytes(&mut coinbase, &script);
-        coinbase.extend(u32::MAX.to_le_bytes());
-        coinbase.push(1);
-        coinbase.extend(0i64.to_le_bytes());
-        encode::var_bytes(&mut coinbase, &[0x51]);
-        coinbase.extend([0; 4]);
+        let mut script_sig = assay_consensus::commitment::height_prefix(height);
+        script_sig.extend([8; 60]);
+        let coinbase = coinbase_with(&script_sig).output(0, &[0x51]).build();
         let header = Header {
             version: 0x2000_0000,
             prev_block,
@@ -46,10 +38,7 @@ pub(crate) fn empty_branch(forged: &Forged, height: u32, count: u32) -> Vec<Vec<
             bits: parent.header().bits,
             nonce: 0,
         };
-        let mut raw = header.to_bytes().to_vec();
-        raw.push(1);
-        raw.extend(coinbase);
-        repair(&mut raw, &params);
+        let raw = mined_block_bytes(header, [&coinbase]);
         prev_block = Block::parse(raw.clone(), params.encoding).unwrap().hash();
         branch.push(raw);
     }

@@ -1,8 +1,8 @@
 //! Vectors of Bitcoin Core, and each output type signed and finalized.
 
 use assay_consensus::params::ChainParams;
+use assay_testkit::chain::TxBuilder;
 use assay_testkit::{data, hex};
-use assay_wire::{OutPoint, encode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -88,19 +88,9 @@ fn vectors_of_bitcoin_core() {
 
 /// Transaction that spends each of these outputs, with one output.
 fn spending(spent: &[Spent]) -> Psbt {
-    let mut raw = 2u32.to_le_bytes().to_vec();
-    encode::compact_size(&mut raw, spent.len() as u64);
-    for vout in 0..spent.len() as u32 {
-        raw.extend(OutPoint { txid: assay_wire::Txid([7; 32]), vout }.to_bytes());
-        raw.push(0);
-        raw.extend([0xfd, 0xff, 0xff, 0xff]);
-    }
-    raw.push(1);
-    raw.extend(9_000i64.to_le_bytes());
-    encode::var_bytes(&mut raw, &[0x51]);
-    raw.extend([0; 4]);
-    let tx = Transaction::parse(raw, Encoding::Legacy).unwrap();
-    let mut psbt = Psbt::new(&tx, 0);
+    let inputs = 0..spent.len() as u32;
+    let tx = inputs.fold(TxBuilder::new(2), |tx, vout| tx.input(7, vout, &[], 0xffff_fffd));
+    let mut psbt = Psbt::new(&tx.output(9_000, &[0x51]).build(), 0);
     for (input, spent) in psbt.inputs.iter_mut().zip(spent) {
         input.set_witness_utxo(spent);
     }
