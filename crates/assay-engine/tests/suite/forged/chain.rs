@@ -102,6 +102,17 @@ pub(crate) fn accept(engine: &Engine, raw: Vec<u8>) {
     assert!(matches!(outcome, SubmitOutcome::Accepted), "{outcome:?}");
 }
 
+/// Submits a block of another branch than the best.
+pub(crate) fn inconclusive(engine: &Engine, raw: &[u8]) {
+    let outcome = engine.submit_block(raw.to_vec());
+    assert!(matches!(outcome, SubmitOutcome::Inconclusive), "{outcome:?}");
+}
+
+pub(crate) fn hash(raw: &[u8]) -> BlockHash {
+    Header::parse(raw.first_chunk().unwrap()).hash()
+}
+
+/// The reject reason of a block.
 pub(crate) fn reason(engine: &Engine, raw: Vec<u8>) -> String {
     match engine.submit_block(raw) {
         SubmitOutcome::Rejected { reason, .. } => reason,

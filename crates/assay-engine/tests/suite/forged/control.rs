@@ -3,16 +3,12 @@
 use std::path::Path;
 
 use assay_engine::{ChainTipStatus, ControlError, Engine, SubmitOutcome};
-use assay_wire::{Block, BlockHash, Encoding, Header};
+use assay_wire::{BlockHash, Header};
 
-use super::chain::accept;
+use super::chain::{accept, hash, inconclusive};
 use super::mint::{Mint, open};
 
 const CACHE_BYTES: usize = 16 << 20;
-
-fn hash(raw: &[u8]) -> BlockHash {
-    Block::parse(raw.to_vec(), Encoding::Segwit).unwrap().hash()
-}
 
 fn header(raw: &[u8]) -> Header {
     Header::parse(raw.first_chunk().unwrap())
@@ -21,11 +17,6 @@ fn header(raw: &[u8]) -> Header {
 /// Hash, branch length and status of all branches.
 fn tips(engine: &Engine) -> Vec<(BlockHash, u32, ChainTipStatus)> {
     engine.chain_tips().into_iter().map(|tip| (tip.hash, tip.branch_length, tip.status)).collect()
-}
-
-fn inconclusive(engine: &Engine, raw: &[u8]) {
-    let outcome = engine.submit_block(raw.to_vec());
-    assert!(matches!(outcome, SubmitOutcome::Inconclusive), "{outcome:?}");
 }
 
 /// A chain of 110 blocks, and a branch of `length` blocks above height 105.

@@ -6,7 +6,7 @@ use assay_engine::{BlockOffer, Engine, SubmitOutcome, Taken, UtxoStats};
 use assay_store::{Store, StoreConfig};
 use assay_wire::BlockHash;
 
-use super::chain::accept;
+use super::chain::{accept, inconclusive};
 use super::mint::{Mint, open, params};
 
 /// Blocks shared by both branches: the first coinbases are mature then.
@@ -63,11 +63,6 @@ fn straight(branch: &[&[Vec<u8>]]) -> UtxoStats {
     engine.utxo_stats(true).unwrap()
 }
 
-fn keep(engine: &Engine, raw: &[u8]) {
-    let outcome = engine.submit_block(raw.to_vec());
-    assert!(matches!(outcome, SubmitOutcome::Inconclusive), "{outcome:?}");
-}
-
 /// Switches branches back and forth; `reopen` may replace the engine between any two blocks.
 fn there_and_back(
     fork: &Fork,
@@ -81,7 +76,7 @@ fn there_and_back(
     }
     let left_tip = engine.tip().hash;
     for (index, raw) in fork.right[..fork.left.len()].iter().enumerate() {
-        keep(&engine, raw);
+        inconclusive(&engine, raw);
         engine = reopen(index as u32, engine);
         assert_eq!(engine.tip().hash, left_tip, "the first of equal branches stays");
     }
@@ -92,7 +87,7 @@ fn there_and_back(
     engine = reopen(DEPTH, engine);
     assert_eq!(facts(&engine.utxo_stats(true).unwrap()), facts(&right));
 
-    keep(&engine, &fork.left_more[0]);
+    inconclusive(&engine, &fork.left_more[0]);
     engine = reopen(DEPTH + 1, engine);
     accept(&engine, fork.left_more[1].clone());
     assert_eq!(engine.tip().hash, fork.left_tip);
@@ -151,7 +146,7 @@ fn a_branch_that_fails_near_its_end_is_left_again() {
         accept(&engine, raw.clone());
     }
     for raw in &fork.right[..200] {
-        keep(&engine, raw);
+        inconclusive(&engine, raw);
     }
     assert_eq!(
         super::chain::reason(&engine, fork.right[200].clone()),

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine};
-use assay_testkit::chain::{P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, block_bytes, coinbase_with};
-use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction};
+use assay_testkit::chain::{
+    P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, coinbase_with, mined_block_bytes,
+};
+use assay_wire::{BlockHash, Header, OutPoint, Transaction};
 
 /// Sufficient for any of the transactions here.
 const FEE_SAT: i64 = 1000;
@@ -71,7 +73,6 @@ impl Mint {
     }
 
     /// The oldest spendable coin, and its value in satoshi.
-    #[allow(dead_code, reason = "of the tests that share this file, only some need it")]
     pub(crate) fn take_coin(&mut self) -> (OutPoint, i64) {
         self.coins.pop_front().expect("a coinbase has matured")
     }
@@ -104,9 +105,8 @@ impl Mint {
             nonce: 0,
         };
         let txs: Vec<&Transaction> = std::iter::once(&coinbase).chain(txs).collect();
-        let mut raw = block_bytes(header, txs);
-        super::chain::repair(&mut raw, &params());
-        self.tip = Block::parse(raw.clone(), Encoding::Segwit).unwrap().hash();
+        let raw = mined_block_bytes(header, txs);
+        self.tip = Header::parse(raw.first_chunk().unwrap()).hash();
         if claim > 0 {
             let outpoint = OutPoint { txid: coinbase.view().txid(), vout: 0 };
             self.immature.push_back((self.height + 100, outpoint));

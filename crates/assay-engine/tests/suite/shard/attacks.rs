@@ -249,7 +249,7 @@ pub(super) fn judge(
     write(&files, params.disk_magic, None, &[records]);
     let config: ValidateConfig =
         validation(&files, params.clone(), &dir.path().join("coins"), None);
-    let whole = validate(&config, &false.into(), &Watch).unwrap();
+    let whole = validate(&config, &false.into(), &Watch::default()).unwrap();
     let hashes: Vec<BlockHash> = blocks
         .iter()
         .map(|raw| Block::parse(raw.clone(), params.encoding).unwrap().hash())
@@ -267,7 +267,7 @@ pub(super) fn judge(
         threads: 1,
         keys: KEYS,
     };
-    let plan = plan_shards(&config, &dir.path().join("plan"), &Watch).unwrap();
+    let plan = plan_shards(&config, &dir.path().join("plan"), &Watch::default()).unwrap();
     (whole.end == End::Complete, merge(&plan, &run_all(&plan, 9)).verdict)
 }
 

@@ -9,29 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use assay_engine::{
-    ChainParams, ConnectState, Inputs, InvalidBlock, KeyForms, Merged, Part, PartConfig,
-    PartResult, Plan, PlanConfig, Salt, ScanReport, Schnorr, ShardError, ShardVerdict, Unspent,
-    ValidateConfig, ValidateProgress, Validation, WriteSpent, merge, plan_shards, run_part,
-    validate,
+    ChainParams, Inputs, KeyForms, Merged, Part, PartConfig, PartResult, Plan, PlanConfig, Salt,
+    ShardError, ShardVerdict, Unspent, ValidateConfig, Validation, WriteSpent, merge, plan_shards,
+    run_part, validate,
 };
 use assay_testkit::random::Random;
 use tempfile::TempDir;
 
 use crate::forged::chain::{Forged, printed};
+use crate::validate::{Watch, config_of};
 
 const KEYS: KeyForms = KeyForms { is_point: |_| false, expand: |_| None };
 const SALT: Salt = [7; 32];
-
-struct Watch;
-
-impl ValidateProgress for Watch {
-    fn scanning(&self, _done: u64, _total: u64) {}
-    fn scanned(&self, _report: &ScanReport) {}
-    fn invalid(&self, _block: &InvalidBlock) {}
-    fn connected(&self, _state: &ConnectState) {}
-    fn flushing(&self, _height: u32) {}
-    fn hashing(&self, _height: u32) {}
-}
 
 /// A chain, validated in one pass, with the coins that were written meanwhile.
 struct Chain {
@@ -51,7 +40,7 @@ impl Chain {
             write_hints,
             ..validation(forged.path(), forged.params(), &coins, write_spent)
         };
-        let whole = validate(&config, &AtomicBool::new(false), &Watch).unwrap();
+        let whole = validate(&config, &AtomicBool::new(false), &Watch::default()).unwrap();
         Self { forged, dir, whole }
     }
 
@@ -80,7 +69,7 @@ impl Chain {
             threads: 2,
             keys: KEYS,
         };
-        plan_shards(&config, out, &Watch)?;
+        plan_shards(&config, out, &Watch::default())?;
         self.open(out)
     }
 
@@ -119,19 +108,10 @@ fn validation(
     write_spent: Option<WriteSpent>,
 ) -> ValidateConfig {
     ValidateConfig {
-        blocks: blocks.to_path_buf(),
-        params,
-        datadir: datadir.to_path_buf(),
         is_lasting: false,
-        stop_height: None,
-        assume_valid: None,
-        cache_bytes_max: 64 << 20,
-        threads: 2,
-        script_batch: Some(256),
         sample_signatures: 0,
-        schnorr: Schnorr::default(),
         write_spent,
-        write_hints: None,
+        ..config_of(params, blocks, datadir)
     }
 }
 

@@ -6,16 +6,14 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use assay_engine::{
-    BlockHash, Engine, Schnorr, SubmitOutcome, ValidateConfig, Validation, validate,
-};
+use assay_engine::{BlockHash, Engine, SubmitOutcome, ValidateConfig, Validation, validate};
 use assay_testkit::random::Random;
 use assay_wire::{Block, Encoding};
 use proptest::prelude::*;
 
 use super::files::{Part, write};
-use super::{End, Watch, muhash, run};
-use crate::forged::chain::{printed, repair};
+use super::{End, Watch, config_of, muhash, run};
+use crate::forged::chain::{hash, printed, repair};
 use crate::forged::mint::{Mint, open, params};
 
 /// The branches start above blocks that create coins.
@@ -69,10 +67,6 @@ fn block_on(mint: &mut Mint, salt: u8, wrong: Option<Wrong>) -> Vec<u8> {
         mint.tip = hash(&raw);
     }
     raw
-}
-
-fn hash(raw: &[u8]) -> BlockHash {
-    Block::parse(raw.to_vec(), Encoding::Segwit).unwrap().hash()
 }
 
 /// One of the blocks above the base.
@@ -137,21 +131,7 @@ fn base_parts() -> Vec<Part> {
 }
 
 fn config(blocks: &Path, datadir: &Path) -> ValidateConfig {
-    ValidateConfig {
-        blocks: blocks.to_path_buf(),
-        params: params(),
-        datadir: datadir.to_path_buf(),
-        is_lasting: true,
-        stop_height: None,
-        assume_valid: None,
-        cache_bytes_max: 64 << 20,
-        threads: 2,
-        script_batch: Some(16),
-        sample_signatures: 256,
-        schnorr: Schnorr::default(),
-        write_spent: None,
-        write_hints: None,
-    }
+    ValidateConfig { script_batch: Some(16), ..config_of(params(), blocks, datadir) }
 }
 
 /// Tip and coins of an engine with the blocks in this order.

@@ -7,12 +7,12 @@ pub(crate) mod files;
 mod pipeline;
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use assay_engine::{
-    BlockHash, ConnectState, DatadirError, End, InvalidBlock, ScanReport, Schnorr, StrayKind,
-    ValidateConfig, ValidateError, ValidateProgress, Validation, validate,
+    BlockHash, ChainParams, ConnectState, DatadirError, End, InvalidBlock, ScanReport, Schnorr,
+    StrayKind, ValidateConfig, ValidateError, ValidateProgress, Validation, validate,
 };
 use assay_testkit::random::Random;
 use assay_wire::{Block, Header};
@@ -24,7 +24,7 @@ const KEY: [u8; 8] = [0x9c, 0x01, 0x77, 0x00, 0xfe, 0x42, 0x13, 0x58];
 
 /// Does nothing, or sets a flag when a height is connected.
 #[derive(Default)]
-struct Watch {
+pub(crate) struct Watch {
     stop_at: Option<u32>,
     stop: AtomicBool,
     flushes: AtomicU32,
@@ -53,9 +53,13 @@ impl ValidateProgress for Watch {
 }
 
 fn config(forged: &Forged, blocks: &Path, datadir: &Path) -> ValidateConfig {
+    config_of(forged.params(), blocks, datadir)
+}
+
+pub(crate) fn config_of(params: Arc<ChainParams>, blocks: &Path, datadir: &Path) -> ValidateConfig {
     ValidateConfig {
         blocks: blocks.to_path_buf(),
-        params: forged.params(),
+        params,
         datadir: datadir.to_path_buf(),
         is_lasting: true,
         stop_height: None,
