@@ -18,9 +18,18 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print(&text)
 }
 
+/// Prints a value, as JSON or as text.
+pub(crate) fn print_as(
+    is_json: bool,
+    value: &impl serde::Serialize,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    if is_json { print_json(value) } else { print(&text()) }
+}
+
 /// Prints the result of an experiment, as JSON or text. Its checks define the exit status.
 pub(crate) fn print_record(record: &Record, is_json: bool) -> anyhow::Result<Outcome> {
-    if is_json { print_json(record) } else { print(&record.text()) }?;
+    print_as(is_json, record, || record.text())?;
     Ok(if record.has_passed() { Outcome::Good } else { Outcome::Negative })
 }
 

@@ -63,7 +63,7 @@ fn verify(arguments: &BlockVerifyArguments) -> anyhow::Result<Outcome> {
     match verdict {
         Ok(counts) => {
             report.accept(&sums, &counts, verifier.rules().subsidy);
-            report.print(arguments.json)?;
+            output::print_as(arguments.json, &report, || report.text())?;
             Ok(Outcome::Good)
         }
         Err(error) => report.reject(&error, &block, Some((&verifier, &spent)), arguments.json),
@@ -209,12 +209,8 @@ impl Report {
             },
             evidence: script,
         });
-        self.print(json)?;
+        output::print_as(json, self, || self.text())?;
         Ok(Outcome::Negative)
-    }
-
-    fn print(&self, json: bool) -> anyhow::Result<()> {
-        if json { output::print_json(self) } else { output::print(&self.text()) }
     }
 
     fn text(&self) -> String {

@@ -74,11 +74,7 @@ fn make_all(arguments: &BuildsMakeArguments) -> anyhow::Result<Outcome> {
     let terminal = Terminal::stopped_by(stop_flag());
     let BuildsMakeArguments { revisions, preset, how, json, .. } = arguments;
     let made = build(&cache, repository, revisions.clone(), preset, how, &terminal)?;
-    if *json {
-        output::print_json(&printed(&cache, &made))?;
-    } else {
-        output::print(&targets(&made))?;
-    }
+    output::print_as(*json, &printed(&cache, &made), || targets(&made))?;
     let is_stopped = assay_lab::builds::Watch::wants_stop(&terminal);
     let is_whole = made.iter().all(|made| made.build().is_some());
     Ok(if is_stopped {
@@ -164,11 +160,7 @@ fn clean(arguments: &BuildsCleanArguments) -> anyhow::Result<Outcome> {
             || arguments.keys.iter().any(|key| is_named(entry, key))
     };
     let cleaned = cache.clean(is_chosen)?;
-    if arguments.json {
-        output::print_json(&cleaned)?;
-    } else {
-        output::print(&text_of(&cleaned))?;
-    }
+    output::print_as(arguments.json, &cleaned, || text_of(&cleaned))?;
     Ok(if cleaned.busy.is_empty() { Outcome::Good } else { Outcome::Negative })
 }
 

@@ -131,7 +131,7 @@ fn run_forge(arguments: &ForgeArguments) -> anyhow::Result<()> {
         }
     });
     let report = Report::new(&summary, rates);
-    if arguments.json { output::print_json(&report) } else { output::print(&report.text()) }
+    output::print_as(arguments.json, &report, || report.text())
 }
 
 /// Result of a forge, as `--json` prints it.

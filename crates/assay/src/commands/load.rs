@@ -42,11 +42,7 @@ fn p2p(arguments: &LoadP2pArguments) -> anyhow::Result<Outcome> {
         with_witnesses: !arguments.stripped,
     };
     let report = assay_bench::p2p::run(&options, &stop)?;
-    if arguments.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.text())?;
-    }
+    output::print_as(arguments.json, &report, || report.text())?;
     Ok(Outcome::Good)
 }
 
@@ -62,11 +58,7 @@ fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
         Err(LoadError::Stopped) => return Ok(Outcome::Interrupted),
         other => other?,
     };
-    if arguments.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.text())?;
-    }
+    output::print_as(arguments.json, &report, || report.text())?;
     Ok(if report.is_good() { Outcome::Good } else { Outcome::Negative })
 }
 
@@ -77,11 +69,7 @@ fn leaving(arguments: &LoadElectrumArguments, subscriptions: usize) -> anyhow::R
         Err(LoadError::Stopped) => return Ok(Outcome::Interrupted),
         other => other?,
     };
-    if arguments.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.text())?;
-    }
+    output::print_as(arguments.json, &report, || report.text())?;
     Ok(Outcome::Good)
 }
 

@@ -23,11 +23,7 @@ pub(crate) fn run(arguments: &MachineArguments) -> anyhow::Result<Outcome> {
     let bar = Bar::new("measuring [{bar:25}] {percent} %  ETA {eta}");
     let survey = survey(&options, &|share| bar.set((share * 1000.0) as u64, 1000));
     drop(bar);
-    if arguments.json {
-        output::print_json(&survey)?;
-    } else {
-        output::print(&survey.text())?;
-    }
+    output::print_as(arguments.json, &survey, || survey.text())?;
     Ok(Outcome::Good)
 }
 

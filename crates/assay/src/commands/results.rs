@@ -23,26 +23,18 @@ pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Outcome> {
     if file.is_of_benchmarks() {
         let results = bench_report::parse(file)?;
         bench_report::write_all(&results, &arguments.dir)?;
-        print(arguments, &results, || table::terminal(&results))?;
+        output::print_as(arguments.json, &results, || table::terminal(&results))?;
     } else if file.is_of(admission::KIND) {
         let results = admission::parse(file)?;
         admission::write_all(&results, &arguments.dir)?;
-        print(arguments, &results, || admission::terminal(&results))?;
+        output::print_as(arguments.json, &results, || admission::terminal(&results))?;
     } else {
         let results = results::parse(file)?;
         lab_report::write_all(&results, &arguments.dir)?;
-        print(arguments, &results, || lab_report::terminal(&results))?;
+        output::print_as(arguments.json, &results, || lab_report::terminal(&results))?;
     }
     output::complain(&format!("report: {}", arguments.dir.join("report.html").display()));
     Ok(Outcome::Good)
-}
-
-fn print<T: serde::Serialize>(
-    arguments: &ReportArguments,
-    results: &T,
-    text: impl Fn() -> String,
-) -> anyhow::Result<()> {
-    if arguments.json { output::print_json(results) } else { output::print(&text()) }
 }
 
 pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Outcome> {

@@ -50,11 +50,7 @@ pub(crate) fn run(arguments: &VerifyDataArguments) -> anyhow::Result<Outcome> {
         Err(VerifyDataError::Interrupted) => return Ok(Outcome::Interrupted),
         other => other?,
     };
-    if arguments.json {
-        output::print_json(&as_json(&report))?;
-    } else {
-        output::print(&text(&report))?;
-    }
+    output::print_as(arguments.json, &as_json(&report), || text(&report))?;
     let is_sound = report.wrong_heights.is_empty() && unsupported(&report) == 0;
     Ok(if is_sound { Outcome::Good } else { Outcome::Negative })
 }

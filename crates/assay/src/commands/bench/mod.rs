@@ -53,11 +53,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
 fn compare(arguments: &BenchCompareArguments) -> anyhow::Result<Outcome> {
     let (before, after) = (report::load(&arguments.before)?, report::load(&arguments.after)?);
     let comparison = compare::compare(&before, &after, arguments.floor);
-    if arguments.json {
-        output::print_json(&comparison)?;
-    } else {
-        output::print(&comparison.text())?;
-    }
+    output::print_as(arguments.json, &comparison, || comparison.text())?;
     Ok(if comparison.is_slower() { Outcome::Negative } else { Outcome::Good })
 }
 

@@ -43,11 +43,7 @@ pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<
         plan_source: arguments.plan.clone(),
     };
     let results = make(plan, &options, &out_dir, stop_flag())?;
-    if arguments.json {
-        output::print_json(&results)?;
-    } else {
-        output::print(&table::terminal(&results))?;
-    }
+    output::print_as(arguments.json, &results, || table::terminal(&results))?;
     output::complain(&format!("report: {}", out_dir.join("report.html").display()));
     Ok(super::outcome(&results))
 }

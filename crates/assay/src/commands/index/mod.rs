@@ -63,11 +63,7 @@ fn build(arguments: &IndexBuildArguments) -> anyhow::Result<Outcome> {
     let at = index.tip().context("the index has nothing, not even genesis")?;
     ensure!(at == chain.tip(), "the index ends at height {} of {}", at.height, tip.height);
     let report = Report::new(at, threads, elapsed, &steps, (&before, &after), ledger.as_ref());
-    if arguments.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.text())?;
-    }
+    output::print_as(arguments.json, &report, || report.text())?;
     Ok(Outcome::Good)
 }
 

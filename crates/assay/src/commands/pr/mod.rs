@@ -148,11 +148,7 @@ pub(crate) fn run(arguments: &PrArguments) -> anyhow::Result<Outcome> {
         machine: assay_lab::machine::record(&arguments.out),
     };
     write(&results, &arguments.out)?;
-    if arguments.json {
-        output::print_json(&results)?;
-    } else {
-        output::print(&page::terminal(&results))?;
-    }
+    output::print_as(arguments.json, &results, || page::terminal(&results))?;
     output::complain(&format!("report: {}", arguments.out.join("report.html").display()));
     Ok(outcome(&results))
 }

@@ -47,11 +47,7 @@ pub(super) fn run(mut plan: MempoolPlan, arguments: &RunArguments) -> anyhow::Re
     };
     let reporter = Terminal::stopped_by(stop_flag());
     let results = admission::run(&plan, &options, &reporter)?;
-    if arguments.json {
-        output::print_json(&results)?;
-    } else {
-        output::print(&admission::terminal(&results))?;
-    }
+    output::print_as(arguments.json, &results, || admission::terminal(&results))?;
     let is_faulty = results.faulty().next().is_some();
     Ok(if is_faulty { Outcome::Negative } else { Outcome::Good })
 }

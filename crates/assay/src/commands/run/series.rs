@@ -73,11 +73,7 @@ pub(super) fn run(
     }
     let summary = summarise(plan, series);
     write(&summary, out_dir)?;
-    if json {
-        output::print_json(&summary)?;
-    } else {
-        output::print(&text(&summary))?;
-    }
+    output::print_as(json, &summary, || text(&summary))?;
     let is_void = summary.series.iter().any(|series| series.void_runs > 0);
     Ok(if is_void { Outcome::Negative } else { Outcome::Good })
 }

@@ -24,11 +24,7 @@ pub(super) fn run(arguments: &ShardExplainArguments) -> anyhow::Result<Outcome> 
         None => None,
     };
     let explained = Explained::new(&plan, results.as_ref().map(|(_, results)| &results[..]), run);
-    if arguments.json {
-        output::print_json(&explained)?;
-    } else {
-        output::print(&explained.text())?;
-    }
+    output::print_as(arguments.json, &explained, || explained.text())?;
     Ok(Outcome::Good)
 }
 

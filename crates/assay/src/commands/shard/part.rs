@@ -25,11 +25,7 @@ pub(super) fn run(arguments: &ShardRunArguments) -> anyhow::Result<Outcome> {
     let job = Job { arguments, plan, salt, config, stop: &stop };
     let Some(part) = arguments.part else { return job.follow(&input) };
     let Some(summary) = job.judge(part)? else { return Ok(Outcome::Interrupted) };
-    if arguments.json {
-        output::print_json(&summary)?;
-    } else {
-        output::print(&summary.text())?;
-    }
+    output::print_as(arguments.json, &summary, || summary.text())?;
     Ok(if summary.rejected.is_some() { Outcome::Negative } else { Outcome::Good })
 }
 

@@ -49,11 +49,7 @@ pub(super) fn merge(
         );
     }
     let report = Report::new(plan, &merged);
-    if as_json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.text())?;
-    }
+    output::print_as(as_json, &report, || report.text())?;
     if report.valid {
         return Ok(Outcome::Good);
     }

@@ -109,11 +109,7 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
         machine: assay_lab::machine::record(&out_dir),
     };
     write(&results, &out_dir)?;
-    if arguments.json {
-        output::print_json(&results)?;
-    } else {
-        output::print(&page::terminal(&results))?;
-    }
+    output::print_as(arguments.json, &results, || page::terminal(&results))?;
     output::complain(&format!("report: {}", out_dir.join("report.html").display()));
     Ok(outcome(&results))
 }
