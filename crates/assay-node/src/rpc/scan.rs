@@ -55,12 +55,12 @@ With \"abort\", whether a scan was running; with \"status\", its progress in per
 #[derive(Default)]
 pub(super) struct Scan {
     is_running: AtomicBool,
-    is_aborted: AtomicBool,
-    percent: AtomicU32,
+    pub(super) is_aborted: AtomicBool,
+    pub(super) percent: AtomicU32,
 }
 
 /// Releases the scan slot on drop.
-struct Reserved<'a>(&'a Scan);
+pub(super) struct Reserved<'a>(&'a Scan);
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
@@ -69,13 +69,33 @@ impl Drop for Reserved<'_> {
 }
 
 impl Scan {
-    fn reserve(&self) -> Option<Reserved<'_>> {
-        let was_running = self.is_running.swap(true, Ordering::SeqCst);
-        (!was_running).then(|| Reserved(self))
+    pub(super) fn reserve(&self) -> Result<Reserved<'_>, RpcError> {
+        if self.is_running.swap(true, Ordering::SeqCst) {
+            return Err(bad("Scan already in progress, use action \"abort\" or \"status\""));
+        }
+        Ok(Reserved(self))
     }
 
-    fn is_running(&self) -> bool {
-        self.is_running.load(Ordering::SeqCst)
+    /// The progress, with a height if there is one; null if no scan is running.
+    pub(super) fn status(&self, height: Option<u32>, out: &mut Vec<u8>) {
+        if !self.is_running.load(Ordering::SeqCst) {
+            return Json::new(out).null();
+        }
+        let mut object = Json::new(out).object();
+        object.key("progress").int(self.percent.load(Ordering::Relaxed));
+        if let Some(height) = height {
+            object.key("current_height").int(height);
+        }
+        object.end();
+    }
+
+    /// Aborts a running scan; whether there was one.
+    pub(super) fn abort(&self, out: &mut Vec<u8>) {
+        let is_running = self.is_running.load(Ordering::SeqCst);
+        if is_running {
+            self.is_aborted.store(true, Ordering::SeqCst);
+        }
+        Json::new(out).bool(is_running);
     }
 }
 
@@ -97,29 +117,17 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let action = args.string(0)?.into_owned();
     match &*action {
         "status" => Ok(Job::call(args, |node, out| {
-            let scan = &node.rpc.scan;
-            if scan.is_running() {
-                let mut object = Json::new(out).object();
-                object.key("progress").int(scan.percent.load(Ordering::Relaxed));
-                object.end();
-            } else {
-                Json::new(out).null();
-            }
+            node.rpc.scan.status(None, out);
             Ok(())
         })),
         "abort" => Ok(Job::call(args, |node, out| {
-            let is_running = node.rpc.scan.is_running();
-            if is_running {
-                node.rpc.scan.is_aborted.store(true, Ordering::SeqCst);
-            }
-            Json::new(out).bool(is_running);
+            node.rpc.scan.abort(out);
             Ok(())
         })),
         "start" => {
             let needles = args.value(1).map(|objects| needles(rpc, objects)).transpose();
             Ok(Job::call(args, move |node, out| {
-                let text = "Scan already in progress, use action \"abort\" or \"status\"";
-                let _reserved = node.rpc.scan.reserve().ok_or_else(|| bad(text))?;
+                let _reserved = node.rpc.scan.reserve()?;
                 let text = "scanobjects argument is required for the start action";
                 let needles = needles?.ok_or_else(|| RpcError::new(Code::Misc, text))?;
                 scan(node, &needles, out)

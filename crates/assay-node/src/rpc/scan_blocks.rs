@@ -1,7 +1,7 @@
 //! `scanblocks`: finds blocks by filter.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use assay_electrum::FilterIndex;
 use assay_engine::Block;
@@ -11,7 +11,7 @@ use assay_wire::filter::Filter;
 use super::args::Args;
 use super::filters::{BASIC, failed, named};
 use super::method::{Kind, Method, Need, optional, required};
-use super::scan::scripts_of;
+use super::scan::{Scan, scripts_of};
 use super::{Job, Node, Rpc, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 
@@ -64,19 +64,8 @@ With \"abort\", whether a scan was running; with \"status\", null or
 
 #[derive(Default)]
 pub(super) struct FilterScan {
-    is_running: AtomicBool,
-    is_aborted: AtomicBool,
-    percent: AtomicU32,
+    scan: Scan,
     height: AtomicU32,
-}
-
-/// Releases the scan slot on drop.
-struct Reserved<'a>(&'a FilterScan);
-
-impl Drop for Reserved<'_> {
-    fn drop(&mut self) {
-        self.0.is_running.store(false, Ordering::SeqCst);
-    }
 }
 
 struct Request {
@@ -91,23 +80,12 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let action = args.string(0)?.into_owned();
     match &*action {
         "status" => Ok(Job::call(args, |node, out| {
-            let scan = &node.rpc.filter_scan;
-            if scan.is_running.load(Ordering::SeqCst) {
-                let mut object = Json::new(out).object();
-                object.key("progress").int(scan.percent.load(Ordering::Relaxed));
-                object.key("current_height").int(scan.height.load(Ordering::Relaxed));
-                object.end();
-            } else {
-                Json::new(out).null();
-            }
+            let FilterScan { scan, height } = &node.rpc.filter_scan;
+            scan.status(Some(height.load(Ordering::Relaxed)), out);
             Ok(())
         })),
         "abort" => Ok(Job::call(args, |node, out| {
-            let is_running = node.rpc.filter_scan.is_running.load(Ordering::SeqCst);
-            if is_running {
-                node.rpc.filter_scan.is_aborted.store(true, Ordering::SeqCst);
-            }
-            Json::new(out).bool(is_running);
+            node.rpc.filter_scan.scan.abort(out);
             Ok(())
         })),
         "start" => {
@@ -127,11 +105,8 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
 
 fn start(node: &Node<'_>, request: Request, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let failure = |text: &'static str| RpcError::new(Code::Misc, text);
-    let scan = &node.rpc.filter_scan;
-    if scan.is_running.swap(true, Ordering::SeqCst) {
-        return Err(bad("Scan already in progress, use action \"abort\" or \"status\""));
-    }
-    let _reserved = Reserved(scan);
+    let FilterScan { scan, height: current } = &node.rpc.filter_scan;
+    let _reserved = scan.reserve()?;
     let text = "scanobjects argument is required for the start action";
     let scripts = request.scripts.ok_or_else(|| failure(text))?;
     let index = named(node, &request.kind)?;
@@ -151,7 +126,7 @@ fn start(node: &Node<'_>, request: Request, out: &mut Vec<u8>) -> Result<(), Rpc
             break;
         }
         at = height;
-        scan.height.store(height, Ordering::Relaxed);
+        current.store(height, Ordering::Relaxed);
         let percent = u64::from(height - first) * 100 / u64::from((last - first).max(1));
         scan.percent.store(percent as u32, Ordering::Relaxed);
         // Skips blocks missing from the index or no longer active, as in Core.
