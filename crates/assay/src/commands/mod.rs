@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use assay_engine::ChainParams;
+use assay_lab::run::RunOptions;
 use assay_report::atomic_file;
 use clap::CommandFactory;
 
@@ -60,6 +61,19 @@ fn chain(name: &str) -> anyhow::Result<Arc<ChainParams>> {
 fn own_command(words: &[&str]) -> anyhow::Result<Vec<OsString>> {
     let path = std::env::current_exe().context("cannot find the path of this program")?;
     Ok(std::iter::once(path.into_os_string()).chain(words.iter().map(OsString::from)).collect())
+}
+
+/// Options with the paths of this program's own subcommands.
+fn own_programs() -> anyhow::Result<RunOptions> {
+    Ok(RunOptions {
+        forge_command: own_command(&["chain", "forge"])?,
+        node_command: own_command(&["node"])?,
+        serve_command: own_command(&["chain", "serve"])?,
+        reference_rate_command: own_command(&["bench", "libsecp", "--json"])?,
+        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
+        ..RunOptions::default()
+    })
 }
 
 /// Converts MiB to bytes.

@@ -21,7 +21,7 @@ use serde::Serialize;
 use self::micro::{Micro, MicroTask};
 pub(crate) use self::page::nanoseconds;
 use super::builds;
-use super::own_command;
+use super::own_programs;
 use super::run::{OwnChainFlags, find_plan};
 use super::stop_flag;
 use crate::cli::{PartArgument, PrArguments};
@@ -217,19 +217,6 @@ fn syncs(
 /// A build as a target of syncs.
 pub(crate) fn target(name: &str, build: &Build) -> TargetSpec {
     TargetSpec { name: Some(name.to_owned()), ..TargetSpec::node(NodeSpec::Built(spec(build))) }
-}
-
-/// Options with the paths of this program's own subcommands.
-pub(crate) fn own_programs() -> anyhow::Result<RunOptions> {
-    Ok(RunOptions {
-        forge_command: own_command(&["chain", "forge"])?,
-        node_command: own_command(&["node"])?,
-        serve_command: own_command(&["chain", "serve"])?,
-        reference_rate_command: own_command(&["bench", "libsecp", "--json"])?,
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
-        rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
-        ..RunOptions::default()
-    })
 }
 
 /// The chain from block files, if given.

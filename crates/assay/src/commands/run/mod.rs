@@ -17,7 +17,7 @@ use assay_lab::report;
 use assay_lab::run::{LabError, RunOptions, run as run_plan};
 
 pub(crate) use self::block_files::OwnChainFlags;
-use super::{bench, own_command, stop_flag};
+use super::{bench, own_command, own_programs, stop_flag};
 use crate::Outcome;
 use crate::cli::RunArguments;
 use crate::output;
@@ -140,15 +140,9 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
         resume: arguments.resume,
         keep_datadirs: arguments.keep_datadirs,
         profile: arguments.profile,
-        forge_command: own_command(&["chain", "forge"])?,
         scripts_command: own_command(&["chain", "scripts"])?,
-        node_command: own_command(&["node"])?,
-        serve_command: own_command(&["chain", "serve"])?,
-        reference_rate_command: own_command(&["bench", "libsecp", "--json"])?,
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
-        rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
         rerun: rerun(name, arguments),
-        ..RunOptions::default()
+        ..own_programs()?
     };
     OwnChainFlags::of_run(arguments).put(&mut options)?;
     let reporter = Terminal::stopped_by(stop_flag());

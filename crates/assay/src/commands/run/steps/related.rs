@@ -15,7 +15,8 @@ use super::super::{OwnChainFlags, find_plan};
 use super::results::RelatedResult;
 use super::{Found, Part, rerun};
 use crate::cli::RunArguments;
-use crate::commands::pr::{own_programs, target};
+use crate::commands::own_programs;
+use crate::commands::pr::target;
 
 /// Name of the revision before the change.
 const BEFORE: &str = "before";

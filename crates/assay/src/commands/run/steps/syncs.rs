@@ -19,7 +19,8 @@ use super::super::OwnChainFlags;
 use super::rerun;
 use super::results::{StepResult, Syncs};
 use crate::cli::RunArguments;
-use crate::commands::pr::{BASE, chain_text, own_programs, target};
+use crate::commands::own_programs;
+use crate::commands::pr::{BASE, chain_text, target};
 
 pub(super) fn run(
     plan: &StepsPlan,
