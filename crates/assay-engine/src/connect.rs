@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use assay_consensus::block::{BlockError, BlockRules, check_coinbase_amount};
 use assay_consensus::chain::Ancestors;
-use assay_store::{BlockFileError, CoinError, CoinStore, IndexError, decode_undo};
+use assay_store::{CoinError, CoinStore, decode_undo};
 use assay_wire::{BlockHash, Coin, OutPoint};
 
 use crate::apply::{
@@ -22,26 +22,8 @@ pub(crate) enum ConnectError {
     Engine(EngineError),
 }
 
-impl From<EngineError> for ConnectError {
-    fn from(error: EngineError) -> Self {
-        Self::Engine(error)
-    }
-}
-
-impl From<CoinError> for ConnectError {
-    fn from(error: CoinError) -> Self {
-        Self::Engine(error.into())
-    }
-}
-
-impl From<BlockFileError> for ConnectError {
-    fn from(error: BlockFileError) -> Self {
-        Self::Engine(error.into())
-    }
-}
-
-impl From<IndexError> for ConnectError {
-    fn from(error: IndexError) -> Self {
+impl<E: Into<EngineError>> From<E> for ConnectError {
+    fn from(error: E) -> Self {
         Self::Engine(error.into())
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use assay_consensus::block::{BlockError, BlockRules};
 use assay_consensus::header::{HeaderError, check_header, contextual_check_header};
-use assay_store::BlockFileError;
 use assay_wire::{BlockHash, Header};
 
 use super::archive::{Archive, Archiving, Write};
@@ -35,15 +34,9 @@ impl From<HeaderError> for AcceptError {
     }
 }
 
-impl From<BlockFileError> for AcceptError {
-    fn from(error: BlockFileError) -> Self {
+impl<E: Into<EngineError>> From<E> for AcceptError {
+    fn from(error: E) -> Self {
         Self::Engine(error.into())
-    }
-}
-
-impl From<EngineError> for AcceptError {
-    fn from(error: EngineError) -> Self {
-        Self::Engine(error)
     }
 }
 
