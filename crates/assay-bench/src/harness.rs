@@ -122,35 +122,6 @@ impl<'a> Alternative<'a> {
         })
     }
 
-    /// An alternative whose operation consumes a fresh input per call. `prepare` runs outside of the measured time, for at most
-    /// [`BATCH_MAX`] calls at once; outputs are dropped outside too.
-    pub fn batched<S, T>(
-        name: &str,
-        mut prepare: impl FnMut() -> S + 'a,
-        mut operation: impl FnMut(S) -> T + 'a,
-    ) -> Self {
-        Self::repeated(name, move |repeats| {
-            let mut left = repeats;
-            let batches = std::iter::from_fn(|| {
-                let count = left.min(BATCH_MAX);
-                left -= count;
-                (count > 0).then_some(count)
-            });
-            let batch = |count: u64| {
-                let inputs: Vec<S> = (0..count).map(|_| prepare()).collect();
-                let mut results = Vec::with_capacity(inputs.len());
-                let sample = Sample::of(count, || {
-                    for input in inputs {
-                        results.push(black_box(operation(black_box(input))));
-                    }
-                });
-                drop(results);
-                sample
-            };
-            Ok(batches.map(batch).sum())
-        })
-    }
-
     /// An alternative that runs and times the given number of operations itself: for other processes, or operations beyond a
     /// single call. It must return a sample of exactly that number.
     pub fn repeated(name: &str, run: impl FnMut(u64) -> Result<Sample, BenchError> + 'a) -> Self {
@@ -160,12 +131,6 @@ impl<'a> Alternative<'a> {
 
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// The same under another name.
-    #[must_use]
-    pub fn renamed(self, name: String) -> Self {
-        Self { name, ..self }
     }
 
     /// Makes its epochs minimal, for tests of results.
@@ -228,9 +193,6 @@ fn calibrate(run: &mut Repeat<'_>) -> Result<u64, BenchError> {
         repeats = wanted.clamp(repeats * 2, repeats * 16).min(CALLS_MAX);
     }
 }
-
-/// Maximum number of inputs prepared at once for [`Alternative::batched`].
-pub const BATCH_MAX: u64 = 256;
 
 /// Limit for operations that were optimised away.
 const CALLS_MAX: u64 = 100_000_000;
@@ -492,21 +454,6 @@ mod tests {
         assert_eq!(alternative.run(7).expect("no failure").ops, 7);
         alternative.shorten();
         assert_eq!(alternative.epoch().expect("no failure").ops, 1);
-    }
-
-    #[test]
-    fn every_call_gets_an_input_of_its_own() {
-        let (made, used) = (std::cell::Cell::new(0u64), std::cell::RefCell::new(Vec::new()));
-        let prepare = || {
-            made.set(made.get() + 1);
-            made.get()
-        };
-        let mut alternative =
-            Alternative::batched("batch", prepare, |input: u64| used.borrow_mut().push(input));
-        assert_eq!(alternative.run(2 * BATCH_MAX + 3).expect("no failure").ops, 2 * BATCH_MAX + 3);
-        drop(alternative);
-        let all: Vec<u64> = (1..=2 * BATCH_MAX + 3).collect();
-        assert_eq!(used.into_inner(), all);
     }
 
     #[test]
