@@ -2,7 +2,7 @@
 
 use assay_consensus::commitment::{WITNESS_COMMITMENT_HEADER, height_prefix, witness_commitment};
 use assay_hash::merkle_root;
-use assay_wire::{BlockHash, Header, OutPoint, Wtxid, encode};
+use assay_wire::{BlockHash, Header, OutPoint, TxBuilder, Wtxid};
 
 /// A coinbase without and with its witness; equal without a witness commitment.
 #[derive(Clone, Debug)]
@@ -23,26 +23,17 @@ impl Coinbase {
         wtxids: Option<&[Wtxid]>,
     ) -> Self {
         const RESERVED: [u8; 32] = [0; 32];
-        let mut body = vec![1];
-        body.extend_from_slice(&OutPoint::NULL.to_bytes());
-        encode::var_bytes(&mut body, &[&height_prefix(height)[..], tail].concat());
         // A non-final sequence number and a lock time of the previous height, which BIP54 requires; current rules ignore both.
-        body.extend_from_slice(&[0xfe, 0xff, 0xff, 0xff]);
-        body.push(if wtxids.is_some() { 2 } else { 1 });
-        body.extend_from_slice(&value_sat.to_le_bytes());
-        encode::var_bytes(&mut body, script_pubkey);
+        let mut tx = TxBuilder::new(2)
+            .spend(OutPoint::NULL, &[&height_prefix(height)[..], tail].concat(), u32::MAX - 1)
+            .output(value_sat, script_pubkey)
+            .lock_time(height.saturating_sub(1));
         if let Some(wtxids) = wtxids {
-            body.extend_from_slice(&0i64.to_le_bytes());
             let commitment = witness_commitment(wtxids, &RESERVED);
-            encode::var_bytes(&mut body, &[&WITNESS_COMMITMENT_HEADER[..], &commitment].concat());
+            tx = tx.output(0, &[&WITNESS_COMMITMENT_HEADER[..], &commitment].concat());
         }
-        let version = 2i32.to_le_bytes();
-        let lock_time = height.saturating_sub(1).to_le_bytes();
-        let base = [&version[..], &body, &lock_time].concat();
-        let full = match wtxids {
-            None => base.clone(),
-            Some(_) => [&version[..], &[0, 1], &body, &[1, 32], &RESERVED, &lock_time].concat(),
-        };
+        let base = tx.bytes();
+        let full = wtxids.map_or_else(|| base.clone(), |_| tx.witness(&[&RESERVED]).bytes());
         Self { base, full }
     }
 }

@@ -6,7 +6,9 @@ use std::ops::Range;
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::TxContext;
 use assay_hash::{hash160, sha256, sha256d};
-use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, TxOut, Txid, Wtxid, encode};
+use assay_wire::{
+    BlockHash, Encoding, Header, OutPoint, Transaction, TxBuilder, TxOut, Txid, Wtxid, encode,
+};
 use rayon::prelude::*;
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 
@@ -94,8 +96,7 @@ enum Lock {
 }
 
 struct Unsigned {
-    /// Version, inputs, outputs, lock time.
-    base: Vec<u8>,
+    tx: TxBuilder,
     spends: Vec<Spend>,
 }
 
@@ -277,19 +278,14 @@ fn pay_values(
     keys: Vec<Key>,
     value: impl Fn(usize) -> i64,
 ) -> (Unsigned, Vec<Spend>) {
-    let mut base = 2i32.to_le_bytes().to_vec();
-    encode::compact_size(&mut base, spends.len() as u64);
+    let mut tx = TxBuilder::new(2);
     for spend in &spends {
-        base.extend_from_slice(&spend.prevout.to_bytes());
-        base.extend_from_slice(&[0, 0xff, 0xff, 0xff, 0xff]);
+        tx = tx.spend(spend.prevout, &[], u32::MAX);
     }
-    encode::compact_size(&mut base, keys.len() as u64);
     for (index, key) in keys.iter().enumerate() {
-        base.extend_from_slice(&value(index).to_le_bytes());
-        encode::var_bytes(&mut base, &key.script_pubkey);
+        tx = tx.output(value(index), &key.script_pubkey);
     }
-    base.extend_from_slice(&[0; 4]);
-    let txid = Txid(sha256d(&base));
+    let txid = Txid(sha256d(&tx.bytes()));
     let outputs = keys.into_iter().zip(0..);
     let outputs = outputs
         .map(|(key, vout)| {
@@ -297,41 +293,24 @@ fn pay_values(
             Spend { prevout, value, key }
         })
         .collect();
-    (Unsigned { base, spends }, outputs)
+    (Unsigned { tx, spends }, outputs)
 }
 
 impl Unsigned {
     fn sign(&self) -> Vec<u8> {
-        let tx = Transaction::parse(self.base.clone(), Encoding::Segwit).expect("well formed");
+        let unsigned = self.tx.build();
         let spent: Vec<TxOut<'_>> = self
             .spends
             .iter()
             .map(|spend| TxOut { value: spend.value, script_pubkey: &spend.key.script_pubkey })
             .collect();
-        let context = TxContext::new(tx.view(), &spent);
+        let context = TxContext::new(unsigned.view(), &spent);
         let inputs = self.spends.iter().enumerate();
-        let signed: Vec<Signed> =
-            inputs.map(|(input, spend)| spend.sign(&context, input)).collect();
-        let has_witness = signed.iter().any(|one| !one.witness.is_empty());
-        let mut raw = self.base[..4].to_vec();
-        if has_witness {
-            raw.extend_from_slice(&[0, 1]);
-        }
-        encode::compact_size(&mut raw, signed.len() as u64);
-        for (input, Signed { script_sig, .. }) in tx.view().inputs().zip(&signed) {
-            raw.extend_from_slice(&input.prevout.to_bytes());
-            encode::var_bytes(&mut raw, script_sig);
-            raw.extend_from_slice(&input.sequence.to_le_bytes());
-        }
-        raw.extend_from_slice(tx.view().outputs_with_count_raw());
-        for Signed { witness, .. } in signed.iter().filter(|_| has_witness) {
-            encode::compact_size(&mut raw, witness.len() as u64);
-            for item in witness {
-                encode::var_bytes(&mut raw, item);
-            }
-        }
-        raw.extend_from_slice(&tx.view().lock_time().to_le_bytes());
-        raw
+        let signed = inputs.fold(self.tx.clone(), |tx, (input, spend)| {
+            let Signed { script_sig, witness } = spend.sign(&context, input);
+            tx.unlock(input, &script_sig, &witness)
+        });
+        signed.bytes()
     }
 }
 

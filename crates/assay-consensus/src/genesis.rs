@@ -1,7 +1,7 @@
 //! The first block of a chain, built from the few facts in which they differ.
 
 use assay_hash::sha256d;
-use assay_wire::{BlockHash, Header, encode};
+use assay_wire::{BlockHash, Header, OutPoint, TxBuilder, encode};
 
 use crate::amount::COIN;
 use crate::script::opcode::op;
@@ -50,15 +50,7 @@ impl GenesisSpec {
         script_pubkey.extend_from_slice(self.pubkey);
         script_pubkey.push(op::CHECKSIG);
 
-        let mut tx = 1i32.to_le_bytes().to_vec();
-        encode::compact_size(&mut tx, 1);
-        tx.extend_from_slice(&assay_wire::OutPoint::NULL.to_bytes());
-        encode::var_bytes(&mut tx, &script_sig);
-        tx.extend_from_slice(&u32::MAX.to_le_bytes());
-        encode::compact_size(&mut tx, 1);
-        tx.extend_from_slice(&(50 * COIN).to_le_bytes());
-        encode::var_bytes(&mut tx, &script_pubkey);
-        tx.extend_from_slice(&0u32.to_le_bytes());
-        tx
+        let tx = TxBuilder::new(1).spend(OutPoint::NULL, &script_sig, u32::MAX);
+        tx.output(50 * COIN, &script_pubkey).bytes()
     }
 }

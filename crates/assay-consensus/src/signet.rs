@@ -5,7 +5,7 @@
 //! the challenge, where the output's own transaction commits to the block without its solution.
 
 use assay_hash::{merkle_root, sha256d};
-use assay_wire::{Block, Encoding, OutPoint, Transaction, Tx, TxOut, Txid, encode};
+use assay_wire::{Block, Encoding, OutPoint, Transaction, Tx, TxBuilder, TxOut, Txid, encode};
 
 use crate::block::BlockError;
 use crate::commitment::witness_commitment_index;
@@ -94,36 +94,21 @@ fn take_solution(script: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
 
 /// Serialises `tx` without witnesses and with another script at `output`.
 fn with_output_script(tx: Tx<'_>, output: usize, script: &[u8]) -> Vec<u8> {
-    let mut out = tx.version().to_le_bytes().to_vec();
-    encode::compact_size(&mut out, tx.input_count() as u64);
+    let mut out = TxBuilder::new(tx.version()).lock_time(tx.lock_time());
     for input in tx.inputs() {
-        out.extend_from_slice(&input.prevout.to_bytes());
-        encode::var_bytes(&mut out, input.script_sig);
-        out.extend_from_slice(&input.sequence.to_le_bytes());
+        out = out.spend(input.prevout, input.script_sig, input.sequence);
     }
-    encode::compact_size(&mut out, tx.output_count() as u64);
     for (index, tx_out) in tx.outputs().enumerate() {
-        out.extend_from_slice(&tx_out.value.to_le_bytes());
-        encode::var_bytes(&mut out, if index == output { script } else { tx_out.script_pubkey });
+        out = out.output(tx_out.value, if index == output { script } else { tx_out.script_pubkey });
     }
-    out.extend_from_slice(&tx.lock_time().to_le_bytes());
-    out
+    out.bytes()
 }
 
 /// The transaction whose output is locked by the challenge, serialised.
 fn spendable_transaction(block_data: &[u8], challenge: &[u8]) -> Vec<u8> {
     let mut script_sig = vec![0];
     asm::push(&mut script_sig, block_data);
-    let mut tx = vec![0; 4];
-    tx.push(1);
-    tx.extend_from_slice(&OutPoint::NULL.to_bytes());
-    encode::var_bytes(&mut tx, &script_sig);
-    tx.extend_from_slice(&[0; 4]);
-    tx.push(1);
-    tx.extend_from_slice(&[0; 8]);
-    encode::var_bytes(&mut tx, challenge);
-    tx.extend_from_slice(&[0; 4]);
-    tx
+    TxBuilder::new(0).spend(OutPoint::NULL, &script_sig, 0).output(0, challenge).bytes()
 }
 
 /// The transaction that spends it. `solution` is a serialised input script followed by a serialised

@@ -11,7 +11,7 @@ use assay_consensus::script::{
 };
 use assay_engine::ImmediateChecker;
 use assay_hash::sha256;
-use assay_wire::{Encoding, OutPoint, Transaction, TxOut, Txid, encode};
+use assay_wire::{OutPoint, Transaction, TxBuilder, TxOut, Txid, encode};
 use secp256k1::{Scalar, XOnlyPublicKey};
 
 /// Verification flags: those of the report, and Taproot if needed.
@@ -208,25 +208,11 @@ fn transaction(
     value: i64,
     script_pubkey: &[u8],
 ) -> Transaction {
-    let mut raw = vec![1, 0, 0, 0];
-    if !witness.is_empty() {
-        raw.extend([0, 1]);
-    }
-    raw.push(1);
-    raw.extend(prevout.to_bytes());
-    encode::var_bytes(&mut raw, script_sig);
-    raw.extend([0xff; 4]);
-    raw.push(1);
-    raw.extend(value.to_le_bytes());
-    encode::var_bytes(&mut raw, script_pubkey);
-    if !witness.is_empty() {
-        encode::compact_size(&mut raw, witness.len() as u64);
-        for item in witness {
-            encode::var_bytes(&mut raw, item);
-        }
-    }
-    raw.extend([0; 4]);
-    Transaction::parse(raw, Encoding::Segwit).expect("written as transactions are")
+    TxBuilder::new(1)
+        .spend(prevout, &[], u32::MAX)
+        .unlock(0, script_sig, witness)
+        .output(value, script_pubkey)
+        .build()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Transactions and blocks without signatures.
 
+pub use assay_wire::TxBuilder;
 use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction, Txid, Wtxid, encode};
 
 /// Pays to the hash of the script `OP_TRUE`, which relay policy accepts.
@@ -11,100 +12,11 @@ pub const P2SH_TRUE: [u8; 23] = [
 /// The input script that spends [`P2SH_TRUE`].
 pub const SPEND_P2SH_TRUE: [u8; 2] = [1, 0x51];
 
-#[derive(Clone, Debug, Default)]
-pub struct TxBuilder {
-    version: i32,
-    inputs: Vec<(OutPoint, Vec<u8>, u32)>,
-    outputs: Vec<(i64, Vec<u8>)>,
-    witnesses: Vec<Vec<Vec<u8>>>,
-    lock_time: u32,
-}
-
-impl TxBuilder {
-    /// Without inputs, outputs and lock time.
-    pub fn new(version: i32) -> Self {
-        Self { version, ..Self::default() }
-    }
-
-    /// Spends output `vout` of the transaction whose txid is all `txid`.
-    #[must_use]
-    pub fn input(self, txid: u8, vout: u32, script_sig: &[u8], sequence: u32) -> Self {
-        self.spend(OutPoint { txid: Txid([txid; 32]), vout }, script_sig, sequence)
-    }
-
-    #[must_use]
-    pub fn spend(mut self, prevout: OutPoint, script_sig: &[u8], sequence: u32) -> Self {
-        self.inputs.push((prevout, script_sig.to_vec(), sequence));
-        self
-    }
-
-    /// Spends outputs 0, 1, … of that transaction, with these input scripts and, if there are any, witnesses.
-    #[must_use]
-    pub fn inputs(mut self, txid: u8, inputs: &[(Vec<u8>, Vec<Vec<u8>>)]) -> Self {
-        for (vout, (script_sig, _)) in (0..).zip(inputs) {
-            self = self.input(txid, vout, script_sig, u32::MAX);
-        }
-        if inputs.iter().any(|(_, witness)| !witness.is_empty()) {
-            self.witnesses = inputs.iter().map(|(_, witness)| witness.clone()).collect();
-        }
-        self
-    }
-
-    /// Adds an output of `value` satoshi.
-    #[must_use]
-    pub fn output(mut self, value: i64, script_pubkey: &[u8]) -> Self {
-        self.outputs.push((value, script_pubkey.to_vec()));
-        self
-    }
-
-    /// Sets the witness of the next input without one.
-    #[must_use]
-    pub fn witness(mut self, items: &[&[u8]]) -> Self {
-        self.witnesses.push(items.iter().map(|item| item.to_vec()).collect());
-        self
-    }
-
-    #[must_use]
-    pub fn lock_time(mut self, lock_time: u32) -> Self {
-        self.lock_time = lock_time;
-        self
-    }
-
-    /// Serialised, with witnesses if there are any.
-    pub fn bytes(&self) -> Vec<u8> {
-        let segwit = !self.witnesses.is_empty();
-        let mut out = self.version.to_le_bytes().to_vec();
-        if segwit {
-            out.extend_from_slice(&[0, 1]);
-        }
-        encode::compact_size(&mut out, self.inputs.len() as u64);
-        for (prevout, script_sig, sequence) in &self.inputs {
-            out.extend_from_slice(&prevout.to_bytes());
-            encode::var_bytes(&mut out, script_sig);
-            out.extend_from_slice(&sequence.to_le_bytes());
-        }
-        encode::compact_size(&mut out, self.outputs.len() as u64);
-        for (value, script_pubkey) in &self.outputs {
-            out.extend_from_slice(&value.to_le_bytes());
-            encode::var_bytes(&mut out, script_pubkey);
-        }
-        if segwit {
-            for index in 0..self.inputs.len() {
-                let items = self.witnesses.get(index).map_or(&[][..], Vec::as_slice);
-                encode::compact_size(&mut out, items.len() as u64);
-                for item in items {
-                    encode::var_bytes(&mut out, item);
-                }
-            }
-        }
-        out.extend_from_slice(&self.lock_time.to_le_bytes());
-        out
-    }
-
-    pub fn build(&self) -> Transaction {
-        let encoding = if self.inputs.is_empty() { Encoding::Legacy } else { Encoding::Segwit };
-        Transaction::parse(self.bytes(), encoding).expect("the builder writes what parses")
-    }
+/// Spends outputs 0, 1, … of the transaction whose txid is all `txid`, with these input scripts and witnesses.
+pub fn unlocked(txid: u8, unlocking: &[(Vec<u8>, Vec<Vec<u8>>)]) -> TxBuilder {
+    unlocking.iter().enumerate().fold(TxBuilder::new(2), |tx, (index, (script_sig, witness))| {
+        tx.input(txid, index as u32, &[], u32::MAX).unlock(index, script_sig, witness)
+    })
 }
 
 /// A coinbase without outputs; `script_sig` makes it unique.

@@ -22,6 +22,7 @@
 #![warn(missing_docs)]
 
 mod block;
+mod build;
 mod coin;
 pub mod encode;
 mod error;
@@ -36,6 +37,7 @@ mod transaction;
 mod witness;
 
 pub use block::{Block, first_tx};
+pub use build::TxBuilder;
 pub use coin::Coin;
 pub use error::{ParseError, ParseErrorKind};
 pub use header::Header;

@@ -1,7 +1,7 @@
 //! The chain of a verdict comparison: coins for cases, and blocks of one transaction.
 
 use assay_consensus::params::ChainParams;
-use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, Txid, encode};
+use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, TxBuilder, Txid, encode};
 
 use crate::block_builder::{Coinbase, mined};
 
@@ -56,21 +56,12 @@ impl Chain {
     /// A block whose transaction creates these outputs, with their outpoints in order.
     pub(super) fn funding(&mut self, locks: &[(i64, Vec<u8>)]) -> (Candidate, Txid) {
         let (prevout, value) = self.funds.pop().expect("funds come back as change");
-        let mut raw = 2i32.to_le_bytes().to_vec();
-        raw.push(1);
-        raw.extend(prevout.to_bytes());
-        encode::var_bytes(&mut raw, &[]);
-        raw.extend(u32::MAX.to_le_bytes());
-        encode::compact_size(&mut raw, locks.len() as u64 + 1);
+        let mut tx = TxBuilder::new(2).spend(prevout, &[], u32::MAX);
         for (value, script) in locks {
-            raw.extend(value.to_le_bytes());
-            encode::var_bytes(&mut raw, script);
+            tx = tx.output(*value, script);
         }
         let change = value - locks.iter().map(|(value, _)| value).sum::<i64>() - FEE_SAT;
-        raw.extend(change.to_le_bytes());
-        encode::var_bytes(&mut raw, &ANYONE);
-        raw.extend([0; 4]);
-        let tx = Transaction::parse(raw, Encoding::Legacy).expect("written as it is read");
+        let tx = tx.output(change, &ANYONE).build();
         let txid = tx.view().txid();
         self.funds.push((OutPoint { txid, vout: locks.len() as u32 }, change));
         (self.block(&[tx.bytes()]).0, txid)

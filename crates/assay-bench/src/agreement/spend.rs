@@ -2,7 +2,7 @@
 
 use assay_consensus::script::{Flags, PqScheme, SignatureChecker, TxContext, verify_input};
 use assay_hash::hash160;
-use assay_wire::{Encoding, OutPoint, Transaction, TxOut, encode};
+use assay_wire::{OutPoint, TxBuilder, TxOut};
 
 use super::program::{Form, Item, Program, mutate, push_minimal};
 use assay_report::stats::random::SplitMix64;
@@ -40,9 +40,9 @@ impl Case {
         if is_changed && random.below(2) == 0 {
             let at = random.below(scripts.len() as u64) as usize;
             mutate(random, &mut scripts[at]);
-            return self.raw(prevouts, &scripts);
+            return self.tx(prevouts, &scripts).bytes();
         }
-        let mut raw = self.raw(prevouts, &scripts);
+        let mut raw = self.tx(prevouts, &scripts).bytes();
         if is_changed {
             mutate(random, &mut raw);
         }
@@ -60,8 +60,7 @@ impl Case {
         };
         let scripts: Vec<Vec<u8>> =
             self.programs.iter().map(|program| program.unlock(form)).collect();
-        let tx = Transaction::parse(self.raw(prevouts, &scripts), Encoding::Legacy)
-            .expect("written as it is read");
+        let tx = self.tx(prevouts, &scripts).build();
         let spent: Vec<TxOut<'_>> = locks
             .iter()
             .map(|(value, script)| TxOut { value: *value, script_pubkey: script })
@@ -76,22 +75,16 @@ impl Case {
         (0..locks.len()).map(message).collect()
     }
 
-    fn raw(&self, prevouts: &[OutPoint], scripts: &[Vec<u8>]) -> Vec<u8> {
-        let mut raw = self.form.version.to_le_bytes().to_vec();
-        encode::compact_size(&mut raw, prevouts.len() as u64);
+    fn tx(&self, prevouts: &[OutPoint], scripts: &[Vec<u8>]) -> TxBuilder {
+        let mut tx = TxBuilder::new(self.form.version).lock_time(self.form.lock_time);
         for ((prevout, script), sequence) in prevouts.iter().zip(scripts).zip(&self.form.sequences)
         {
-            raw.extend(prevout.to_bytes());
-            encode::var_bytes(&mut raw, script);
-            raw.extend(sequence.to_le_bytes());
+            tx = tx.spend(*prevout, script, *sequence);
         }
-        encode::compact_size(&mut raw, self.form.outputs.len() as u64);
         for (value, script) in &self.form.outputs {
-            raw.extend(value.to_le_bytes());
-            encode::var_bytes(&mut raw, script);
+            tx = tx.output(*value, script);
         }
-        raw.extend(self.form.lock_time.to_le_bytes());
-        raw
+        tx
     }
 }
 

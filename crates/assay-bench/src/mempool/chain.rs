@@ -1,7 +1,7 @@
 //! A regtest chain whose transactions need no signatures, so that coins are cheap to create and policy dominates the cost.
 
 use assay_consensus::params::ChainParams;
-use assay_wire::{BlockHash, Encoding, OutPoint, Transaction, encode};
+use assay_wire::{BlockHash, Encoding, OutPoint, Transaction, TxBuilder, encode};
 
 use crate::block_builder::{Coinbase, mined};
 
@@ -82,7 +82,7 @@ impl Mint {
         self.height += 1;
         self.time += 60;
         let coinbase = Coinbase::new(self.height, &[1, 0], (claim, &P2SH_TRUE), None);
-        let coinbase = parse(coinbase.full);
+        let coinbase = Transaction::parse(coinbase.full, Encoding::Segwit).expect("a coinbase");
         let outpoint = OutPoint { txid: coinbase.view().txid(), vout: 0 };
         let all = || std::iter::once(&coinbase).chain(txs);
         let leaves = all().map(|tx| tx.view().txid().0).collect();
@@ -99,22 +99,12 @@ impl Mint {
 
 /// A final transaction that spends such outputs and creates others.
 pub(super) fn tx(inputs: &[OutPoint], values: &[i64]) -> Transaction {
-    let mut raw = 2i32.to_le_bytes().to_vec();
-    encode::compact_size(&mut raw, inputs.len() as u64);
+    let mut tx = TxBuilder::new(2);
     for outpoint in inputs {
-        raw.extend(outpoint.to_bytes());
-        encode::var_bytes(&mut raw, &[1, 0x51]);
-        raw.extend(u32::MAX.to_le_bytes());
+        tx = tx.spend(*outpoint, &[1, 0x51], u32::MAX);
     }
-    encode::compact_size(&mut raw, values.len() as u64);
     for value in values {
-        raw.extend(value.to_le_bytes());
-        encode::var_bytes(&mut raw, &P2SH_TRUE);
+        tx = tx.output(*value, &P2SH_TRUE);
     }
-    raw.extend([0; 4]);
-    parse(raw)
-}
-
-fn parse(raw: Vec<u8>) -> Transaction {
-    Transaction::parse(raw, Encoding::Segwit).expect("it is written as it is read")
+    tx.build()
 }

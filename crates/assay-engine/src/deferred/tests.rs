@@ -5,7 +5,7 @@ use assay_consensus::script::{
     Flags, InputStats, Interpreter, SIGHASH_ALL, ScriptError, TxContext, tap_leaf_hash,
     tap_tweak_hash,
 };
-use assay_testkit::chain::TxBuilder;
+use assay_testkit::chain::unlocked;
 use assay_wire::{Transaction, TxOut};
 use proptest::prelude::*;
 use secp256k1::{Keypair, Message, PublicKey, Scalar, SecretKey, XOnlyPublicKey, ecdsa, schnorr};
@@ -45,7 +45,7 @@ const VALUE: i64 = 100_000;
 
 impl Spend {
     fn new(inputs: &[(Vec<u8>, Vec<Vec<u8>>)], scripts: Vec<Vec<u8>>) -> Self {
-        let tx = TxBuilder::new(2).inputs(7, inputs).output(VALUE, &[op::PUSH1]).build();
+        let tx = unlocked(7, inputs).output(VALUE, &[op::PUSH1]).build();
         Self { tx, scripts }
     }
 

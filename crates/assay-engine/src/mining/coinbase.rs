@@ -3,7 +3,7 @@
 use assay_consensus::commitment::{WITNESS_COMMITMENT_HEADER, height_prefix, witness_commitment};
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::asm;
-use assay_wire::{Encoding, OutPoint, Transaction, Wtxid, encode};
+use assay_wire::{Encoding, OutPoint, Transaction, TxBuilder, Wtxid};
 
 /// Witness of the coinbase; its value is arbitrary.
 const RESERVED_VALUE: [u8; 32] = [0; 32];
@@ -37,27 +37,17 @@ pub(super) fn coinbase(
             asm::push(&mut script_sig, &vec![0; missing - 1]);
         }
     }
-    let mut out = VERSION.to_le_bytes().to_vec();
-    if has_witness {
-        out.extend([0, 1]);
-    }
-    out.push(1);
-    out.extend(OutPoint::NULL.to_bytes());
-    encode::var_bytes(&mut out, &script_sig);
-    out.extend(SEQUENCE.to_le_bytes());
-    out.push(1 + u8::from(commitment.is_some()));
-    out.extend(value_sat.to_le_bytes());
-    encode::var_bytes(&mut out, script_pubkey);
+    let mut tx = TxBuilder::new(VERSION)
+        .spend(OutPoint::NULL, &script_sig, SEQUENCE)
+        .output(value_sat, script_pubkey)
+        .lock_time(height - 1);
     if let Some(script) = commitment {
-        out.extend(0i64.to_le_bytes());
-        encode::var_bytes(&mut out, &script);
+        tx = tx.output(0, &script);
     }
     if has_witness {
-        out.push(1);
-        encode::var_bytes(&mut out, &RESERVED_VALUE);
+        tx = tx.witness(&[&RESERVED_VALUE]);
     }
-    out.extend((height - 1).to_le_bytes());
-    Transaction::parse(out, params.encoding).expect("a coinbase is laid out as transactions are")
+    tx.build()
 }
 
 /// The witness commitment script. Core puts it into every block, even if no rule requires it.

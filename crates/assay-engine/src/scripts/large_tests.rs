@@ -6,7 +6,7 @@ use assay_consensus::script::asm::push_number;
 use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Flags, Interpreter, SIGHASH_ALL, TxContext};
 use assay_hash::{hash160, sha256};
-use assay_testkit::chain::TxBuilder;
+use assay_testkit::chain::unlocked;
 use assay_wire::encode::compact_size;
 use assay_wire::{Block, Encoding, Transaction, Tx, TxOut};
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
@@ -94,7 +94,7 @@ const VALUE: i64 = 1000;
 
 /// Serialises version, inputs with these scripts, an output, and the witnesses, if any.
 fn serialise(id: u8, inputs: &[(Vec<u8>, Vec<Vec<u8>>)]) -> Transaction {
-    TxBuilder::new(2).inputs(id, inputs).output(VALUE, &[op::PUSH1]).build()
+    unlocked(id, inputs).output(VALUE, &[op::PUSH1]).build()
 }
 
 /// A signed transaction with an input per lock, and the planned faults.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::opcode::op;
-use assay_wire::{Encoding, OutPoint, Transaction, encode};
+use assay_wire::{Encoding, OutPoint, Transaction, TxBuilder};
 
 use super::args::{self, Args};
 use super::decode::Payee;
@@ -138,20 +138,14 @@ pub(super) fn create(rpc: &Rpc, args: &Args<'_>) -> Result<Vec<u8>, RpcError> {
             "Invalid parameter combination: Sequence number(s) contradict replaceable option",
         ));
     }
-    let mut out = version.to_le_bytes().to_vec();
-    encode::compact_size(&mut out, inputs.len() as u64);
+    let mut tx = TxBuilder::new(version.cast_signed()).lock_time(lock_time);
     for (prevout, sequence) in inputs {
-        out.extend(prevout.to_bytes());
-        out.push(0);
-        out.extend(sequence.to_le_bytes());
+        tx = tx.spend(prevout, &[], sequence);
     }
-    encode::compact_size(&mut out, outputs.len() as u64);
     for (value_sat, script) in outputs {
-        out.extend(value_sat.to_le_bytes());
-        encode::var_bytes(&mut out, &script);
+        tx = tx.output(value_sat, &script);
     }
-    out.extend(lock_time.to_le_bytes());
-    Ok(out)
+    Ok(tx.bytes())
 }
 
 fn inputs(

@@ -8,7 +8,7 @@ use assay_consensus::script::opcode::{is_p2sh, witness_program};
 use assay_consensus::script::{ScriptError, TxContext, verify_input};
 use assay_engine::ImmediateChecker;
 use assay_hash::{hash160, sha256};
-use assay_wire::{OutPoint, Transaction, TxOut, encode};
+use assay_wire::{OutPoint, Transaction, TxBuilder, TxOut};
 
 use super::args::{self, Args};
 use super::descriptor::parse_secret;
@@ -279,27 +279,8 @@ fn write_fault(tx: &Transaction, index: usize, error: &str, object: &mut Object<
 
 /// Serializes the transaction with other script sigs and witnesses.
 pub(super) fn serialise(tx: &Transaction, unlocked: &[Unlocking]) -> Vec<u8> {
-    let view = tx.view();
-    let has_witness = unlocked.iter().any(|one| !one.witness.is_empty());
-    let mut out = view.version().to_le_bytes().to_vec();
-    if has_witness {
-        out.extend([0, 1]);
-    }
-    encode::compact_size(&mut out, unlocked.len() as u64);
-    for (input, unlocking) in view.inputs().zip(unlocked) {
-        out.extend(input.prevout.to_bytes());
-        encode::var_bytes(&mut out, &unlocking.script_sig);
-        out.extend(input.sequence.to_le_bytes());
-    }
-    out.extend(view.outputs_with_count_raw());
-    if has_witness {
-        for unlocking in unlocked {
-            encode::compact_size(&mut out, unlocking.witness.len() as u64);
-            for item in &unlocking.witness {
-                encode::var_bytes(&mut out, item);
-            }
-        }
-    }
-    out.extend(view.lock_time().to_le_bytes());
-    out
+    let tx = unlocked.iter().enumerate().fold(TxBuilder::from(tx.view()), |tx, (index, one)| {
+        tx.unlock(index, &one.script_sig, &one.witness)
+    });
+    tx.bytes()
 }

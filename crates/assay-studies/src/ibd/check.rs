@@ -12,7 +12,7 @@ use assay_consensus::params::{ChainParams, MAX_TX_BYTES};
 use assay_consensus::sigops::legacy_sigops;
 use assay_consensus::tx::check_transaction;
 use assay_report::stats::random::SplitMix64;
-use assay_wire::{Encoding, OutPoint, Transaction, Tx, Txid, encode};
+use assay_wire::{OutPoint, Transaction, Tx, TxBuilder, Txid};
 
 use super::calls::{Scale, expect, wrong};
 use super::subjects::{LazySubject, Subject};
@@ -99,16 +99,10 @@ fn prevouts(count: u64, is_colliding: bool) -> Vec<OutPoint> {
 }
 
 fn spending(prevouts: &[OutPoint]) -> Arc<Transaction> {
-    let mut raw = 2i32.to_le_bytes().to_vec();
-    encode::compact_size(&mut raw, prevouts.len() as u64);
-    for prevout in prevouts {
-        raw.extend(prevout.to_bytes());
-        raw.extend([0, 0xff, 0xff, 0xff, 0xff]);
-    }
-    raw.push(1);
-    raw.extend(1i64.to_le_bytes());
-    raw.extend([0, 0, 0, 0, 0]);
-    Arc::new(Transaction::parse(raw, Encoding::Segwit).expect("it is well formed"))
+    let tx = prevouts
+        .iter()
+        .fold(TxBuilder::new(2).output(1, &[]), |tx, prevout| tx.spend(*prevout, &[], u32::MAX));
+    Arc::new(tx.build())
 }
 
 /// True if the transaction passes, and fails with a duplicate input or a null outpoint.

@@ -10,7 +10,8 @@ use assay_consensus::commitment::txid_merkle_root;
 use assay_consensus::params::ChainParams;
 use assay_report::stats::random::SplitMix64;
 use assay_wire::{
-    BlockHash, Coin, Encoding, Header, OutPoint, Script, Transaction, Txid, Wtxid, encode,
+    BlockHash, Coin, Encoding, Header, OutPoint, Script, Transaction, TxBuilder, Txid, Wtxid,
+    encode,
 };
 
 /// Height of the block in its coinbase.
@@ -97,8 +98,7 @@ pub(super) fn block(seed: u64, txs: usize) -> (Vec<u8>, Vec<Coin>) {
     let mut wtxids = vec![Wtxid::default()];
     let mut body = Vec::new();
     for _ in 0..txs {
-        let raw = transaction(&mut random, &mut coins);
-        let tx = Transaction::parse(raw, Encoding::Segwit).expect("it is well formed");
+        let tx = transaction(&mut random, &mut coins);
         txids.push(tx.view().txid());
         wtxids.push(tx.view().wtxid());
         body.extend_from_slice(tx.bytes());
@@ -137,42 +137,23 @@ fn shape(random: &mut SplitMix64) -> (u64, u64) {
     }
 }
 
-fn transaction(random: &mut SplitMix64, coins: &mut Vec<Coin>) -> Vec<u8> {
+fn transaction(random: &mut SplitMix64, coins: &mut Vec<Coin>) -> Transaction {
     let (inputs, outputs) = shape(random);
     // The inputs of a consolidation are mostly of one kind.
     let kind = Kind::any(random);
     let kind = if kind == Kind::Inscription && inputs > 2 { Kind::P2tr } else { kind };
-    let (mut body, mut witness) = (Vec::new(), Vec::new());
-    let mut has_witness = false;
-    encode::compact_size(&mut body, inputs);
-    for _ in 0..inputs {
+    let mut tx = TxBuilder::new(2);
+    for index in 0..inputs as usize {
         coins.push(coin(kind, random));
-        let (script_sig, items) = kind.unlock(random);
-        let txid = Txid(random.bytes());
-        body.extend(OutPoint { txid, vout: random.below(4) as u32 }.to_bytes());
-        encode::var_bytes(&mut body, &script_sig);
-        body.extend(0xffff_fffdu32.to_le_bytes());
-        encode::compact_size(&mut witness, items.len() as u64);
-        for item in &items {
-            encode::var_bytes(&mut witness, item);
-        }
-        has_witness |= !items.is_empty();
+        let (script_sig, witness) = kind.unlock(random);
+        let prevout = OutPoint { txid: Txid(random.bytes()), vout: random.below(4) as u32 };
+        tx = tx.spend(prevout, &[], 0xffff_fffd).unlock(index, &script_sig, &witness);
     }
-    encode::compact_size(&mut body, outputs);
     for _ in 0..outputs {
-        body.extend((546 + random.below(10_000_000) as i64).to_le_bytes());
-        encode::var_bytes(&mut body, &Kind::any(random).script(random));
+        let value = 546 + random.below(10_000_000) as i64;
+        tx = tx.output(value, &Kind::any(random).script(random));
     }
-    let mut raw = 2i32.to_le_bytes().to_vec();
-    if has_witness {
-        raw.extend([0, 1]);
-    }
-    raw.extend(body);
-    if has_witness {
-        raw.extend(witness);
-    }
-    raw.extend([0; 4]);
-    raw
+    tx.build()
 }
 
 /// A coin of this kind such as a block of today spends: most are young.

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use assay_consensus::script::asm::assemble;
 use assay_consensus::script::{Flags, Interpreter, RuleSet, ScriptError, TxContext};
 use assay_engine::ImmediateChecker;
-use assay_wire::encode::{compact_size, var_bytes};
-use assay_wire::{Encoding, OutPoint, Transaction, Tx, TxOut};
+use assay_wire::{Encoding, OutPoint, Transaction, Tx, TxBuilder, TxOut};
 use serde_json::Value;
 
 use crate::spend::{Spend, single_leaf};
@@ -273,7 +272,8 @@ fn reference_case(path: &Path) -> Option<Vec<Vector>> {
     for side in ["success", "failure"] {
         let Some(spend) = json.get(side) else { continue };
         let witness: Option<Vec<Vec<u8>>> = array(&spend["witness"]).iter().map(hex).collect();
-        let tx = with_input(tx.view(), index, &hex(&spend["scriptSig"])?, &witness?)?;
+        let script_sig = hex(&spend["scriptSig"])?;
+        let tx = TxBuilder::from(tx.view()).unlock(index, &script_sig, &witness?).build();
         let comment = format!("{comment}, {side}");
         sides.push(Vector { comment, tx, spent: spent.clone(), input: Some(index), flags });
     }
@@ -285,38 +285,6 @@ fn read_output(raw: &[u8]) -> Option<(i64, Vec<u8>)> {
     let (value, rest) = raw.split_first_chunk()?;
     let ([0xfd, _, _, script @ ..] | [_, script @ ..]) = rest else { return None };
     Some((i64::from_le_bytes(*value), script.to_vec()))
-}
-
-/// Replaces the input script and witness of one input.
-fn with_input(
-    tx: Tx<'_>,
-    index: usize,
-    script_sig: &[u8],
-    witness: &[Vec<u8>],
-) -> Option<Transaction> {
-    let mut raw = tx.version().to_le_bytes().to_vec();
-    if !witness.is_empty() {
-        raw.extend([0, 1]);
-    }
-    compact_size(&mut raw, tx.input_count() as u64);
-    for (at, input) in tx.inputs().enumerate() {
-        raw.extend(input.prevout.to_bytes());
-        var_bytes(&mut raw, if at == index { script_sig } else { input.script_sig });
-        raw.extend(input.sequence.to_le_bytes());
-    }
-    compact_size(&mut raw, tx.output_count() as u64);
-    raw.extend(tx.outputs_raw());
-    if !witness.is_empty() {
-        for at in 0..tx.input_count() {
-            let items = if at == index { witness } else { &[] };
-            compact_size(&mut raw, items.len() as u64);
-            for item in items {
-                var_bytes(&mut raw, item);
-            }
-        }
-    }
-    raw.extend(tx.lock_time().to_le_bytes());
-    Transaction::parse(raw, Encoding::Segwit).ok()
 }
 
 /// Decodes an even number of hexadecimal digits.

@@ -5,7 +5,7 @@ use assay_consensus::params::ChainParams;
 use assay_consensus::script::RuleSet;
 use assay_consensus::sigops::count_sigops;
 use assay_engine::{Block, BlockVerifier};
-use assay_wire::{BlockHash, Encoding, TxOut, encode};
+use assay_wire::{BlockHash, Encoding, TxBuilder, TxOut, encode};
 
 pub(crate) use super::preparation::{BLOCK_WEIGHT, SIGOP_COST_MAX};
 use super::preparation::{Preparation, VALUE, assemble};
@@ -105,25 +105,15 @@ pub(super) fn transaction_of(
 ) -> (Vec<u8>, Vec<u8>) {
     let view = spend.tx.view();
     let script_sig = view.input(0).script_sig;
-    let mut body = Vec::new();
-    encode::compact_size(&mut body, inputs.len() as u64);
+    let mut tx = TxBuilder::new(2).output(1, &vec![0x51; pad.max(1)]);
     for number in inputs.clone() {
-        body.extend_from_slice(&outputs.outpoint(number).to_bytes());
-        encode::var_bytes(&mut body, script_sig);
-        body.extend_from_slice(&[0xff; 4]);
+        tx = tx.spend(outputs.outpoint(number), script_sig, u32::MAX);
     }
-    body.push(1);
-    body.extend_from_slice(&1i64.to_le_bytes());
-    encode::var_bytes(&mut body, &vec![0x51; pad.max(1)]);
-    let version = 2i32.to_le_bytes();
-    let base = [&version[..], &body, &[0; 4]].concat();
-    if witness.is_empty() {
-        return (base.clone(), base);
+    let base = tx.bytes();
+    if !witness.is_empty() {
+        tx = inputs.fold(tx, |tx, _| tx.witness(witness));
     }
-    let items: Vec<Vec<u8>> = witness.iter().map(|item| item.to_vec()).collect();
-    let witnesses = vec![items; inputs.len()];
-    let full = with_witnesses(&base, &witnesses);
-    (base, full)
+    (base, tx.bytes())
 }
 
 /// Transaction with one witness per input.

@@ -6,7 +6,7 @@ use assay_consensus::params::ChainParams;
 use assay_consensus::sigops::count_sigops;
 use assay_consensus::subsidy::block_subsidy;
 use assay_hash::sha256d;
-use assay_wire::{Block, BlockHash, Encoding, OutPoint, Txid, Wtxid, encode};
+use assay_wire::{Block, BlockHash, Encoding, OutPoint, TxBuilder, Txid, Wtxid, encode};
 
 /// Maximum weight of a block.
 pub(crate) const BLOCK_WEIGHT: u32 = 4_000_000;
@@ -61,16 +61,9 @@ impl<'s> Preparation<'s> {
     /// Spends the coinbase of the block with this index.
     fn transaction(&self, index: usize) -> Vec<u8> {
         let coinbase = coinbase(index as u32 + 1);
-        let mut raw = vec![2, 0, 0, 0, 1];
-        raw.extend(OutPoint { txid: Txid(sha256d(&coinbase.base)), vout: 0 }.to_bytes());
-        raw.extend([0, 0xff, 0xff, 0xff, 0xff]);
-        encode::compact_size(&mut raw, self.outputs as u64);
-        for _ in 0..self.outputs {
-            raw.extend(VALUE.to_le_bytes());
-            encode::var_bytes(&mut raw, self.script_pubkey);
-        }
-        raw.extend([0; 4]);
-        raw
+        let prevout = OutPoint { txid: Txid(sha256d(&coinbase.base)), vout: 0 };
+        let tx = TxBuilder::new(2).spend(prevout, &[], u32::MAX);
+        (0..self.outputs).fold(tx, |tx, _| tx.output(VALUE, self.script_pubkey)).bytes()
     }
 
     /// A chain above regtest's genesis: coinbases, `outputs` outputs, and a block of these transactions without and with witness.

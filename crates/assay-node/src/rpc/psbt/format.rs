@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use assay_wire::{Encoding, OutPoint, Transaction, Txid, encode};
+use assay_wire::{Encoding, OutPoint, Transaction, TxBuilder, Txid, encode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -176,20 +176,14 @@ impl Psbt {
     }
 
     fn unsigned_bytes(&self) -> Option<Vec<u8>> {
-        let mut out = self.tx_version.to_le_bytes().to_vec();
-        encode::compact_size(&mut out, self.inputs.len() as u64);
+        let mut tx = TxBuilder::new(self.tx_version.cast_signed()).lock_time(self.lock_time()?);
         for input in &self.inputs {
-            out.extend(input.prevout.to_bytes());
-            out.push(0);
-            out.extend(input.sequence.unwrap_or(u32::MAX).to_le_bytes());
+            tx = tx.spend(input.prevout, &[], input.sequence.unwrap_or(u32::MAX));
         }
-        encode::compact_size(&mut out, self.outputs.len() as u64);
         for output in &self.outputs {
-            out.extend(output.value.to_le_bytes());
-            encode::var_bytes(&mut out, &output.script);
+            tx = tx.output(output.value, &output.script);
         }
-        out.extend(self.lock_time()?.to_le_bytes());
-        Some(out)
+        Some(tx.bytes())
     }
 
     /// Unsigned transaction; `None` if the required lock times exclude each other.
