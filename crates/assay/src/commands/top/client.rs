@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use ureq::http::StatusCode;
 
 use crate::bitcoind::ClientSettings;
 use crate::cli::TopArguments;
-use crate::output::base64;
 
 /// One connection to a node.
 pub(in super::super) struct Client {
@@ -53,7 +54,7 @@ impl Client {
             .timeout_global(Some(timeout))
             .build()
             .new_agent();
-        let authorization = format!("Basic {}", base64(credentials.as_bytes()));
+        let authorization = format!("Basic {}", STANDARD.encode(credentials));
         Self { agent, url: format!("http://{address}/"), authorization, answer_bytes_max }
     }
 
