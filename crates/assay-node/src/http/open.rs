@@ -86,14 +86,14 @@ impl OpenLane {
     }
 }
 
-/// Queue slot, released on drop, also when the client disconnects.
-struct Slot<'a> {
+/// Queue slot, released on drop, also when the client disconnects while it waits.
+pub(super) struct Slot<'a> {
     waiting: &'a AtomicUsize,
-    position: usize,
+    pub(super) position: usize,
 }
 
 impl<'a> Slot<'a> {
-    fn take(waiting: &'a AtomicUsize) -> Self {
+    pub(super) fn take(waiting: &'a AtomicUsize) -> Self {
         Self { waiting, position: waiting.fetch_add(1, Ordering::Relaxed) + 1 }
     }
 }

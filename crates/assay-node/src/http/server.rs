@@ -28,7 +28,7 @@ use tokio::time::{sleep, timeout};
 use super::Subnet;
 use super::auth::Authenticator;
 use super::body::{self, BodyError};
-use super::open::{NO_STORE, OpenLane};
+use super::open::{NO_STORE, OpenLane, Slot};
 use super::penalty::Penalties;
 use super::timeout_stream::TimeoutStream;
 use crate::jsonrpc::body_decoder::Text;
@@ -426,30 +426,12 @@ async fn work_permit<H>(shared: &Shared<H>) -> Result<OwnedSemaphorePermit, Answ
     if let Ok(permit) = Arc::clone(&shared.work).try_acquire_owned() {
         return Ok(permit);
     }
-    let queued = QueueSlot::take(&shared.queued);
+    let queued = Slot::take(&shared.queued);
     if queued.position > shared.limits.queue_max {
         tracing::warn!("Request rejected because the RPC work queue is full");
         return Err(plain(StatusCode::SERVICE_UNAVAILABLE, "Work queue depth exceeded"));
     }
     Arc::clone(&shared.work).acquire_owned().await.map_err(|_| internal_error())
-}
-
-/// Queue slot, released on drop, also when the client disconnects while it waits.
-struct QueueSlot<'a> {
-    queued: &'a AtomicUsize,
-    position: usize,
-}
-
-impl<'a> QueueSlot<'a> {
-    fn take(queued: &'a AtomicUsize) -> Self {
-        Self { queued, position: queued.fetch_add(1, Ordering::Relaxed) + 1 }
-    }
-}
-
-impl Drop for QueueSlot<'_> {
-    fn drop(&mut self) {
-        self.queued.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 type Answer = Response<Full<Bytes>>;
