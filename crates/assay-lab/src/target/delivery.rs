@@ -115,7 +115,7 @@ fn password() -> io::Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
@@ -124,7 +124,7 @@ mod tests {
     use crate::process::Ports;
     use crate::target::Fingerprint;
 
-    fn example(family: Family, version: &str, help: &str) -> Target {
+    pub(in super::super) fn example(family: Family, version: &str, help: &str) -> Target {
         let options = match family {
             Family::Btcd | Family::Engine => crate::target::program::long_options_in_help(help),
             _ => crate::target::program::options_in_help(help),

@@ -126,26 +126,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Fingerprint;
-    use crate::target::program::{long_options_in_help, options_in_help};
-
-    fn example(family: Family, help: &str) -> Target {
-        let options = match family {
-            Family::Btcd => long_options_in_help(help),
-            _ => options_in_help(help),
-        };
-        Target {
-            name: "example".to_owned(),
-            family,
-            version: String::new(),
-            command: vec!["program".into(), "node".into()],
-            fingerprint: Fingerprint::default(),
-            options,
-            extra: vec!["-extra".to_owned()],
-            cores: Vec::new(),
-            index: None,
-        }
-    }
+    use crate::target::delivery::tests::example;
 
     #[test]
     fn command_lines() {
@@ -153,7 +134,7 @@ mod tests {
         let btcd = "      --notls\n      --nocfilters  Disable\n      --nodnsseed  Do not\n";
         let line = |family, help| {
             let ports = Ports { rpc: 1, p2p: 2, ..Ports::default() };
-            let launch = example(family, help).launch_member(Path::new("data"), &ports);
+            let launch = example(family, "", help).launch_member(Path::new("data"), &ports);
             let args: Vec<_> = launch.args.iter().map(|arg| arg.to_string_lossy()).collect();
             args.join(" ")
         };
@@ -167,7 +148,7 @@ mod tests {
         --regtest --configfile=data/btcd.conf --datadir=data/data --logdir=data/logs --rpclisten=127.0.0.1:1 --listen=127.0.0.1:2 --whitelist=127.99.0.0/16 --notls --nodnsseed --nocfilters -extra
         ");
         let ports = Ports { rpc: 1, p2p: 2, ..Ports::default() };
-        let launch = example(Family::Assay, "").launch_mempool(Path::new("data"), &ports, 5);
+        let launch = example(Family::Assay, "", "").launch_mempool(Path::new("data"), &ports, 5);
         let args: Vec<_> = launch.args.iter().map(|arg| arg.to_string_lossy()).collect();
         insta::assert_snapshot!(args.join(" "), @"bitcoind -regtest -datadir=data -server -rpcport=1 -rpcbind=127.0.0.1 -rpcallowip=127.0.0.1 -printtoconsole=0 -listen=1 -bind=127.0.0.1:2 -connect=0 -whitelist=noban,relay@127.0.0.1 -maxmempool=5 -persistmempool=0 -extra");
     }

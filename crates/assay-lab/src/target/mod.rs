@@ -295,6 +295,7 @@ impl Target {
 
 #[cfg(test)]
 mod tests {
+    use super::delivery::tests::example;
     use super::program::version_number;
     use super::*;
 
@@ -316,20 +317,6 @@ mod tests {
         assert_eq!(version_number(cases[4].0), "28.0.1");
     }
 
-    fn example(family: Family, help: &str) -> Target {
-        Target {
-            name: "example".to_owned(),
-            family,
-            version: String::new(),
-            command: vec!["bitcoind".into()],
-            fingerprint: Fingerprint::default(),
-            options: options_in_help(help),
-            extra: Vec::new(),
-            cores: Vec::new(),
-            index: None,
-        }
-    }
-
     fn line(target: &Target, chain: &str) -> String {
         let plan = Plan::builtin("bch-scaling").expect("valid").target;
         let ports =
@@ -343,7 +330,11 @@ mod tests {
     fn command_lines() {
         let help =
             "Options:\n\n  -expire\n  -checkmempool=<n>\n       -maxtipage is no option here\n";
-        let bchn = example(Family::Bchn, help);
+        let bchn = Target {
+            command: vec!["bitcoind".into()],
+            extra: Vec::new(),
+            ..example(Family::Bchn, "", help)
+        };
         insta::assert_snapshot!(line(&bchn, "bch-regtest"), @r#"
         -regtest
         -datadir=data
@@ -378,9 +369,9 @@ mod tests {
 
     #[test]
     fn chains_and_families() {
-        assert!(example(Family::Bchn, "").check_chain("bch-regtest").is_ok());
-        assert!(example(Family::Bchn, "").check_chain("regtest").is_err());
-        assert!(example(Family::BitcoinCore, "").check_chain("regtest").is_ok());
-        assert!(example(Family::Assay, "").check_chain("bch-regtest").is_ok());
+        assert!(example(Family::Bchn, "", "").check_chain("bch-regtest").is_ok());
+        assert!(example(Family::Bchn, "", "").check_chain("regtest").is_err());
+        assert!(example(Family::BitcoinCore, "", "").check_chain("regtest").is_ok());
+        assert!(example(Family::Assay, "", "").check_chain("bch-regtest").is_ok());
     }
 }
