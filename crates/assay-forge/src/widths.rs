@@ -163,15 +163,7 @@ impl WidthForge<'_, '_> {
                     _ => self.state.empty_block(phase)?,
                 }
             }
-            times.push(PhaseTime {
-                phase,
-                blocks,
-                signatures: self.state.tail.blocks[before..]
-                    .iter()
-                    .map(|line| line.signatures)
-                    .sum(),
-                seconds: begun.elapsed().as_secs_f64(),
-            });
+            times.push(PhaseTime::of(phase, blocks, &self.state.tail.blocks[before..], begun));
         }
         Ok(times)
     }

@@ -133,12 +133,7 @@ impl HistoryForge<'_, '_> {
                 }
                 self.end_range(height, is_last_kept)?;
             }
-            times.push(PhaseTime {
-                phase,
-                blocks,
-                signatures: self.tail.blocks[before..].iter().map(|line| line.signatures).sum(),
-                seconds: begun.elapsed().as_secs_f64(),
-            });
+            times.push(PhaseTime::of(phase, blocks, &self.tail.blocks[before..], begun));
         }
         Ok(times)
     }
