@@ -32,6 +32,18 @@ pub fn coinbase(height: u16, value: i64) -> TxBuilder {
     coinbase_with(&script_sig).output(value, &[0x51])
 }
 
+/// A regtest header without merkle root and proof of work.
+pub fn header_on(prev_block: BlockHash, time: u32) -> Header {
+    Header {
+        version: 0x2000_0000,
+        prev_block,
+        merkle_root: [0; 32],
+        time,
+        bits: 0x207f_ffff,
+        nonce: 0,
+    }
+}
+
 /// A serialised block of these transactions, with the correct merkle root instead of that of `header`.
 pub fn block_bytes<'a>(
     header: Header,
@@ -69,14 +81,7 @@ pub fn block_of(txs: &[Vec<u8>], encoding: Encoding) -> Block {
         .iter()
         .map(|tx| Transaction::parse(tx.clone(), encoding).expect("a test transaction parses"))
         .collect();
-    let header = Header {
-        version: 4,
-        prev_block: BlockHash::ZERO,
-        merkle_root: [0; 32],
-        time: 1_600_000_000,
-        bits: 0x207f_ffff,
-        nonce: 0,
-    };
+    let header = Header { version: 4, ..header_on(BlockHash::ZERO, 1_600_000_000) };
     Block::parse(block_bytes(header, &txs), encoding).expect("a test block parses")
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use assay_consensus::commitment::height_prefix;
 use assay_consensus::params::ChainParams;
 use assay_secp::Backend;
-use assay_testkit::chain::{TxBuilder, mined_block_bytes};
+use assay_testkit::chain::{TxBuilder, header_on, mined_block_bytes};
 use assay_wire::{BlockHash, Header, OutPoint, Transaction, Txid};
 
 use crate::{Config, Engine, SubmitOutcome};
@@ -69,14 +69,7 @@ impl Chain {
         script_sig.extend([1, 1]);
         let coinbase = transaction(&[(OutPoint::NULL, &script_sig)], &[(VALUE, &[0x51])]);
         let all: Vec<&Transaction> = [&coinbase].into_iter().chain(txs).collect();
-        let header = Header {
-            version: 0x2000_0000,
-            prev_block: self.tip,
-            merkle_root: [0; 32],
-            time: self.time,
-            bits: 0x207f_ffff,
-            nonce: 0,
-        };
+        let header = header_on(self.tip, self.time);
         let raw = mined_block_bytes(header, all);
         self.tip = Header::parse(raw.first_chunk().unwrap()).hash();
         self.coinbases.push(coinbase.view().txid());

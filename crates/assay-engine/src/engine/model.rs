@@ -14,7 +14,7 @@ use assay_consensus::commitment::height_prefix;
 use assay_consensus::params::{AssumeUtxo, ChainParams};
 use assay_store::io::{Io, Loss, SimIo};
 use assay_store::{CoinRef, CoinStore, MemTier, SimTier, Store};
-use assay_testkit::chain::{TxBuilder, coinbase_with, mined_block_bytes};
+use assay_testkit::chain::{TxBuilder, coinbase_with, header_on, mined_block_bytes};
 use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction, Txid};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 
@@ -68,14 +68,7 @@ impl Branch {
         let mut script_sig = height_prefix(self.height + 1);
         script_sig.extend([1, 0]);
         let coinbase = coinbase_with(&script_sig).output(claim, &[0x51]).build();
-        let header = Header {
-            version: 0x2000_0000,
-            prev_block: self.tip,
-            merkle_root: [0; 32],
-            time: self.time + 60,
-            bits: 0x207f_ffff,
-            nonce: 0,
-        };
+        let header = header_on(self.tip, self.time + 60);
         mined_block_bytes(header, std::iter::once(&coinbase).chain(txs).collect::<Vec<_>>())
     }
 

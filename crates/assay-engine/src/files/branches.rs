@@ -210,6 +210,7 @@ impl<'e> Branches<'e> {
 #[cfg(test)]
 mod tests {
     use assay_store::BlockPlace;
+    use assay_testkit::chain::header_on;
     use assay_wire::Block;
 
     use super::*;
@@ -218,14 +219,7 @@ mod tests {
 
     /// An entry with its number as hash; no proof of work is checked here.
     fn entry(number: u8, prev: BlockHash, time: u32) -> Entry {
-        let header = Header {
-            version: 4,
-            prev_block: prev,
-            merkle_root: [0; 32],
-            time: 1_700_000_000 + time,
-            bits: 0x207f_ffff,
-            nonce: 0,
-        };
+        let header = Header { version: 4, ..header_on(prev, 1_700_000_000 + time) };
         let place = BlockPlace { file: 0, offset: u64::from(number), size: 100 };
         Entry::new(&header, hash(number), place)
     }

@@ -7,7 +7,7 @@ use assay_consensus::commitment::height_prefix;
 use assay_consensus::params::ChainParams;
 use assay_hash::MuHash3072;
 use assay_testkit::chain::{
-    P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, coinbase_with, mined_block_bytes,
+    P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, coinbase_with, header_on, mined_block_bytes,
 };
 use assay_testkit::random::Random;
 use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, Txid, encode};
@@ -350,14 +350,7 @@ impl Universe {
         let outpoint = OutPoint { txid: coinbase.view().txid(), vout: 0 };
         let (value, lock) = (claim, Lock::True);
         coins.add(Coin { outpoint, value, lock, height, is_coinbase: true });
-        let header = Header {
-            version: 0x2000_0000,
-            prev_block: below.hash,
-            merkle_root: [0; 32],
-            time: below.header.time + 60,
-            bits: 0x207f_ffff,
-            nonce: 0,
-        };
+        let header = header_on(below.hash, below.header.time + 60);
         let all: Vec<&Transaction> = std::iter::once(&coinbase).chain(&txs).collect();
         let raw = mined_block_bytes(header, all);
         let header = header_of(&raw);

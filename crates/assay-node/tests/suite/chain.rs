@@ -2,9 +2,9 @@
 
 use assay_consensus::commitment::height_prefix;
 use assay_testkit::chain::{
-    P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, coinbase_with, mined_block_bytes,
+    P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, coinbase_with, header_on, mined_block_bytes,
 };
-use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction, Txid};
+use assay_wire::{Block, BlockHash, Encoding, OutPoint, Transaction, Txid};
 
 pub(crate) const SUBSIDY: i64 = 5_000_000_000;
 
@@ -25,14 +25,7 @@ pub(crate) fn block_paying(
     let mut script_sig = height_prefix(height);
     script_sig.push(0);
     let coinbase = coinbase_with(&script_sig).output(value, &P2SH_TRUE).build();
-    let header = Header {
-        version: 0x2000_0000,
-        prev_block: parent.hash(),
-        merkle_root: [0; 32],
-        time: parent.header().time + seconds,
-        bits: 0x207f_ffff,
-        nonce: 0,
-    };
+    let header = header_on(parent.hash(), parent.header().time + seconds);
     let txs: Vec<&Transaction> = std::iter::once(&coinbase).chain(txs).collect();
     Block::parse(mined_block_bytes(header, txs), Encoding::Segwit).unwrap()
 }

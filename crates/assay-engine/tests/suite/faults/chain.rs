@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use assay_consensus::params::ChainParams;
 use assay_engine::{Engine, SubmitOutcome};
 use assay_testkit::chain::{
-    P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, coinbase_with, mined_block_bytes,
+    P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, coinbase_with, header_on, mined_block_bytes,
 };
 use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction, Txid};
 
@@ -179,14 +179,7 @@ impl Builder {
             coinbase = coinbase.output(value, if vout == 3 { &P2SH_TRUE[..] } else { ANYONE });
         }
         let coinbase = coinbase.build();
-        let header = Header {
-            version: 0x2000_0000,
-            prev_block: parent,
-            merkle_root: [0; 32],
-            time: 1_600_000_000 + height * 600,
-            bits: 0x207f_ffff,
-            nonce: 0,
-        };
+        let header = header_on(parent, 1_600_000_000 + height * 600);
         let txs: Vec<&Transaction> = [&coinbase].into_iter().chain(txs).collect();
         let raw = mined_block_bytes(header, txs);
         let hash = Header::parse(raw.first_chunk().unwrap()).hash();

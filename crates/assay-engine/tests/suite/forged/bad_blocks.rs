@@ -2,7 +2,7 @@
 
 use assay_consensus::params::ChainParams;
 use assay_engine::{Engine, SubmitOutcome};
-use assay_testkit::chain::{coinbase_with, mined_block_bytes};
+use assay_testkit::chain::{coinbase_with, header_on, mined_block_bytes};
 use assay_wire::{Block, BlockHash, Header};
 use tempfile::TempDir;
 
@@ -30,14 +30,7 @@ pub(crate) fn empty_branch(forged: &Forged, height: u32, count: u32) -> Vec<Vec<
         let mut script_sig = assay_consensus::commitment::height_prefix(height);
         script_sig.extend([8; 60]);
         let coinbase = coinbase_with(&script_sig).output(0, &[0x51]).build();
-        let header = Header {
-            version: 0x2000_0000,
-            prev_block,
-            merkle_root: [0; 32],
-            time,
-            bits: parent.header().bits,
-            nonce: 0,
-        };
+        let header = Header { bits: parent.header().bits, ..header_on(prev_block, time) };
         let raw = mined_block_bytes(header, [&coinbase]);
         prev_block = Block::parse(raw.clone(), params.encoding).unwrap().hash();
         branch.push(raw);

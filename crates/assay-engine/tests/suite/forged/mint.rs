@@ -7,7 +7,7 @@ use std::sync::Arc;
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine};
 use assay_testkit::chain::{
-    P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, coinbase_with, mined_block_bytes,
+    P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, coinbase_with, header_on, mined_block_bytes,
 };
 use assay_wire::{BlockHash, Header, OutPoint, Transaction};
 
@@ -96,14 +96,7 @@ impl Mint {
         let mut script_sig = assay_consensus::commitment::height_prefix(self.height);
         script_sig.extend([1, self.salt]);
         let coinbase = coinbase_with(&script_sig).output(claim, &P2SH_TRUE).build();
-        let header = Header {
-            version: 0x2000_0000,
-            prev_block: self.tip,
-            merkle_root: [0; 32],
-            time: self.time,
-            bits: 0x207f_ffff,
-            nonce: 0,
-        };
+        let header = header_on(self.tip, self.time);
         let txs: Vec<&Transaction> = std::iter::once(&coinbase).chain(txs).collect();
         let raw = mined_block_bytes(header, txs);
         self.tip = Header::parse(raw.first_chunk().unwrap()).hash();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine, SubmitOutcome};
-use assay_testkit::chain::{TxBuilder, mined_block_bytes};
+use assay_testkit::chain::{TxBuilder, header_on, mined_block_bytes};
 use assay_wire::{Header, OutPoint, Transaction, Txid};
 
 const ANYONE: &[u8] = &[0x51];
@@ -43,14 +43,7 @@ pub(crate) fn outpoint(txid: Txid) -> OutPoint {
 /// A block on top of the tip.
 fn block(engine: &Engine, txs: &[&Transaction]) -> Vec<u8> {
     let tip = engine.tip();
-    let header = Header {
-        version: 4,
-        prev_block: tip.hash,
-        merkle_root: [0; 32],
-        time: tip.time + 60,
-        bits: tip.bits,
-        nonce: 0,
-    };
+    let header = Header { version: 4, bits: tip.bits, ..header_on(tip.hash, tip.time + 60) };
     mined_block_bytes(header, txs.iter().copied())
 }
 

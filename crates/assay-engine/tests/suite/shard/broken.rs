@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_engine::ShardVerdict;
-use assay_testkit::chain::{P2SH_TRUE, block_bytes, coinbase_with};
+use assay_testkit::chain::{P2SH_TRUE, block_bytes, coinbase_with, header_on};
 use assay_testkit::random::Random;
-use assay_wire::{Block, Header, OutPoint, Transaction};
+use assay_wire::{Block, OutPoint, Transaction};
 
 use super::attacks::judge;
 use crate::forged::chain::{Forged, repair};
@@ -137,14 +137,7 @@ fn chain_of(lists: &[Vec<Transaction>], params: &ChainParams) -> Vec<Vec<u8>> {
     let (mut prev_block, mut time) = (params.genesis_hash, params.genesis.time);
     let block = |txs: &Vec<Transaction>| {
         time += 60;
-        let header = Header {
-            version: 0x2000_0000,
-            prev_block,
-            merkle_root: [0; 32],
-            time,
-            bits: 0x207f_ffff,
-            nonce: 0,
-        };
+        let header = header_on(prev_block, time);
         let mut raw = block_bytes(header, txs.iter());
         repair(&mut raw, params);
         prev_block = Block::parse(raw.clone(), params.encoding).unwrap().hash();

@@ -13,7 +13,7 @@ use assay_engine::{
 use assay_hash::sha256d;
 use assay_node::BlockArchive as _;
 use assay_stats::{BlockSet, Heights, Item, ReadOptions, read};
-use assay_testkit::chain::{coinbase_with, mined_block_bytes};
+use assay_testkit::chain::{coinbase_with, header_on, mined_block_bytes};
 use assay_wire::{Block, BlockHash, Encoding, Header, Transaction};
 
 use super::{ledger, serve};
@@ -41,14 +41,7 @@ fn branch(mut parent: BlockHash, first: usize, salt: u8) -> Vec<Vec<u8>> {
             .output(1_000_000, &[0x51])
             .output(0, &commits)
             .witness(&[&[0; 32]]);
-        let header = Header {
-            version: 4,
-            prev_block: parent,
-            merkle_root: [0; 32],
-            time: genesis_time + 600 * height as u32,
-            bits: 0x207f_ffff,
-            nonce: 0,
-        };
+        let header = Header { version: 4, ..header_on(parent, genesis_time + 600 * height as u32) };
         let raw = mined_block_bytes(header, &[coinbase.build()]);
         parent = hash(&raw);
         blocks.push(raw);

@@ -4,7 +4,7 @@ use assay_consensus::commitment::{height_prefix, witness_commitment};
 use assay_consensus::params::ChainParams;
 use assay_hash::hash160;
 use assay_testkit::chain::{
-    P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, coinbase_with, mined_block_bytes,
+    P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, coinbase_with, header_on, mined_block_bytes,
 };
 use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction};
 
@@ -59,14 +59,7 @@ impl Miner {
             .collect();
         let coinbase = coinbase(height, self.blocks, &witness_commitment(&wtxids, &RESERVED));
         let txs: Vec<&Transaction> = std::iter::once(&coinbase).chain(txs).collect();
-        let header = Header {
-            version: 0x2000_0000,
-            prev_block: parent.hash,
-            merkle_root: [0; 32],
-            time: parent.time + 60,
-            bits: self.params.genesis.bits,
-            nonce: 0,
-        };
+        let header = header_on(parent.hash, parent.time + 60);
         let raw = mined_block_bytes(header, txs);
         let hash = Header::parse(raw[..80].as_array().expect("a header")).hash();
         Mined {
