@@ -169,12 +169,6 @@ impl Block {
         wtxids
     }
 
-    /// True if any transaction has a witness; otherwise the wtxids equal the txids.
-    #[inline]
-    pub fn has_witness(&self) -> bool {
-        self.txs.iter().any(TxLayout::has_witness)
-    }
-
     /// The serialised block.
     #[inline]
     pub fn bytes(&self) -> &[u8] {

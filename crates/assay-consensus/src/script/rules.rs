@@ -195,10 +195,6 @@ impl Operations {
         }
         None
     }
-
-    pub fn iter(&self) -> impl Iterator<Item = (u8, Operation)> + '_ {
-        self.entries[..self.length].iter().copied()
-    }
 }
 
 /// Today's rules.

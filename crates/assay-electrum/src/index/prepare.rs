@@ -19,10 +19,6 @@ pub struct BlockRows {
 }
 
 impl BlockRows {
-    pub fn hash(&self) -> BlockHash {
-        self.hash
-    }
-
     pub fn counts(&self) -> Counts {
         self.counts
     }

@@ -74,10 +74,6 @@ impl View {
         self.inner.tip
     }
 
-    pub fn tx_count(&self) -> u64 {
-        self.inner.tx_count
-    }
-
     /// The 80 bytes of the header at `height`.
     ///
     /// # Errors

@@ -74,11 +74,7 @@ impl<T, P: Prove> Default for DeferredScripts<T, P> {
 }
 
 impl<T: Copy, P: Prove> DeferredScripts<T, P> {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// As [`DeferredScripts::new`], under other rules.
+    /// A collector without inputs, under other rules than today's.
     pub fn with_rules(rules: RuleSet) -> Self {
         Self { interpreter: Interpreter::with_rules(rules), ..Self::default() }
     }

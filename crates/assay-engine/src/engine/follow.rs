@@ -16,14 +16,10 @@ use crate::tree::NodeId;
 use crate::types::Tip;
 
 impl Engine {
-    /// The tip, and the number of the last change of the mempool.
+    /// Waits until tip or mempool differ from `seen`, the timeout expires, or the engine closes. Returns the tip, and the number of
+    /// the last change of the mempool.
     ///
     /// Changes are counted only with [`Config::is_followed`](crate::Config::is_followed).
-    pub fn moment(&self) -> (Tip, u64) {
-        self.chain.notifier.moment()
-    }
-
-    /// Waits until tip or mempool differ from `seen`, the timeout expires, or the engine closes.
     pub fn wait_for_news(&self, seen: (BlockHash, u64), timeout: Duration) -> (Tip, u64) {
         self.chain.notifier.wait_for_news(seen, timeout)
     }

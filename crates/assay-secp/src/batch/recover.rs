@@ -56,7 +56,6 @@ impl Signed<'_> {
 /// Recovers keys in batches; reuses its memory between batches.
 #[derive(Debug)]
 pub struct Recoverer {
-    backend: Option<Backend>,
     kernels: Option<Kernels>,
     jobs: Vec<Job>,
     prefixes: Vec<Scalar>,
@@ -72,18 +71,7 @@ impl Recoverer {
     /// A recoverer with this backend, or none if the CPU cannot run it or its self-test fails.
     pub fn with_backend(backend: Backend) -> Self {
         let kernels = backend.kernels().filter(|_| backend.passes_self_test());
-        Self {
-            backend: kernels.map(|_| backend),
-            kernels,
-            jobs: Vec::new(),
-            prefixes: Vec::new(),
-            octets: Octets::default(),
-        }
-    }
-
-    /// The backend in use; `None` if all recoveries are done one by one.
-    pub fn backend(&self) -> Option<Backend> {
-        self.backend
+        Self { kernels, jobs: Vec::new(), prefixes: Vec::new(), octets: Octets::default() }
     }
 
     /// Replaces the contents of `out` by the result of [`Signed::recover`] for each.

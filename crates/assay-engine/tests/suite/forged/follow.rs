@@ -119,8 +119,8 @@ fn the_mempool_can_be_followed_through_reorganisations() {
 fn changes_wake_a_waiting_follower() {
     let f = Fixture::new(|config| config.is_followed = true);
     let offer = tx(&[(f.coinbase(1), u32::MAX)], &[90_000_000], 0);
-    let (tip, sequence) = f.engine.moment();
     let long = Duration::from_mins(10);
+    let (tip, sequence) = f.engine.wait_for_news((BlockHash::ZERO, 0), long);
     let engine = &f.engine;
     thread::scope(|scope| {
         let waiting = scope.spawn(|| engine.wait_for_news((tip.hash, sequence), long));
