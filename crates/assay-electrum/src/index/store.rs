@@ -67,8 +67,6 @@ pub enum UpdateError {
     File(#[from] QueryError),
     #[error(transparent)]
     Manifest(#[from] assay_store::ReplaceError),
-    #[error(transparent)]
-    Chain(#[from] crate::chain::ChainError),
     #[error("stored block {hash}: {source}")]
     Block { hash: BlockHash, source: assay_wire::ParseError },
 }

@@ -100,6 +100,4 @@ pub enum QueryError {
     Io { path: PathBuf, source: std::io::Error },
     #[error("{} is damaged at {offset}: {what}", path.display())]
     Damaged { path: PathBuf, offset: u64, what: &'static str },
-    #[error(transparent)]
-    Chain(#[from] crate::chain::ChainError),
 }

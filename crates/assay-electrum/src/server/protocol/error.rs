@@ -85,7 +85,6 @@ impl From<QueryError> for CallError {
             QueryError::TooLarge { .. } => {
                 Self::Rpc(RpcError::new(Code::HistoryTooLarge, error.to_string()))
             }
-            QueryError::Chain(error) => Self::from(error),
             error => {
                 // Local paths belong in the log only.
                 tracing::error!("The index cannot be read: {error}");
