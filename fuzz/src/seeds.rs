@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use assay_consensus::script::Flags;
 use assay_forge::{ForgeError, ForgeOptions, Ledger, OptionsError, Recipe, forge};
-use assay_lab::plan::Plan;
+use assay_lab::plan::{Plan, PlanFile};
 use assay_store::{CoinRef, KeyForms, SnapshotHeader, SnapshotWriter, UndoWriter};
 use assay_wire::p2p::{FilterLoad, Message};
 use assay_wire::{Block, BlockHash, Coin, Encoding, OutPoint, Tx};

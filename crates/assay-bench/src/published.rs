@@ -85,6 +85,8 @@ impl Figure {
 mod tests {
     use std::collections::BTreeSet;
 
+    use assay_lab::plan::PlanFile;
+
     use super::*;
     use crate::plan::BenchPlan;
 

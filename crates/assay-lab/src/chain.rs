@@ -5,6 +5,7 @@
 //! without a tip line is unfinished.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
@@ -117,6 +118,13 @@ pub struct ChainHeader {
     /// Block files of another program, if the chain was not forged.
     #[serde(default)]
     pub files: Option<Box<ChainFiles>>,
+}
+
+/// Recipe, scale and seed.
+impl fmt::Display for ChainHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, scale {}, seed {}", self.recipe, self.scale, self.seed)
+    }
 }
 
 /// Read-only block files of a chain.
@@ -362,14 +370,27 @@ impl Chain {
     /// # Errors
     /// When the file cannot be read or ends too early.
     pub(crate) fn read_header(&self, block: &BlockEntry) -> Result<[u8; 80], ChainError> {
-        let path = self.path_of(block);
         let mut header = [0; 80];
+        self.read_at(block, 0, &mut header).map(|()| header)
+    }
+
+    /// Reads a part of a block.
+    ///
+    /// # Errors
+    /// When the file cannot be read or ends too early.
+    pub(crate) fn read_at(
+        &self,
+        block: &BlockEntry,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<(), ChainError> {
+        let path = self.path_of(block);
         let read = File::open(&path).and_then(|mut file| {
-            file.seek(SeekFrom::Start(block.offset))?;
-            file.read_exact(&mut header)
+            file.seek(SeekFrom::Start(block.offset + offset))?;
+            file.read_exact(out)
         });
-        self.reveal(&mut header, block.offset);
-        read.map(|()| header).map_err(|source| ChainError::Read { path, source })
+        self.reveal(out, block.offset + offset);
+        read.map_err(|source| ChainError::Read { path, source })
     }
 
     /// Reads a block in pieces and passes them to `each` in order.

@@ -42,6 +42,7 @@ pub mod report;
 pub mod results;
 pub mod run;
 pub mod survey;
+mod swarm;
 pub mod sync;
 pub mod target;
 pub mod wallet;

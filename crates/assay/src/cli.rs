@@ -258,6 +258,42 @@ pub(crate) struct RunArguments {
     pub(crate) json: bool,
 }
 
+impl RunArguments {
+    /// Rejects the given ones of `flags`, separated by spaces, which a plan of `kind` does not use.
+    pub(crate) fn reject(&self, kind: &str, flags: &str) -> anyhow::Result<()> {
+        let given = [
+            ("--recipe", self.recipe.is_some()),
+            ("--scale", self.scale.is_some()),
+            ("--byte-scale", self.byte_scale.is_some()),
+            ("--seed", self.seed.is_some()),
+            ("--stop-height", self.stop_height.is_some()),
+            ("--target", !self.targets.is_empty()),
+            ("--series", self.series.is_some()),
+            ("--pair", self.pair.is_some()),
+            ("--by", self.by.is_some()),
+            ("--orphans", self.orphans.is_some()),
+            ("--seen", !self.seen.is_empty()),
+            ("--quick", self.quick),
+            ("--smoke", self.smoke),
+            ("--rounds", self.rounds.is_some()),
+            ("--filter", !self.filter.is_empty()),
+            ("--part", self.part.is_some()),
+            ("--instructions", self.instructions),
+            ("--chain", self.chain.is_some()),
+            ("--resume", self.resume),
+            ("--keep-datadirs", self.keep_datadirs),
+            ("--profile", self.profile),
+        ];
+        let is_rejected = |flag: &str| flags.split(' ').any(|other| other == flag);
+        match given.iter().find(|(flag, is_given)| *is_given && is_rejected(flag)) {
+            Some((flag, _)) => {
+                anyhow::bail!("{flag} means nothing for {}, a plan of {kind}", self.plan)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// Kill a node at random times and check that it loses nothing.
 ///
 /// Two forged chains that fork at genesis alternate as the best chain, so the node extends,

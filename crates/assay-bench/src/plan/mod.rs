@@ -6,10 +6,9 @@ mod pairing;
 mod stack;
 mod steps;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use assay_lab::plan::PlanError;
+use assay_lab::plan::{BadValue, PlanFile};
 use serde::{Deserialize, Serialize};
 
 use crate::suite::Published;
@@ -24,14 +23,6 @@ const FORMAT: u32 = 1;
 
 /// Maximum number of rounds of a plan.
 pub const ROUNDS_MAX: usize = 10_001;
-
-const BUILTIN: [(&str, &str); 5] = [
-    ("stack-element-size", include_str!("../../../../plans/stack-element-size.toml")),
-    ("worst-blocks", include_str!("../../../../plans/worst-blocks.toml")),
-    ("ibd-tracking", include_str!("../../../../plans/ibd-tracking.toml")),
-    ("pairing-curves", include_str!("../../../../plans/pairing-curves.toml")),
-    ("compilers", include_str!("../../../../plans/compilers.toml")),
-];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -95,56 +86,8 @@ pub struct Build {
 }
 
 impl BenchPlan {
-    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
-        BUILTIN.iter().map(|(name, _)| *name)
-    }
-
-    pub fn builtin_text(name: &str) -> Option<&'static str> {
-        BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
-    }
-
-    /// True for a plan of this kind, false for one of the laboratory, also for invalid TOML: the laboratory reports the error.
-    pub fn is_one(text: &str) -> bool {
-        kind_of(text).as_deref() == Some("bench")
-    }
-
-    /// Loads a plan from a file.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is not TOML, has an unknown key or an invalid value.
-    pub fn load(path: &Path) -> Result<Self, PlanError> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
-        let mut plan = Self::parse(&text, &path.display().to_string())?;
-        let programs = plan.builds.iter_mut().filter_map(|build| build.command.first_mut());
-        let cores = plan.core.iter_mut().flat_map(|core| &mut core.builds);
-        let is_revision = |name: &String| name.starts_with("core@");
-        let targets = cores.map(|build| &mut build.target).filter(|name| !is_revision(name));
-        for program in programs.chain(targets).filter(|name| name.contains('/')) {
-            let folder = path.parent().unwrap_or(Path::new(""));
-            *program = folder.join(PathBuf::from(&*program)).display().to_string();
-        }
-        Ok(plan)
-    }
-
-    /// Parses a plan; `origin` names it in errors.
-    ///
-    /// # Errors
-    /// As [`BenchPlan::load`].
-    pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
-        let plan: Self = toml::from_str(text)
-            .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
-        plan.check().map_err(|(key, value, rule)| PlanError::Value {
-            origin: origin.to_owned(),
-            key: key.to_owned(),
-            value,
-            rule,
-        })?;
-        Ok(plan)
-    }
-
     /// Validates values that TOML types cannot express; returns key, value and violated rule.
-    fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
+    fn check_values(&self) -> Result<(), (&'static str, String, &'static str)> {
         if self.format != FORMAT {
             return Err(("format", self.format.to_string(), "only format 1 is known"));
         }
@@ -191,16 +134,39 @@ impl BenchPlan {
     }
 }
 
+impl PlanFile for BenchPlan {
+    const BUILTIN: &'static [(&'static str, &'static str)] = &[
+        ("stack-element-size", include_str!("../../../../plans/stack-element-size.toml")),
+        ("worst-blocks", include_str!("../../../../plans/worst-blocks.toml")),
+        ("ibd-tracking", include_str!("../../../../plans/ibd-tracking.toml")),
+        ("pairing-curves", include_str!("../../../../plans/pairing-curves.toml")),
+        ("compilers", include_str!("../../../../plans/compilers.toml")),
+    ];
+    const KIND: Option<&'static str> = Some("bench");
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn check(&self) -> Result<(), BadValue> {
+        self.check_values().map_err(|(key, value, rule)| (key.to_owned(), value, rule))
+    }
+
+    fn enter(&mut self, folder: &Path) {
+        let programs = self.builds.iter_mut().filter_map(|build| build.command.first_mut());
+        let cores = self.core.iter_mut().flat_map(|core| &mut core.builds);
+        let is_revision = |name: &String| name.starts_with("core@");
+        let targets = cores.map(|build| &mut build.target).filter(|name| !is_revision(name));
+        for program in programs.chain(targets).filter(|name| name.contains('/')) {
+            *program = folder.join(PathBuf::from(&*program)).display().to_string();
+        }
+    }
+}
+
 /// Small letters, digits, `-` and `.`.
 fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
     !name.is_empty() && name.len() <= 64 && name.chars().all(allowed)
-}
-
-/// The `kind` of a text, even if the rest is invalid; `None` if it is not TOML.
-fn kind_of(text: &str) -> Option<String> {
-    let table = text.parse::<toml::Table>().ok()?;
-    table.get("kind").and_then(toml::Value::as_str).map(str::to_owned)
 }
 
 /// The section `[worst]` of a plan: worst blocks.
@@ -269,6 +235,10 @@ impl Default for IbdSettings {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use assay_lab::plan::PlanError;
+
     use super::*;
 
     const PLAN: &str = "format = 1\nkind = \"bench\"\nname = \"mine\"\ntitle = \"T\"\nsummary = \"S\"\nrounds = 9\n\

@@ -1,15 +1,11 @@
 //! Plans of `kind = "steps"`: a base and the steps of a branch, as revisions, with published figures of each.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use assay_lab::plan::PlanError;
+use assay_lab::plan::{BadValue, PlanFile};
 use serde::{Deserialize, Serialize};
 
 use super::{Kind, ROUNDS_MAX, is_name};
-
-const BUILTIN: [(&str, &str); 1] =
-    [("ibd-tracking-core", include_str!("../../../../plans/ibd-tracking-core.toml"))];
 
 /// Names of other targets, which are reserved.
 const TAKEN: [&str; 3] = ["base", "base-again", "sum"];
@@ -124,65 +120,31 @@ impl StepBenchmark {
     }
 }
 
-impl StepsPlan {
-    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
-        BUILTIN.iter().map(|(name, _)| *name)
+impl PlanFile for StepsPlan {
+    const BUILTIN: &'static [(&'static str, &'static str)] =
+        &[("ibd-tracking-core", include_str!("../../../../plans/ibd-tracking-core.toml"))];
+    const KIND: Option<&'static str> = Some("steps");
+
+    fn title(&self) -> &str {
+        &self.title
     }
 
-    pub fn builtin_text(name: &str) -> Option<&'static str> {
-        BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
+    fn check(&self) -> Result<(), BadValue> {
+        self.check_values().map_err(|(key, value, rule)| (key.to_owned(), value, rule))
     }
 
-    /// True if a text is a plan of this kind, valid or not.
-    pub fn is_one(text: &str) -> bool {
-        super::kind_of(text).as_deref() == Some("steps")
-    }
-
-    /// Loads a plan from a file.
-    ///
-    /// # Errors
-    /// As [`StepsPlan::parse`], and when the file cannot be read.
-    pub fn load(path: &Path) -> Result<Self, PlanError> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
-        let mut plan = Self::parse(&text, &path.display().to_string())?;
-        let folder = path.parent().unwrap_or(Path::new(""));
+    fn enter(&mut self, folder: &Path) {
         // A built-in preset or plan has only a name.
-        for file in [&mut plan.sync, &mut plan.preset] {
+        for file in [&mut self.sync, &mut self.preset] {
             if PathBuf::from(&*file).extension().is_some() {
                 let joined: PathBuf = folder.join(&*file).components().collect();
                 *file = joined.display().to_string();
             }
         }
-        Ok(plan)
     }
+}
 
-    /// Parses a plan; `origin` names it in errors.
-    ///
-    /// # Errors
-    /// On invalid TOML, unknown keys and impossible values.
-    pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
-        let plan: Self = toml::from_str(text)
-            .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
-        plan.checked(origin)
-    }
-
-    /// Validates values, also after the command line changed some.
-    ///
-    /// # Errors
-    /// Key, value and violated rule.
-    pub fn checked(self, origin: &str) -> Result<Self, PlanError> {
-        match self.check() {
-            Ok(()) => Ok(self),
-            Err((key, value, rule)) => Err(PlanError::Value {
-                origin: origin.to_owned(),
-                key: key.to_owned(),
-                value,
-                rule,
-            }),
-        }
-    }
-
+impl StepsPlan {
     /// Revision of a step's benchmarks without its change.
     pub fn before(&self, step: usize) -> &str {
         let previous = step.checked_sub(1).and_then(|previous| self.steps.get(previous));
@@ -237,7 +199,7 @@ impl StepsPlan {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
+    fn check_values(&self) -> Result<(), (&'static str, String, &'static str)> {
         if self.format != super::FORMAT {
             return Err(("format", self.format.to_string(), "only format 1 is known"));
         }

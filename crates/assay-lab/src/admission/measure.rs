@@ -1,16 +1,15 @@
 //! Measures one case on one node.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 
 use super::MempoolError;
 use super::plan::{By, Case, MempoolPlan, What};
-use super::results::CaseRun;
 use super::work::{TXS_OF_RATE, Work};
 use crate::feed::Ready;
 use crate::feed::p2p_feeder::{P2pFeeder, SendOptions};
@@ -18,113 +17,163 @@ use crate::machine::clock::Clock;
 use crate::network::{ASK_PAUSE, NetworkError, Node, generate};
 use crate::plan::{Delivery, FeedPlan};
 use crate::process::rpc::{RpcError, read_answers};
+use crate::progress::Reporter;
 use crate::wallet::Signed;
 use crate::wire::{self, HEADER_BYTES, Hash, hash_from_hex};
 
-pub(super) struct Measured<'a> {
+/// A case on a node. `'n` is the life of the node.
+pub(super) struct Measured<'a, 'n> {
     pub(super) plan: &'a MempoolPlan,
     pub(super) case: &'a Case,
     pub(super) work: &'a Work,
-    pub(super) node: &'a Node,
+    pub(super) node: &'n Node,
     pub(super) target: &'a str,
-    pub(super) stop: &'a dyn Fn() -> bool,
+    pub(super) reporter: &'a dyn Reporter,
     pub(super) clock: Clock,
 }
 
 /// Counts of one sending.
 #[derive(Default)]
-struct Sent {
-    accepted: u64,
-    rejected: BTreeMap<String, u64>,
-    /// By the node's own count, summed over waves.
-    orphans: Option<u64>,
-    seconds: f64,
+pub(super) struct Sent {
+    /// Admitted transactions: by RPC results, or by mempool contents when sent by a peer.
+    pub(super) accepted: u64,
+    /// Rejected transactions by reason.
+    pub(super) rejected: BTreeMap<String, u64>,
+    /// Orphans that the node counted (`getorphantxs`), summed over waves; absent without that call or without orphans.
+    pub(super) orphans: Option<u64>,
+    /// From the first byte to the last response; from a peer, until all are in the mempool.
+    pub(super) seconds: f64,
 }
 
-/// Fields used of `getmempoolinfo`; amounts in BTC per 1,000 virtual bytes.
+/// Fields used of `getmempoolinfo`.
 #[derive(Deserialize)]
-struct MempoolInfo {
-    size: u64,
-    bytes: u64,
-    usage: u64,
-    mempoolminfee: f64,
+pub(super) struct MempoolInfo {
+    /// Number of transactions.
+    pub(super) size: u64,
+    /// Their virtual size.
+    pub(super) bytes: u64,
+    /// Their memory by the node's own count.
+    pub(super) usage: u64,
+    /// Minimum fee rate, BTC per 1,000 virtual bytes.
+    pub(super) mempoolminfee: f64,
 }
 
-impl Measured<'_> {
+/// One case on one node in one round.
+pub(super) struct CaseRun<'a> {
+    pub(super) case: &'a Case,
+    pub(super) target: &'a str,
+    /// The round, from 0.
+    pub(super) round: u32,
+    /// Transactions sent.
+    pub(super) txs: u64,
+    pub(super) sent: Sent,
+    pub(super) replaced: u64,
+    /// Admitted transactions evicted later.
+    pub(super) evicted: u64,
+    /// The mempool afterwards.
+    pub(super) info: MempoolInfo,
+    /// Hash of the txids in the mempool.
+    pub(super) pool: u64,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Part of a check.
+#[derive(Clone, Copy)]
+pub(super) struct Finding {
+    /// The check.
+    pub(super) name: &'static str,
+    pub(super) compared: u64,
+    /// Number of faults.
+    pub(super) bad: u64,
+    /// Description of the faults.
+    pub(super) what: &'static str,
+}
+
+impl<'a> Measured<'a, '_> {
     /// Sends the transactions of the case, checks the mempool and empties it.
-    pub(super) fn run(&self, round: u32) -> Result<CaseRun, MempoolError> {
-        if !self.work.before.is_empty() {
-            self.by_rpc(&self.work.before)?;
+    pub(super) fn run(&self, round: u32) -> Result<CaseRun<'a>, MempoolError> {
+        let Work { before, txs } = self.work;
+        if !before.is_empty() {
+            self.by_rpc(before, "sendrawtransaction")?;
         }
         let sent = match (self.case.what, self.case.by) {
-            (What::Package, _) => self.packages()?,
+            (What::Package, _) => self.by_rpc(txs, "submitpackage")?,
             (What::Orphans, _) => self.orphans()?,
-            (_, By::Rpc) => self.by_rpc(&self.work.txs)?,
-            (_, By::P2p) => self.by_peer(&self.work.txs)?,
+            (_, By::Rpc) => self.by_rpc(txs, "sendrawtransaction")?,
+            (_, By::P2p) => self.by_peer(txs)?,
         };
         let info: MempoolInfo = self.call("getmempoolinfo", "[]")?;
         let pool: Vec<String> = self.call("getrawmempool", "[]")?;
         let pool: BTreeSet<Hash> = pool.iter().filter_map(|txid| hash_from_hex(txid)).collect();
-        let checks = self.checks(&pool, &info);
+        let findings = self.findings(&pool, &info);
         let held = |txs: &[Signed]| txs.iter().filter(|tx| pool.contains(&tx.txid)).count() as u64;
-        let (before, here) = (&self.work.before, held(&self.work.txs));
-        let run = CaseRun {
-            case: self.case.name.clone(),
-            target: self.target.to_owned(),
-            repeat: round,
-            sent: self.work.txs.len() as u64,
-            accepted: sent.accepted,
-            rejected: sent.rejected,
-            orphans: sent.orphans,
-            replaced: before.len() as u64 - held(before),
-            evicted: sent.accepted.saturating_sub(here),
-            in_mempool: info.size,
-            vbytes: info.bytes,
-            usage_bytes: info.usage,
-            min_sat_per_kvb: (info.mempoolminfee * 1e8).round() as u64,
-            seconds: sent.seconds,
-            tx_per_s: assay_report::stats::rate(sent.accepted as f64, sent.seconds),
-            mempool_sha256: digest(&pool),
-            faults: checks,
-        };
+        let mut hasher = DefaultHasher::new();
+        pool.hash(&mut hasher);
         self.empty()?;
-        Ok(run)
+        Ok(CaseRun {
+            case: self.case,
+            target: self.target,
+            round,
+            txs: txs.len() as u64,
+            replaced: before.len() as u64 - held(before),
+            evicted: sent.accepted.saturating_sub(held(txs)),
+            sent,
+            info,
+            pool: hasher.finish(),
+            findings,
+        })
     }
 
-    fn checks(&self, pool: &BTreeSet<Hash>, info: &MempoolInfo) -> Vec<String> {
-        let mut faults = Vec::new();
-        if info.size != pool.len() as u64 {
-            faults.push(format!(
-                "getmempoolinfo counts {}, the list has {}",
-                info.size,
-                pool.len()
-            ));
-        }
-        let sent: BTreeSet<Hash> = self.work.txids().collect();
-        let strange = pool.difference(&sent).count();
-        if strange > 0 {
-            faults.push(format!("{strange} transactions that should not be there"));
-        }
+    fn findings(&self, pool: &BTreeSet<Hash>, info: &MempoolInfo) -> Vec<Finding> {
+        let found = |name, compared: usize, bad: u64, what| Finding {
+            name,
+            compared: compared as u64,
+            bad,
+            what,
+        };
+        let txs = &self.work.txs;
+        let sent: BTreeSet<Hash> = txs.iter().map(|tx| tx.txid).collect();
+        let mut findings = vec![
+            found(
+                "the mempool counts as many transactions as it lists",
+                1,
+                info.size.abs_diff(pool.len() as u64),
+                "more or fewer counted than listed",
+            ),
+            found(
+                "the mempool has only transactions sent last",
+                pool.len(),
+                pool.difference(&sent).count() as u64,
+                "that should not be there",
+            ),
+        ];
         if self.case.what == What::Evict {
             // Fees rise, so the last transactions remain; within one fee rate, signature lengths decide.
-            let flags: Vec<bool> = self.work.txs.iter().map(|tx| pool.contains(&tx.txid)).collect();
-            let first = flags.iter().position(|held| *held).unwrap_or(flags.len());
-            let above = (first / TXS_OF_RATE + 1) * TXS_OF_RATE;
-            let gaps = flags.iter().skip(above).filter(|held| !**held).count();
-            if gaps > 0 {
-                faults.push(format!("{gaps} transactions left before others that pay less"));
-            }
+            let is_held = |tx: &Signed| pool.contains(&tx.txid);
+            let first = txs.iter().position(is_held).unwrap_or(txs.len());
+            let above = &txs[txs.len().min((first / TXS_OF_RATE + 1) * TXS_OF_RATE)..];
+            findings.push(found(
+                "a full mempool keeps the transactions that pay most",
+                txs.len(),
+                above.iter().filter(|tx| !is_held(tx)).count() as u64,
+                "evicted before others that pay less",
+            ));
             let most = u64::from(self.plan.full_mempool_mb) * 1_000_000;
-            if info.usage > most {
-                faults.push(format!("{} bytes in use, {most} allowed", info.usage));
-            }
+            findings.push(found(
+                "a full mempool stays within its limit",
+                1,
+                info.usage.saturating_sub(most),
+                "bytes above the limit",
+            ));
         } else {
-            let missing = sent.difference(pool).count();
-            if missing > 0 {
-                faults.push(format!("{missing} transactions are missing"));
-            }
+            findings.push(found(
+                "the mempool has all transactions sent last",
+                sent.len(),
+                sent.difference(pool).count() as u64,
+                "missing",
+            ));
         }
-        faults
+        findings
     }
 
     fn call<T: serde::de::DeserializeOwned>(
@@ -139,67 +188,46 @@ impl Measured<'_> {
         MempoolError::Node { target: self.target.to_owned(), source }
     }
 
-    fn by_rpc(&self, txs: &[Signed]) -> Result<Sent, MempoolError> {
-        let call = |tx: &Signed| {
-            let hex = faster_hex::hex_string(&tx.raw);
-            (
-                1,
-                format!(
-                    r#"{{"jsonrpc":"1.0","id":0,"method":"sendrawtransaction","params":["{hex}"]}}"#
-                ),
-            )
+    /// In batches of calls of `sendrawtransaction`, or of `submitpackage` with the transactions of a group. The bodies are built
+    /// before the clock starts.
+    fn by_rpc(&self, txs: &[Signed], method: &str) -> Result<Sent, MempoolError> {
+        let is_package = method == "submitpackage";
+        let group = if is_package { self.case.group() } else { 1 };
+        let call = |txs: &[Signed]| {
+            let hex = |tx: &Signed| format!("\"{}\"", faster_hex::hex_string(&tx.raw));
+            let list = txs.iter().map(hex).collect::<Vec<_>>().join(",");
+            let params = if is_package { format!("[{list}]") } else { list };
+            format!(r#"{{"jsonrpc":"1.0","id":0,"method":"{method}","params":[{params}]}}"#)
         };
-        self.batches(&txs.iter().map(call).collect::<Vec<_>>(), "sendrawtransaction")
-    }
-
-    /// In calls of `submitpackage` with two transactions each.
-    fn packages(&self) -> Result<Sent, MempoolError> {
-        let call = |pair: &[Signed]| {
-            let hex: Vec<String> =
-                pair.iter().map(|tx| format!("\"{}\"", faster_hex::hex_string(&tx.raw))).collect();
-            let list = hex.join(",");
-            (
-                2,
-                format!(
-                    r#"{{"jsonrpc":"1.0","id":0,"method":"submitpackage","params":[[{list}]]}}"#
-                ),
-            )
-        };
-        self.batches(&self.work.txs.chunks(2).map(call).collect::<Vec<_>>(), "submitpackage")
-    }
-
-    /// Calls with their number of transactions. The bodies are built before the clock starts.
-    fn batches(&self, calls: &[(u64, String)], method: &str) -> Result<Sent, MempoolError> {
-        let bodies: Vec<(Vec<u64>, String)> = calls
-            .chunks(self.plan.batch)
-            .map(|calls| {
-                let texts: Vec<&str> = calls.iter().map(|(_, text)| text.as_str()).collect();
-                let counts = calls.iter().map(|(count, _)| *count).collect();
-                (counts, format!("[{}]", texts.join(",")))
+        let bodies: Vec<(usize, String)> = txs
+            .chunks(group * self.plan.batch)
+            .map(|txs| {
+                let calls: Vec<String> = txs.chunks(group).map(call).collect();
+                (calls.len(), format!("[{}]", calls.join(",")))
             })
             .collect();
         let mut sent = Sent::default();
         let start_s = self.clock.now_s();
         let mut replies = Vec::with_capacity(bodies.len());
-        for (counts, body) in &bodies {
-            if (self.stop)() {
+        for (calls, body) in &bodies {
+            if self.reporter.wants_stop() {
                 return Err(MempoolError::Interrupted);
             }
             let reply = self.node.post(method, body.as_bytes()).map_err(|e| self.fault(e))?;
-            replies.push((counts, reply));
+            replies.push((*calls, reply));
         }
         sent.seconds = self.clock.now_s() - start_s;
-        for (counts, reply) in replies {
+        for (calls, reply) in replies {
             let answers = read_answers(method, &reply).map_err(|e| self.fault(e.into()))?;
-            if answers.len() != counts.len() {
+            if answers.len() != calls {
                 let source = serde::de::Error::custom("a batch reply of another length");
                 let error = RpcError::Reply { method: method.to_owned(), source };
                 return Err(self.fault(error.into()));
             }
-            for (count, answer) in counts.iter().zip(answers) {
-                match rejection(&answer) {
-                    None => sent.accepted += count,
-                    Some(why) => *sent.rejected.entry(why).or_default() += count,
+            for answer in &answers {
+                match rejection(answer) {
+                    None => sent.accepted += group as u64,
+                    Some(why) => *sent.rejected.entry(why).or_default() += group as u64,
                 }
             }
         }
@@ -259,7 +287,8 @@ impl Measured<'_> {
         }
         let ready = Ready::new(block, false).expect("they are whole transactions");
         let places: Vec<usize> = (0..txs.len()).collect();
-        let send_options = SendOptions { plan, interval_s: None, stop: self.stop };
+        let stop = || self.reporter.wants_stop();
+        let send_options = SendOptions { plan, interval_s: None, stop: &stop };
         let given = p2p_feeder.send_transactions(&Arc::new(ready), &places, send_options, |_| ());
         given.map(drop).map_err(|source| self.peer(source))
     }
@@ -269,7 +298,7 @@ impl Measured<'_> {
         let started = Instant::now();
         loop {
             let info: MempoolInfo = self.call("getmempoolinfo", "[]")?;
-            if info.size >= count || started.elapsed() > PATIENCE || (self.stop)() {
+            if info.size >= count || started.elapsed() > PATIENCE || self.reporter.wants_stop() {
                 return Ok(info.size);
             }
             thread::sleep(ASK_PAUSE);
@@ -299,15 +328,6 @@ fn rejection(answer: &crate::process::rpc::Answer) -> Option<String> {
             (said != "success").then(|| said.to_owned())
         }
     }
-}
-
-/// SHA-256 of the txids in order.
-fn digest(pool: &BTreeSet<Hash>) -> String {
-    let mut hash = Sha256::new();
-    for txid in pool {
-        hash.update(txid);
-    }
-    faster_hex::hex_string(&hash.finalize())
 }
 
 /// Orphans at a time: older versions of Bitcoin Core keep 100 in total.

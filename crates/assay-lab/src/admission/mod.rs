@@ -6,23 +6,20 @@
 mod measure;
 mod plan;
 mod report;
-mod results;
 mod work;
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use assay_report::atomic_file;
+use assay_report::record::Record;
 
-use self::measure::Measured;
-pub use self::plan::{By, Case, KIND, MempoolPlan, What};
-pub use self::report::{page, terminal, write_all};
-pub use self::results::{CaseRun, MempoolResults, TargetEntry, parse};
+use self::measure::{CaseRun, Measured};
+pub use self::plan::{By, Case, MempoolPlan, What};
 use self::work::Workload;
 use crate::feed::PeerError;
-use crate::machine;
-use crate::machine::clock::{Clock, iso8601, unix_ms};
+use crate::machine::Software;
+use crate::machine::clock::Clock;
 use crate::network::{NetworkError, Node, renew};
 use crate::plan::{PlanError, TargetSpec};
 use crate::process::Ports;
@@ -38,8 +35,8 @@ pub struct MempoolOptions {
     pub targets: Vec<TargetSpec>,
     /// Command that starts Assay's node.
     pub node_command: Vec<OsString>,
-    /// Version of the calling program.
-    pub assay_version: String,
+    /// The calling program.
+    pub software: Software,
     /// Command line that repeats the run.
     pub rerun: String,
 }
@@ -71,7 +68,7 @@ pub fn run(
     plan: &MempoolPlan,
     options: &MempoolOptions,
     reporter: &dyn Reporter,
-) -> Result<MempoolResults, MempoolError> {
+) -> Result<Record, MempoolError> {
     let specs = if options.targets.is_empty() {
         plan.targets(&plan.name)?
     } else {
@@ -80,48 +77,28 @@ pub fn run(
     let targets = detect(&specs, options)?;
     atomic_file::create_folder(&options.out_dir.join("logs"))?;
     let workload = Workload::make(plan);
-    let mut results = MempoolResults {
-        schema: results::SCHEMA,
-        kind: KIND.to_owned(),
-        created: String::new(),
-        plan: plan.clone(),
-        targets: targets.iter().map(TargetEntry::of).collect(),
-        runs: Vec::new(),
-        machine: machine::record(&options.out_dir),
-        assay: options.assay_version.clone(),
-        rerun: options.rerun.clone(),
-    };
+    let mut runs = Vec::new();
     for round in 0..plan.repeat {
         let session =
             Session { plan, workload: &workload, targets: &targets, options, reporter, round };
-        results.runs.extend(session.run()?);
+        session.run(&mut runs)?;
         // Only data folders remain in it.
         let work = options.out_dir.join("work");
         renew(&work)
             .map_err(|source| MempoolError::Node { target: "data folders".to_owned(), source })?;
     }
-    results.created = iso8601(unix_ms());
-    results.agree();
-    write_all(&results, &options.out_dir)?;
-    reporter.event(&Event::ReportWritten { dir: &options.out_dir });
-    Ok(results)
+    reporter.event(&Event::NetworkFinished);
+    let record = report::record(plan, options, &targets, &runs);
+    record.write(&options.out_dir.join("mempool.json"))?;
+    Ok(record)
 }
 
-/// Resolves the targets; a repeated name gets a number.
 fn detect(specs: &[TargetSpec], options: &MempoolOptions) -> Result<Vec<Target>, TargetError> {
-    let mut names = BTreeSet::new();
     let mut targets = Vec::new();
     for spec in specs {
-        let mut target = Target::detect(spec, &options.node_command, &options.assay_version)?;
+        let target = Target::detect(spec, &options.node_command, &options.software.assay)?;
         target.check_mempool()?;
-        let name = target.name.clone();
-        for number in 2.. {
-            if names.insert(target.name.clone()) {
-                break;
-            }
-            target.name = format!("{name}-{number}");
-        }
-        targets.push(target);
+        target.push_to(&mut targets);
     }
     Ok(targets)
 }
@@ -135,10 +112,10 @@ struct Session<'a> {
     round: u32,
 }
 
-impl Session<'_> {
-    fn run(&self) -> Result<Vec<CaseRun>, MempoolError> {
+impl<'a> Session<'a> {
+    /// Adds the runs of the round.
+    fn run(&self, runs: &mut Vec<CaseRun<'a>>) -> Result<(), MempoolError> {
         let nodes = self.start(LARGE_MEMPOOL_MB)?;
-        let mut runs = Vec::new();
         for (at, case) in self.plan.cases.iter().enumerate() {
             self.reporter.event(&Event::MempoolCase {
                 round: self.round + 1,
@@ -147,14 +124,13 @@ impl Session<'_> {
             });
             if case.what == What::Evict {
                 let small = self.start(self.plan.full_mempool_mb)?;
-                runs.extend(self.case(at, &small)?);
+                self.case(at, &small, runs)?;
                 self.stop(small)?;
             } else {
-                runs.extend(self.case(at, &nodes)?);
+                self.case(at, &nodes, runs)?;
             }
         }
-        self.stop(nodes)?;
-        Ok(runs)
+        self.stop(nodes)
     }
 
     /// Starts a node per target and loads the chain.
@@ -174,29 +150,32 @@ impl Session<'_> {
     }
 
     /// Runs one case on all nodes; the first node alternates from round to round.
-    fn case(&self, at: usize, nodes: &[Node]) -> Result<Vec<CaseRun>, MempoolError> {
-        let mut order: Vec<usize> = (0..nodes.len()).collect();
+    fn case(
+        &self,
+        at: usize,
+        nodes: &[Node],
+        runs: &mut Vec<CaseRun<'a>>,
+    ) -> Result<(), MempoolError> {
+        let mut order: Vec<_> = self.targets.iter().zip(nodes).collect();
         if (self.round as usize + at) % 2 == 1 {
             order.reverse();
         }
-        let mut runs = Vec::new();
-        for target in order {
+        for (target, node) in order {
             if self.reporter.wants_stop() {
                 return Err(MempoolError::Interrupted);
             }
-            let name = &self.targets[target].name;
             let measured = Measured {
                 plan: self.plan,
                 case: &self.plan.cases[at],
                 work: &self.workload.of_cases[at],
-                node: &nodes[target],
-                target: name,
-                stop: &|| self.reporter.wants_stop(),
+                node,
+                target: &target.name,
+                reporter: self.reporter,
                 clock: Clock::start(),
             };
             runs.push(measured.run(self.round)?);
         }
-        Ok(runs)
+        Ok(())
     }
 
     fn stop(&self, nodes: Vec<Node>) -> Result<(), MempoolError> {

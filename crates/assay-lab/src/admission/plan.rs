@@ -1,16 +1,11 @@
 //! Plans of mempool benchmarks.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{PlanError, TargetSpec};
+use crate::plan::{BadValue, PlanError, PlanFile, TargetSpec};
 use crate::wallet::Kind;
 
-/// `kind` of such plans and their results.
-pub const KIND: &str = "mempool";
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MempoolPlan {
     /// Version of this format: 1.
@@ -38,7 +33,7 @@ pub struct MempoolPlan {
     pub cases: Vec<Case>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     pub name: String,
@@ -52,11 +47,11 @@ pub struct Case {
     #[serde(default = "one")]
     pub depth: usize,
     /// Overrides the plan's number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub txs: Option<usize>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
     /// Send new transactions, parents first.
@@ -81,60 +76,18 @@ pub enum By {
     P2p,
 }
 
-const BUILTIN: [(&str, &str); 1] = [("mempool", include_str!("../../../../plans/mempool.toml"))];
-
-impl MempoolPlan {
-    /// Names of the built-in plans.
-    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
-        BUILTIN.iter().map(|(name, _)| *name)
-    }
-
-    /// Text of a built-in plan.
-    pub fn builtin_text(name: &str) -> Option<&'static str> {
-        BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
-    }
-
-    /// True if `text` is a plan of this kind, valid or not.
-    pub fn is_one(text: &str) -> bool {
-        let table: Result<toml::Table, _> = toml::from_str(text);
-        table.is_ok_and(|table| table.get("kind").and_then(toml::Value::as_str) == Some(KIND))
-    }
-
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// As [`MempoolPlan::parse`], and when the file cannot be read.
-    pub fn load(path: &Path) -> Result<Self, PlanError> {
-        let read = |source| PlanError::Read { path: path.to_owned(), source };
-        let text = std::fs::read_to_string(path).map_err(read)?;
-        Self::parse(&text, &path.display().to_string())
-    }
-
-    /// Parses and validates a plan; `origin` names it in errors.
-    ///
-    /// # Errors
-    /// On invalid TOML, unknown keys and impossible values.
-    pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
-        let plan: Self = toml::from_str(text).map_err(|error: toml::de::Error| {
-            PlanError::syntax(text, origin, error.span(), error.message())
-        })?;
-        plan.checked(origin)
-    }
-
-    /// Validates values, also after the command line changed some.
-    ///
-    /// # Errors
-    /// Names the key, the value and the violated rule.
-    pub fn checked(self, origin: &str) -> Result<Self, PlanError> {
-        match self.check() {
-            Ok(()) => Ok(self),
-            Err((key, value, rule)) => {
-                let origin = origin.to_owned();
-                Err(PlanError::Value { origin, key, value, rule })
-            }
+impl Case {
+    /// Transactions that spend one confirmed coin, each the one before it.
+    pub(super) const fn group(&self) -> usize {
+        match self.what {
+            What::Admit => self.depth,
+            What::Package | What::Orphans => 2,
+            What::Replace | What::Evict => 1,
         }
     }
+}
 
+impl MempoolPlan {
     /// Targets of the plan.
     ///
     /// # Errors
@@ -153,16 +106,20 @@ impl MempoolPlan {
 
     /// Transactions of a case, rounded to whole chains or pairs.
     pub(super) fn txs_of(&self, case: &Case) -> usize {
-        let txs = case.txs.unwrap_or(self.txs);
-        let group = match case.what {
-            What::Admit => case.depth,
-            What::Package | What::Orphans => 2,
-            What::Replace | What::Evict => 1,
-        };
-        txs.div_ceil(group) * group
+        case.txs.unwrap_or(self.txs).next_multiple_of(case.group())
+    }
+}
+
+impl PlanFile for MempoolPlan {
+    const BUILTIN: &'static [(&'static str, &'static str)] =
+        &[("mempool", include_str!("../../../../plans/mempool.toml"))];
+    const KIND: Option<&'static str> = Some("mempool");
+
+    fn title(&self) -> &str {
+        &self.title
     }
 
-    fn check(&self) -> Result<(), (String, String, &'static str)> {
+    fn check(&self) -> Result<(), BadValue> {
         let bad = |key: &str, value: String, rule| Err((key.to_owned(), value, rule));
         let between = |key: &str, value: usize, range: std::ops::RangeInclusive<usize>, rule| {
             if range.contains(&value) { Ok(()) } else { bad(key, value.to_string(), rule) }
@@ -170,7 +127,7 @@ impl MempoolPlan {
         if self.format != 1 {
             return bad("format", self.format.to_string(), "only format 1 is known");
         }
-        if self.kind != KIND {
+        if self.kind != Self::KIND.unwrap_or_default() {
             return bad("kind", self.kind.clone(), "use \"mempool\"");
         }
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -240,7 +197,7 @@ mod tests {
 
     #[test]
     fn impossible_values_are_rejected() {
-        let text = BUILTIN[0].1;
+        let text = MempoolPlan::BUILTIN[0].1;
         assert!(MempoolPlan::is_one(text) && !MempoolPlan::is_one("kind = \"bench\""));
         let plan = MempoolPlan::parse(text, "plan.toml").expect("the built-in plan is valid");
         assert!(plan.targets("plan.toml").is_ok_and(|targets| targets.len() == 1));

@@ -5,7 +5,6 @@ use assay_report::stats::random::SplitMix64;
 use super::plan::{Case, MempoolPlan, What};
 use crate::machine;
 use crate::wallet::{Base, Coin, Kind, Signed, Wallet};
-use crate::wire::Hash;
 
 /// Transactions of a case in sending order.
 pub(super) struct Work {
@@ -13,13 +12,6 @@ pub(super) struct Work {
     pub(super) before: Vec<Signed>,
     /// Measured transactions.
     pub(super) txs: Vec<Signed>,
-}
-
-impl Work {
-    /// Txids of the measured transactions.
-    pub(super) fn txids(&self) -> impl Iterator<Item = Hash> {
-        self.txs.iter().map(|tx| tx.txid)
-    }
 }
 
 /// A funded chain and the transactions of each case.
@@ -34,14 +26,15 @@ impl Workload {
         let wallets = Kind::ALL.map(|kind| Wallet::new(kind, &mut random));
         let wanted = Kind::ALL.map(|kind| {
             let of_kind = plan.cases.iter().filter(|case| case.script == kind);
-            of_kind.map(|case| coins(plan, case)).sum::<usize>()
+            of_kind.map(|case| plan.txs_of(case) / case.group()).sum::<usize>()
         });
         let needs: Vec<(&Wallet, usize)> = wallets.iter().zip(wanted).collect();
         let base = Base::make(&needs, machine::clock::now_s());
         let mut left: Vec<_> = base.coins.iter().map(|coins| coins.iter().copied()).collect();
         let of_cases = plan.cases.iter().map(|case| {
             let at = Kind::ALL.iter().position(|kind| *kind == case.script).unwrap_or_default();
-            let coins: Vec<Coin> = left[at].by_ref().take(coins(plan, case)).collect();
+            let wanted = plan.txs_of(case) / case.group();
+            let coins: Vec<Coin> = left[at].by_ref().take(wanted).collect();
             work(case, &wallets[at], &coins)
         });
         let of_cases = of_cases.collect();
@@ -49,21 +42,12 @@ impl Workload {
     }
 }
 
-/// Number of confirmed coins that a case spends.
-fn coins(plan: &MempoolPlan, case: &Case) -> usize {
-    match case.what {
-        What::Admit => plan.txs_of(case) / case.depth,
-        What::Package | What::Orphans => plan.txs_of(case) / 2,
-        What::Replace | What::Evict => plan.txs_of(case),
-    }
-}
-
 fn work(case: &Case, wallet: &Wallet, coins: &[Coin]) -> Work {
     let mut before = Vec::new();
     let txs = match case.what {
-        What::Admit => coins.iter().flat_map(|coin| chain(wallet, *coin, case.depth)).collect(),
-        What::Package => coins.iter().flat_map(|coin| chain(wallet, *coin, 2)).collect(),
-        What::Orphans => coins.iter().flat_map(|coin| chain(wallet, *coin, 2)).collect(),
+        What::Admit | What::Package | What::Orphans => {
+            coins.iter().flat_map(|coin| chain(wallet, *coin, case.group())).collect()
+        }
         What::Replace => {
             before = coins.iter().map(|coin| payment(wallet, *coin, RATE)).collect();
             coins.iter().map(|coin| payment(wallet, *coin, REPLACEMENT_RATE)).collect()
@@ -110,6 +94,8 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::plan::PlanFile;
+    use crate::wire::Hash;
     use crate::wire::tx::each_parent;
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use assay_report::record::{Outcome, Record, Unit};
+use assay_report::record::{Outcome, Record, Unit, count};
 
 use super::oracle::Oracle;
 use super::{CrashOptions, Setup};
@@ -108,7 +108,6 @@ impl Tally {
         record.set("seed", options.seed);
         record.set_all("coin caches, MiB", &options.cache_mib);
 
-        let count = |metric, count: u64| (metric, Unit::Count, Some(count as f64));
         let mut figures = vec![
             count("rounds", end.rounds.into()),
             count("kills", self.kills.into()),

@@ -78,22 +78,29 @@ pub enum CheckError {
 }
 
 #[derive(Debug, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
-struct HistoryItem<'a> {
-    height: i64,
-    tx_hash: &'a str,
+pub(crate) struct HistoryItem<'a> {
+    pub(crate) height: i64,
+    pub(crate) tx_hash: &'a str,
 }
 
 #[derive(Debug, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
-struct UnspentItem<'a> {
-    height: i64,
+pub(crate) struct UnspentItem<'a> {
+    pub(crate) height: i64,
     tx_hash: &'a str,
     tx_pos: u32,
     value: u64,
 }
 
+impl ExpectedCoin {
+    pub(crate) fn item(&self) -> UnspentItem<'_> {
+        let Self { height, txid, vout, value, .. } = self;
+        UnspentItem { height: i64::from(*height), tx_hash: txid, tx_pos: *vout, value: *value }
+    }
+}
+
 #[derive(Debug, Deserialize, PartialEq, Eq)]
-struct Balance {
-    confirmed: i64,
+pub(crate) struct Balance {
+    pub(crate) confirmed: i64,
     unconfirmed: i64,
 }
 
@@ -215,9 +222,10 @@ impl Comparison<'_> {
                 judge_balance(confirmed, &answer)
             }
             Question::Unspent => {
-                let expected: Vec<&ExpectedCoin> = script.unspent_at(self.height).collect();
+                let expected: Vec<_> =
+                    script.unspent_at(self.height).map(ExpectedCoin::item).collect();
                 self.result.unspent += expected.len() as u64;
-                judge_unspent(&expected, &answer)
+                judge_unspent(expected, &answer)
             }
         };
         match verdict {
@@ -255,20 +263,11 @@ fn judge_history(expected: &[(u32, String)], answer: &RawValue) -> Verdict {
     judge_lists(expected, found)
 }
 
-fn judge_unspent(expected: &[&ExpectedCoin], answer: &RawValue) -> Verdict {
-    let found: Vec<UnspentItem<'_>> = match serde_json::from_str(answer.get()) {
-        Ok(found) => found,
-        Err(error) => return unreadable(answer, &error),
-    };
-    let item = |coin: &&ExpectedCoin| (i64::from(coin.height), coin.vout, coin.value);
-    let expected: Vec<UnspentItem<'_>> = expected
-        .iter()
-        .map(|coin| {
-            let (height, tx_pos, value) = item(coin);
-            UnspentItem { height, tx_hash: &coin.txid, tx_pos, value }
-        })
-        .collect();
-    judge_lists(expected, found)
+fn judge_unspent(expected: Vec<UnspentItem<'_>>, answer: &RawValue) -> Verdict {
+    match serde_json::from_str(answer.get()) {
+        Ok(found) => judge_lists(expected, found),
+        Err(error) => unreadable(answer, &error),
+    }
 }
 
 fn judge_balance(confirmed: u64, answer: &RawValue) -> Verdict {
@@ -352,7 +351,7 @@ mod tests {
         assert!(judge(r#"{"confirmed":6,"unconfirmed":0}"#).contains("expected 7"));
         let coin =
             ExpectedCoin { height: 3, txid: "cc".to_owned(), vout: 1, value: 9, spent: None };
-        let judge = |text: &str| told(judge_unspent(&[&coin], &raw(text)));
+        let judge = |text: &str| told(judge_unspent(vec![coin.item()], &raw(text)));
         let right = r#"[{"tx_hash":"cc","tx_pos":1,"height":3,"value":9}]"#;
         assert_eq!(judge(right), "equal");
         assert!(judge(&right.replace("\"tx_pos\":1", "\"tx_pos\":2")).contains("entry 0"));

@@ -5,9 +5,11 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 const FORMAT: u32 = 1;
 
@@ -64,6 +66,39 @@ impl ScriptExpectation {
     pub fn history_at(&self, height: u32) -> &[(u32, String)] {
         let end = self.history.partition_point(|(at, _)| *at <= height);
         &self.history[..end]
+    }
+
+    /// First and last height at which its history has `count` transactions; `None` if the last one is not the last of its block.
+    pub(crate) fn span(&self, count: usize) -> Option<(u32, u32)> {
+        let height = |index: usize| self.history.get(index).map(|(height, _)| *height);
+        let from = match count.checked_sub(1) {
+            None => 0,
+            Some(last) => height(last)?,
+        };
+        match height(count) {
+            Some(next) if count > 0 && next == from => None,
+            Some(next) => Some((from, next - 1)),
+            None => Some((from, u32::MAX)),
+        }
+    }
+
+    /// Spans of heights without a change that intersect `low..=high`, the latest first.
+    pub(crate) fn spans(&self, low: u32, high: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let mut end = Some(high);
+        iter::from_fn(move || {
+            let (from, to) = self.span(self.history_at(end?).len())?;
+            end = from.checked_sub(1).filter(|end| *end >= low);
+            Some((from, to))
+        })
+    }
+
+    /// Status of a history of the first `count` transactions; `None` if it is empty.
+    pub(crate) fn status_of(&self, count: usize) -> Option<String> {
+        let mut hasher = Sha256::new();
+        for (height, txid) in &self.history[..count] {
+            hasher.update(format!("{txid}:{height}:"));
+        }
+        (count > 0).then(|| faster_hex::hex_string(&hasher.finalize()))
     }
 }
 
@@ -183,6 +218,22 @@ mod tests {
         );
         assert_eq!(script.history_at(2).len(), 1);
         assert_eq!(script.history_at(3).len(), 2);
+    }
+
+    #[test]
+    fn spans_between_changes() {
+        let history = [1, 3, 3].map(|height| (height, "10".repeat(32))).to_vec();
+        let script = ScriptExpectation { history, ..ScriptExpectation::default() };
+        assert_eq!(script.span(0), Some((0, 0)));
+        assert_eq!(script.span(1), Some((1, 2)));
+        assert_eq!(script.span(2), None, "two of three transactions: half of block 3");
+        assert_eq!(script.span(3), Some((3, u32::MAX)));
+        assert_eq!(script.span(4), None);
+        assert_eq!(script.spans(1, 3).collect::<Vec<_>>(), [(3, u32::MAX), (1, 2)]);
+        assert_eq!(script.spans(0, 0).collect::<Vec<_>>(), [(0, 0)]);
+        assert_eq!(script.status_of(0), None);
+        let status = faster_hex::hex_string(&Sha256::digest(format!("{}:1:", "10".repeat(32))));
+        assert_eq!(script.status_of(1), Some(status));
     }
 
     #[test]

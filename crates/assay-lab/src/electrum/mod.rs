@@ -118,9 +118,14 @@ impl Client {
     pub fn connect(address: SocketAddr, timeout: Duration) -> Result<Self, ElectrumError> {
         let fail = |source| ElectrumError::Connect { address, source };
         let stream = TcpStream::connect_timeout(&address, timeout).map_err(fail)?;
-        stream.set_nodelay(true).map_err(fail)?;
-        stream.set_write_timeout(Some(timeout)).map_err(fail)?;
-        let reader = BufReader::with_capacity(1 << 16, stream.try_clone().map_err(fail)?);
+        Self::over(stream, timeout).map_err(fail)
+    }
+
+    /// Uses a connection; `timeout` limits each wait for a response.
+    pub(crate) fn over(stream: TcpStream, timeout: Duration) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(timeout))?;
+        let reader = BufReader::with_capacity(1 << 16, stream.try_clone()?);
         Ok(Self {
             stream,
             reader,
@@ -314,7 +319,7 @@ fn null() -> Box<RawValue> {
 }
 
 /// Code and message; some servers older than JSON-RPC 2.0 send a text alone.
-fn read_error(error: &serde_json::Value) -> (i64, String) {
+pub(crate) fn read_error(error: &serde_json::Value) -> (i64, String) {
     let code = error["code"].as_i64().unwrap_or_default();
     let message = error["message"].as_str().or_else(|| error.as_str());
     (code, message.map_or_else(|| error.to_string(), str::to_owned))

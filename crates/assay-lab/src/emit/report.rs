@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_report::record::{Outcome, Record, Unit};
+use assay_report::record::{Figure, Outcome, Record, Unit, bytes, count};
 use assay_report::stats::median;
 
 use super::{EmitOptions, EmitTarget};
@@ -42,8 +42,8 @@ impl TargetReport {
         record.add(
             (name, "", None),
             &[
-                ("first block", Unit::Count, Some(self.from_height.into())),
-                ("blocks", Unit::Count, Some(blocks.len() as f64)),
+                count("first block", self.from_height.into()),
+                count("blocks", blocks.len() as u64),
                 ("size", Unit::Bytes, sum(|block| block.bytes)),
                 ("transactions sent", Unit::Count, sum(|block| block.txs_sent)),
                 ("  accepted or requested", Unit::Count, sum(|block| block.txs_accepted)),
@@ -58,14 +58,13 @@ impl TargetReport {
                 ("announcement to tip, median", Unit::Seconds, Some(median(&services))),
             ],
         );
-        for (error, count) in &self.tx_errors {
+        for (error, number) in &self.tx_errors {
             let metric = format!("transactions rejected: {error}");
-            record.add((name, "", None), &[(metric.as_str(), Unit::Count, Some(*count as f64))]);
+            record.add((name, "", None), &[count(&metric, *number)]);
         }
         for blocks in blocks.chunk_by(|one, next| one.phase == next.phase) {
-            let rows = blocks.iter().map(|block| columns(block).map(|(.., value)| value).to_vec());
-            let names = columns(&blocks[0]).map(|(name, unit, _)| (name, unit));
-            record.add_series((name, &blocks[0].phase, None), &names, rows.collect());
+            let rows: Vec<_> = blocks.iter().map(columns).collect();
+            record.add_series((name, &blocks[0].phase, None), &rows);
         }
         let resume = blocks.last().map_or_else(String::new, |last| {
             format!("; sent up to height {}, --resume goes on", last.height)
@@ -101,8 +100,7 @@ pub(super) fn record(options: &EmitOptions, chain: &Chain, targets: &[TargetRepo
 }
 
 /// Figures of a block; times are seconds on one clock.
-fn columns(block: &BlockRecord) -> [(&'static str, Unit, Option<f64>); 29] {
-    let count = |name, count: u64| (name, Unit::Count, Some(count as f64));
+fn columns(block: &BlockRecord) -> [Figure<'static>; 29] {
     let time = |name, time| (name, Unit::Seconds, time);
     let relay = block.relay.as_ref();
     let seen = |kind| relay.filter(|relay| relay.seen_as == Some(kind)).and_then(|r| r.seen_at_s);
@@ -111,11 +109,11 @@ fn columns(block: &BlockRecord) -> [(&'static str, Unit, Option<f64>); 29] {
         count("txs", block.txs),
         count("inputs", block.inputs),
         count("outputs", block.outputs),
-        ("bytes", Unit::Bytes, Some(block.bytes as f64)),
+        bytes("bytes", block.bytes),
         count("signatures", block.signatures),
         count("txs_sent", block.txs_sent),
         count("txs_accepted", block.txs_accepted),
-        ("txs_sent_bytes", Unit::Bytes, Some(block.txs_sent_bytes as f64)),
+        bytes("txs_sent_bytes", block.txs_sent_bytes),
         count("txs_in_mempool", block.txs_in_mempool),
         count("orphans", block.orphans),
         time("first_tx_at", block.first_tx_at_s),

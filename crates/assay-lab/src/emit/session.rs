@@ -20,7 +20,7 @@ use crate::process::rpc::Client;
 use crate::progress::{Event, Reporter};
 use crate::results::BlockRecord;
 use crate::run::whole_story;
-use crate::wire::{self, HEADERS_MAX, Hash, RawHeader};
+use crate::wire::{self, HEADERS_MAX, RawHeader};
 
 /// A node that receives the chain.
 pub(super) struct Session<'a> {
@@ -192,7 +192,7 @@ impl Session<'_> {
             let above = p2p_feeder.headers_above(&before, &stop).map_err(EmitError::Peer)?;
             for hash in &above {
                 height += 1;
-                self.check(height, hash_text(hash))?;
+                self.check(height, wire::hash_to_hex(hash))?;
                 before = *hash;
             }
             if above.len() < HEADERS_MAX {
@@ -210,13 +210,6 @@ impl Session<'_> {
             Err(EmitError::OtherChain { height, found, expected })
         }
     }
-}
-
-/// A hash as RPC prints it.
-fn hash_text(hash: &Hash) -> String {
-    let mut bytes = *hash;
-    bytes.reverse();
-    faster_hex::hex_string(&bytes)
 }
 
 /// Loopback address of the link; differs from those of other experiments.

@@ -41,7 +41,7 @@ pub(crate) fn with_orphans(
         chosen.iter().enumerate().map(|(at, index)| (&order[*index as usize].txid, at)).collect();
     let wanted = (chosen.len() as f64 * share + 1e-9).floor() as usize;
     let mut shuffled: Vec<usize> = (0..chosen.len()).collect();
-    shuffle(&mut shuffled, &mut SplitMix64::new(seed ^ ORPHANS));
+    SplitMix64::new(seed ^ ORPHANS).shuffle(&mut shuffled);
     // Transactions to insert before the one at each position.
     let mut before: HashMap<usize, Vec<usize>> = HashMap::new();
     let mut is_moved = vec![false; chosen.len()];
@@ -72,13 +72,6 @@ pub(crate) fn with_orphans(
     (out, moved as u64)
 }
 
-fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
-    for last in (1..items.len()).rev() {
-        let other = random.below(last as u64 + 1) as usize;
-        items.swap(last, other);
-    }
-}
-
 /// Seed offset: random numbers independent of those of the choice.
 const ORPHANS: u64 = 0x6f72_7068_616e_7321;
 
@@ -88,7 +81,7 @@ fn choose_random(count: usize, order: &[OrderEntry], raw: &[u8], seed: u64) -> V
     let by_txid: HashMap<&[u8; 32], u32> =
         order.iter().zip(0_u32..).map(|(entry, index)| (&entry.txid, index)).collect();
     let mut shuffled: Vec<u32> = (0..order.len() as u32).collect();
-    shuffle(&mut shuffled, &mut SplitMix64::new(seed));
+    SplitMix64::new(seed).shuffle(&mut shuffled);
     let mut chosen = vec![false; order.len()];
     let (mut taken, mut family, mut open) = (0, Vec::new(), Vec::new());
     for index in shuffled {

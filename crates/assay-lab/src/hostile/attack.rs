@@ -1,7 +1,10 @@
 //! Attacks of hostile peers and the messages that they send.
 
+use std::time::Duration;
+
 use assay_report::stats::random::SplitMix64;
 
+use crate::swarm::Deed;
 use crate::wire::{self, Hash, RawHeader};
 
 /// Ticks of 10 ms between two large messages.
@@ -96,11 +99,6 @@ impl Attack {
         }
     }
 
-    /// True if it never reads.
-    pub(crate) const fn is_deaf(self) -> bool {
-        matches!(self, Self::Deaf)
-    }
-
     /// True if it starts with a valid handshake.
     const fn shakes_hands(self) -> bool {
         !matches!(self, Self::HalfOpen | Self::V2Garbage)
@@ -113,13 +111,6 @@ pub(crate) struct Tip {
     pub(crate) hash: Hash,
     /// A valid time of a block on top.
     pub(crate) time: u32,
-}
-
-/// Result of one tick of a peer.
-pub(crate) struct Deed {
-    pub(crate) messages: u64,
-    /// True if it disconnects now.
-    pub(crate) leaves: bool,
 }
 
 /// Writes the messages of the `tick`-th tick of this connection.
@@ -172,11 +163,12 @@ pub(crate) fn act(
         }
         Attack::SlowLoris if tick == 1 => wire::put_head(out, "block", 4_000_000, &[]),
         Attack::SlowLoris if tick > 1 && tick.is_multiple_of(DRIP_EVERY) => out.push(0),
-        Attack::V2Garbage => put_random(out, GARBAGE, random),
-        Attack::Garbage if tick > 0 => put_random(out, GARBAGE, random),
+        Attack::V2Garbage => out.extend(random.bytes::<GARBAGE>()),
+        Attack::Garbage if tick > 0 => out.extend(random.bytes::<GARBAGE>()),
         _ => {}
     }
-    Deed { messages, leaves: attack == Attack::Churn && tick > 0 }
+    let leaves = (attack == Attack::Churn && tick > 0).then_some(Duration::ZERO);
+    Deed { messages, leaves }
 }
 
 /// Requests the tip's block sixteen times.
@@ -199,10 +191,4 @@ fn headers_without_work(hash: &Hash, time: u32, random: &mut SplitMix64) -> Vec<
     };
     let headers: Vec<RawHeader> = (0..wire::HEADERS_MAX).map(|_| next()).collect();
     wire::headers_payload(&headers)
-}
-
-fn put_random(out: &mut Vec<u8>, bytes: usize, random: &mut SplitMix64) {
-    for _ in 0..bytes / 8 {
-        out.extend_from_slice(&random.next().to_le_bytes());
-    }
 }

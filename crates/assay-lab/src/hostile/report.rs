@@ -4,8 +4,8 @@ use assay_report::record::{Outcome, Record, Unit};
 use assay_report::stats::median;
 
 use super::HostileOptions;
-use super::swarm::AttackReport;
 use crate::network::Setup;
+use crate::swarm::AttackReport;
 
 /// Honest peers of the target.
 const HONEST: usize = 4;
@@ -58,14 +58,12 @@ pub(super) fn record(options: &HostileOptions, setup: &Setup<'_>, runs: &[Run]) 
             ],
         );
         for (metric, times) in [(BLOCK, &run.block_relay_s), (TX, &run.tx_relay_s)] {
-            let times = times.iter().map(|time| vec![Some(*time)]).collect();
-            record.add_series((name, case(run), round(run)), &[(metric, Unit::Seconds)], times);
+            let time = |time: &f64| [(metric, Unit::Seconds, Some(*time))];
+            let times: Vec<_> = times.iter().map(time).collect();
+            record.add_series((name, case(run), round(run)), &times);
         }
         for attack in &run.attacks {
-            let figures = attack.figures();
-            let columns = figures.map(|(metric, unit, _)| (metric, unit));
-            let row = figures.map(|(.., value)| value).to_vec();
-            record.add_series((name, &attack.attack, round(run)), &columns, vec![row]);
+            record.add_series((name, &attack.attack, round(run)), &[attack.figures()]);
         }
     }
     record.add_ratios("hostile", "quiet");

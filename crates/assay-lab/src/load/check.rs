@@ -7,11 +7,13 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
-use super::dataset::{Dataset, HEADER_BYTES, text_hash};
+use super::dataset::{Dataset, text_hash};
 use super::protocol::Ask;
-use super::timeline::{Timeline, Unspent, parse_display, parse_hex};
+use crate::electrum::HeaderTip;
+use crate::electrum::check::{Balance, HistoryItem, UnspentItem};
+use crate::electrum::expected::{ExpectedCoin, ScriptExpectation};
+use crate::wire::{HEADER_BYTES, double_sha256, hash_from_hex};
 
 /// Maximum number of kept descriptions of wrong responses.
 const EXAMPLES_MAX: usize = 8;
@@ -46,37 +48,26 @@ impl Heights {
     }
 }
 
+/// Counts of responses, and of the last statuses of subscriptions.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counts {
+    pub(crate) right: u64,
+    /// Correct at an earlier height.
+    pub(crate) stale: u64,
+    pub(crate) wrong: u64,
+    pub(crate) unknown: u64,
+    /// Descriptions of the first stale and wrong ones.
+    pub(crate) examples: Vec<String>,
+}
+
 /// Checks and counts responses.
 #[derive(Debug)]
 pub(crate) struct Checker<'a> {
     dataset: &'a Dataset,
     /// Correct responses by request: hash of the text, and the heights at which it is correct.
     known: HashMap<Ask, (u64, (u32, u32))>,
-    statuses: HashMap<(u32, usize), Option<[u8; 32]>>,
-    pub(crate) right: u64,
-    pub(crate) stale: u64,
-    pub(crate) wrong: u64,
-    pub(crate) unknown: u64,
-    pub(crate) examples: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct HistoryItem<'a> {
-    tx_hash: &'a str,
-    height: i64,
-}
-
-#[derive(Deserialize)]
-struct UnspentItem<'a> {
-    tx_hash: &'a str,
-    tx_pos: u32,
-    height: i64,
-    value: u64,
-}
-
-#[derive(Deserialize)]
-struct BalanceItem {
-    confirmed: i64,
+    statuses: HashMap<(u32, usize), Option<String>>,
+    pub(crate) counts: Counts,
 }
 
 #[derive(Deserialize)]
@@ -88,12 +79,6 @@ struct MerkleItem<'a> {
 }
 
 #[derive(Deserialize)]
-struct TipItem<'a> {
-    height: u32,
-    hex: &'a str,
-}
-
-#[derive(Deserialize)]
 struct HeadersItem<'a> {
     count: usize,
     #[serde(borrow)]
@@ -102,26 +87,50 @@ struct HeadersItem<'a> {
     headers: Option<Vec<&'a str>>,
 }
 
+impl Counts {
+    /// Number of comparisons.
+    pub(crate) const fn compared(&self) -> u64 {
+        self.right + self.stale + self.wrong
+    }
+
+    /// Adds those of another pass.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.right += other.right;
+        self.stale += other.stale;
+        self.wrong += other.wrong;
+        self.unknown += other.unknown;
+        self.examples.extend(other.examples);
+    }
+
+    fn count(&mut self, verdict: Verdict, describe: impl FnOnce() -> String) {
+        let (count, name) = match verdict {
+            Verdict::Right => (&mut self.right, None),
+            Verdict::Unknown => (&mut self.unknown, None),
+            Verdict::Stale => (&mut self.stale, Some("stale")),
+            Verdict::Wrong => (&mut self.wrong, Some("wrong")),
+        };
+        *count += 1;
+        if let Some(name) = name.filter(|_| self.examples.len() < EXAMPLES_MAX) {
+            self.examples.push(format!("{name}: {}", describe()));
+        }
+    }
+}
+
 impl<'a> Checker<'a> {
     pub(crate) fn new(dataset: &'a Dataset) -> Self {
-        Self {
-            dataset,
-            known: HashMap::new(),
-            statuses: HashMap::new(),
-            right: 0,
-            stale: 0,
-            wrong: 0,
-            unknown: 0,
-            examples: Vec::new(),
-        }
+        let (known, statuses) = (HashMap::new(), HashMap::new());
+        Self { dataset, known, statuses, counts: Counts::default() }
     }
 
     /// Checks and counts a response, given as JSON text.
     pub(crate) fn check(&mut self, ask: Ask, answer: &str, heights: Heights) -> Verdict {
         let verdict = self.judge(ask, answer, heights);
-        self.count(verdict, || {
+        self.counts.count(verdict, || {
+            let mut request = Vec::new();
+            ask.write(0, self.dataset, &mut request);
+            let request = String::from_utf8_lossy(&request);
             let quote: String = answer.chars().take(QUOTE_MAX).collect();
-            format!("{ask} at heights {} to {}: {quote}", heights.low, heights.high)
+            format!("{request} at heights {} to {}: {quote}", heights.low, heights.high)
         });
         verdict
     }
@@ -129,27 +138,14 @@ impl<'a> Checker<'a> {
     /// Checks and counts a status of a subscription or a notification.
     pub(crate) fn check_status(&mut self, script: u32, answer: &str, heights: Heights) -> Verdict {
         let verdict = self.judge_status(script, answer, heights);
-        self.count(verdict, || {
+        self.counts.count(verdict, || {
+            let hash = &self.dataset.scripts[script as usize].hash;
             format!(
-                "status {answer} of script {script} at heights {} to {}",
+                "status {answer} of script {hash} at heights {} to {}",
                 heights.low, heights.high
             )
         });
         verdict
-    }
-
-    fn count(&mut self, verdict: Verdict, describe: impl FnOnce() -> String) {
-        match verdict {
-            Verdict::Right => self.right += 1,
-            Verdict::Unknown => self.unknown += 1,
-            Verdict::Stale => self.stale += 1,
-            Verdict::Wrong => self.wrong += 1,
-        }
-        if matches!(verdict, Verdict::Stale | Verdict::Wrong) && self.examples.len() < EXAMPLES_MAX
-        {
-            let name = if verdict == Verdict::Stale { "stale" } else { "wrong" };
-            self.examples.push(format!("{name}: {}", describe()));
-        }
     }
 
     fn judge(&mut self, ask: Ask, answer: &str, heights: Heights) -> Verdict {
@@ -164,7 +160,7 @@ impl<'a> Checker<'a> {
             | Ask::Unsubscribe(_) => return Verdict::Unknown,
             Ask::History(script) | Ask::Balance(script) | Ask::Unspent(script) => {
                 let dataset = self.dataset;
-                let Some(timeline) = &dataset.scripts[script as usize].timeline else {
+                let Some(expected) = &dataset.scripts[script as usize].expected else {
                     return Verdict::Unknown;
                 };
                 let hash = text_hash(answer.as_bytes());
@@ -174,9 +170,9 @@ impl<'a> Checker<'a> {
                     return heights.judge(*span);
                 }
                 let span = match ask {
-                    Ask::History(_) => history_span(timeline, answer),
-                    Ask::Balance(_) => balance_span(timeline, answer, heights),
-                    _ => unspent_span(timeline, answer, heights),
+                    Ask::History(_) => history_span(expected, answer),
+                    Ask::Balance(_) => balance_span(expected, answer, heights),
+                    _ => unspent_span(expected, answer, heights),
                 };
                 if let Some(span) = span {
                     self.known.insert(ask, (hash, span));
@@ -186,8 +182,7 @@ impl<'a> Checker<'a> {
             Ask::Transaction(tx) => {
                 let known = &self.dataset.txs[tx as usize];
                 let text = answer.trim_matches('"');
-                (text_hash(text.as_bytes()) == known.hex_hash)
-                    .then_some((known.tx.height, u32::MAX))
+                (text_hash(text.as_bytes()) == known.hex_hash).then_some((known.height, u32::MAX))
             }
             Ask::Merkle(tx) => self.merkle_span(tx, answer),
             Ask::Header(_) | Ask::Headers { .. } if self.dataset.headers.is_empty() => {
@@ -203,8 +198,8 @@ impl<'a> Checker<'a> {
         if self.dataset.headers.is_empty() {
             return Verdict::Unknown;
         }
-        let Ok(tip) = serde_json::from_str::<TipItem<'_>>(answer) else { return Verdict::Wrong };
-        match self.header_span(tip.height, tip.hex) {
+        let Ok(tip) = serde_json::from_str::<HeaderTip>(answer) else { return Verdict::Wrong };
+        match self.header_span(tip.height, &tip.hex) {
             Some(_) => heights.judge((tip.height, tip.height)),
             None => Verdict::Wrong,
         }
@@ -245,119 +240,119 @@ impl<'a> Checker<'a> {
     /// The proof must lead from the txid to the merkle root in the header of its block.
     fn merkle_span(&self, tx: u32, answer: &str) -> Option<(u32, u32)> {
         let known = &self.dataset.txs[tx as usize];
-        let height = known.tx.height;
+        let height = known.height;
         let item: MerkleItem<'_> = serde_json::from_str(answer).ok()?;
         if item.block_height != height || item.pos != known.position {
             return None;
         }
-        let mut node = known.tx.txid;
+        let mut node = hash_from_hex(&known.txid)?;
         let mut position = item.pos;
         for text in item.merkle {
-            let sibling = parse_display(text)?;
+            let sibling = hash_from_hex(text)?;
             let (left, right) =
                 if position.is_multiple_of(2) { (node, sibling) } else { (sibling, node) };
-            let once = Sha256::new().chain_update(left).chain_update(right).finalize();
-            node = Sha256::digest(once).into();
+            node = double_sha256(&[left, right].concat());
             position /= 2;
         }
         let header = self.dataset.headers.get(height as usize - 1)?;
         (position == 0 && header[36..68] == node).then_some((height, u32::MAX))
     }
 
-    fn judge_status(&mut self, script: u32, answer: &str, heights: Heights) -> Verdict {
-        let Some(timeline) = &self.dataset.scripts[script as usize].timeline else {
+    fn judge_status(&mut self, number: u32, answer: &str, heights: Heights) -> Verdict {
+        let Some(script) = &self.dataset.scripts[number as usize].expected else {
             return Verdict::Unknown;
         };
-        let status = match answer.trim_matches('"') {
-            "null" => None,
-            hex => match parse_hex(hex) {
-                Some(status) => Some(status),
-                None => return Verdict::Wrong,
-            },
-        };
-        let mut spans = timeline.spans(heights.low, heights.high);
+        let status = Some(answer.trim_matches('"')).filter(|status| *status != "null");
+        let mut spans = script.spans(heights.low, heights.high);
         let statuses = &mut self.statuses;
         let mut is_at = |height: u32| {
-            let count = timeline.count_at(height);
-            *statuses.entry((script, count)).or_insert_with(|| timeline.status(count)) == status
+            let count = script.history_at(height).len();
+            let known = statuses.entry((number, count)).or_insert_with(|| script.status_of(count));
+            known.as_deref() == status
         };
         if spans.any(|(from, _)| is_at(from)) {
             return Verdict::Right;
         }
-        let low = timeline.spans(heights.low, heights.low).next().map_or(0, |(from, _)| from);
+        let low = script.spans(heights.low, heights.low).next().map_or(0, |(from, _)| from);
         if low > 0 && is_at(low - 1) { Verdict::Stale } else { Verdict::Wrong }
     }
 }
 
 /// Unconfirmed transactions are ignored: the chain does not determine them.
-fn history_span(timeline: &Timeline, answer: &str) -> Option<(u32, u32)> {
+fn history_span(script: &ScriptExpectation, answer: &str) -> Option<(u32, u32)> {
     let items: Vec<HistoryItem<'_>> = serde_json::from_str(answer).ok()?;
-    let confirmed = items.iter().filter(|item| item.height > 0);
     let mut count = 0;
-    for item in confirmed {
-        let tx = timeline.history().get(count)?;
-        if i64::from(tx.height) != item.height || parse_display(item.tx_hash)? != tx.txid {
+    for item in items.iter().filter(|item| item.height > 0) {
+        let (height, txid) = script.history.get(count)?;
+        if i64::from(*height) != item.height || txid != item.tx_hash {
             return None;
         }
         count += 1;
     }
-    timeline.span(count)
+    script.span(count)
 }
 
-/// Heights of the window, then earlier ones, which distinguish a late response from a wrong one.
-fn candidates(timeline: &Timeline, heights: Heights) -> impl Iterator<Item = (u32, u32)> + '_ {
-    let inside: Vec<(u32, u32)> = timeline.spans(heights.low, heights.high).collect();
-    let earliest = inside.last().map_or(0, |(from, _)| *from);
-    let before = earliest.checked_sub(1);
-    inside.into_iter().chain(before.into_iter().flat_map(|height| timeline.spans(height, height)))
+/// Spans of the window, then the one before it, which distinguishes a late response from a wrong one. Returns the first at whose
+/// start `is_right` holds.
+fn find_span(
+    script: &ScriptExpectation,
+    heights: Heights,
+    is_right: impl Fn(u32) -> bool,
+) -> Option<(u32, u32)> {
+    let inside: Vec<(u32, u32)> = script.spans(heights.low, heights.high).collect();
+    let before = inside.last().and_then(|(from, _)| from.checked_sub(1));
+    let before = before.into_iter().flat_map(|height| script.spans(height, height));
+    inside.iter().copied().chain(before).find(|(from, _)| is_right(*from))
 }
 
-fn balance_span(timeline: &Timeline, answer: &str, heights: Heights) -> Option<(u32, u32)> {
-    let item: BalanceItem = serde_json::from_str(answer).ok()?;
-    candidates(timeline, heights)
-        .find(|(from, _)| i128::from(timeline.balance_at(*from)) == i128::from(item.confirmed))
+fn balance_span(script: &ScriptExpectation, answer: &str, heights: Heights) -> Option<(u32, u32)> {
+    let Balance { confirmed, .. } = serde_json::from_str(answer).ok()?;
+    let balance = |height| script.unspent_at(height).map(|coin| coin.value).sum::<u64>();
+    find_span(script, heights, |height| u64::try_from(confirmed) == Ok(balance(height)))
 }
 
-fn unspent_span(timeline: &Timeline, answer: &str, heights: Heights) -> Option<(u32, u32)> {
-    let items: Vec<UnspentItem<'_>> = serde_json::from_str(answer).ok()?;
-    let mut answered = Vec::with_capacity(items.len());
-    for item in items.iter().filter(|item| item.height > 0) {
-        let (height, txid) = (u32::try_from(item.height).ok()?, parse_display(item.tx_hash)?);
-        answered.push(Unspent { height, txid, vout: item.tx_pos, value: item.value });
-    }
-    answered.sort_unstable();
-    candidates(timeline, heights).find(|(from, _)| timeline.unspent_at(*from) == answered)
+fn unspent_span(script: &ScriptExpectation, answer: &str, heights: Heights) -> Option<(u32, u32)> {
+    let answered: Vec<UnspentItem<'_>> = serde_json::from_str(answer).ok()?;
+    let answered = sorted(answered.into_iter().filter(|item| item.height > 0));
+    let unspent = |height| sorted(script.unspent_at(height).map(ExpectedCoin::item));
+    find_span(script, heights, |height| unspent(height) == answered)
+}
+
+fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_unstable();
+    items
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::dataset::{KnownTx, Script};
-    use super::super::timeline::display_hex;
-    use super::super::timeline::{ExpectedCoin, ExpectedScript, ExpectedTx};
     use super::*;
 
-    fn tx(height: u32, position: u32) -> ExpectedTx {
-        ExpectedTx { height, txid: [height as u8 * 16 + position as u8; 32] }
+    fn txid(height: u32, position: u32) -> String {
+        faster_hex::hex_string(&[height as u8 * 16 + position as u8; 32])
     }
 
     /// A script that is paid at 2 and pays at 3, and a transaction with one neighbour in block 3.
     fn dataset() -> Dataset {
-        let script = ExpectedScript {
-            hash: [9; 32],
-            history: vec![tx(2, 0), tx(3, 1)],
-            coins: vec![ExpectedCoin { tx: tx(2, 0), vout: 1, value: 7, spent: Some(3) }],
+        let (made, spent) = (txid(2, 0), txid(3, 1));
+        let coin =
+            ExpectedCoin { height: 2, txid: made.clone(), vout: 1, value: 7, spent: Some(3) };
+        let expected = ScriptExpectation {
+            history: vec![(2, made), (3, spent.clone())],
+            coins: vec![coin],
+            ..ScriptExpectation::default()
         };
-        let once = Sha256::new().chain_update([1; 32]).chain_update(tx(3, 1).txid).finalize();
-        let root = Sha256::digest(once);
         let mut headers = vec![[0; HEADER_BYTES]; 3];
-        headers[2][36..68].copy_from_slice(&root);
+        headers[2][36..68].copy_from_slice(&double_sha256(&[[1; 32], [0x31; 32]].concat()));
         Dataset {
-            scripts: vec![Script {
-                hash: [9; 32],
-                timeline: Some(Timeline::new(script)),
-                txs: vec![0],
+            scripts: vec![Script { hash: "09".repeat(32), expected: Some(expected), txs: vec![0] }],
+            txs: vec![KnownTx {
+                height: 3,
+                txid: spent,
+                position: 1,
+                hex_hash: text_hash(b"0102"),
             }],
-            txs: vec![KnownTx { tx: tx(3, 1), position: 1, hex_hash: text_hash(b"0102") }],
             headers,
             ..Dataset::default()
         }
@@ -368,14 +363,13 @@ mod tests {
         use Verdict::{Right, Stale, Unknown, Wrong};
         let dataset = dataset();
         let mut checker = Checker::new(&dataset);
-        let made = display_hex(&tx(2, 0).txid);
-        let spent = display_hex(&tx(3, 1).txid);
+        let (made, spent) = (txid(2, 0), txid(3, 1));
         let first = format!(r#"[{{"tx_hash":"{made}","height":2}}]"#);
         let both = format!(
             r#"[{{"tx_hash":"{made}","height":2}},{{"height":3,"tx_hash":"{spent}"}},{{"tx_hash":"00","height":0,"fee":1}}]"#
         );
         let coin = format!(r#"[{{"tx_hash":"{made}","tx_pos":1,"height":2,"value":7}}]"#);
-        let sibling = display_hex(&[1; 32]);
+        let sibling = "01".repeat(32);
         let proof = format!(r#"{{"block_height":3,"pos":1,"merkle":["{sibling}"]}}"#);
         let other = format!(r#"{{"block_height":3,"pos":1,"merkle":["{spent}"]}}"#);
         let table: Vec<(Ask, &str, (u32, u32), Verdict)> = vec![
@@ -408,20 +402,20 @@ mod tests {
                 "{ask:?} {answer} {heights:?}"
             );
         }
-        assert_eq!((checker.stale, checker.unknown), (3, 1));
-        assert!(!checker.examples.is_empty());
+        let counts = checker.counts;
+        assert_eq!((counts.stale, counts.unknown, counts.compared()), (3, 1, 19));
+        assert!(counts.examples[0].contains("blockchain.scripthash.get_history"), "{counts:?}");
     }
 
     #[test]
     fn statuses() {
         let dataset = dataset();
         let mut checker = Checker::new(&dataset);
-        let timeline = dataset.scripts[0].timeline.as_ref().expect("it has one");
-        let status = |count| {
-            timeline.status(count).map_or("null".to_owned(), |s| faster_hex::hex_string(&s))
+        let script = dataset.scripts[0].expected.as_ref().expect("it has one");
+        let mut check = |count, low, high| {
+            let status = script.status_of(count).unwrap_or_else(|| "null".to_owned());
+            checker.check_status(0, &status, Heights { low, high })
         };
-        let mut check =
-            |count, low, high| checker.check_status(0, &status(count), Heights { low, high });
         assert_eq!(check(0, 0, 1), Verdict::Right);
         assert_eq!(check(1, 2, 2), Verdict::Right);
         assert_eq!(check(2, 2, 3), Verdict::Right);
@@ -429,6 +423,8 @@ mod tests {
         assert_eq!(check(1, 3, 3), Verdict::Stale);
         assert_eq!(check(0, 3, 3), Verdict::Wrong);
         assert_eq!(check(2, 2, 2), Verdict::Wrong);
+        let Counts { right, stale, wrong, .. } = checker.counts;
+        assert_eq!((right, stale, wrong), (4, 1, 2));
     }
 
     #[test]

@@ -2,21 +2,18 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
 
 use assay_report::stats::random::SplitMix64;
 use mio::{Interest, Registry, Token};
-use rustls::ClientConfig;
-use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::context::Context;
-use super::link::Link;
 use super::mix::{self, Mix, Step};
-use super::protocol::{Ask, Line, Message, Method, parse_line};
+use super::protocol::{Ask, Line, Message, SUBSCRIBE_BATCH, parse_line, write_batch};
 use super::recorder::Phase;
-use super::source::Source;
-use super::timeline::parse_display;
+use crate::electrum::HeaderTip;
+use crate::swarm::link::Link;
+use crate::swarm::{Server, source};
 
 /// Requests in flight while a client subscribes to many scripts.
 const START_DEPTH: usize = 64;
@@ -52,7 +49,13 @@ struct Pending {
 }
 
 impl Pending {
-    fn answered(self, method: Method, message: &Message<'_>, now_ns: u64, cx: &mut Context<'_>) {
+    fn answered(
+        self,
+        method: &'static str,
+        message: &Message<'_>,
+        now_ns: u64,
+        cx: &mut Context<'_>,
+    ) {
         let since_due_ns = now_ns.saturating_sub(self.due_ns);
         let since_sent_ns = now_ns.saturating_sub(self.sent_ns);
         let is_error = message.error.is_some();
@@ -75,11 +78,6 @@ pub(crate) struct Client {
     /// Subscriptions with the last status as JSON text.
     statuses: HashMap<u32, String>,
     counted: (u64, u64),
-}
-
-#[derive(Deserialize)]
-struct TipNote {
-    height: u32,
 }
 
 impl Client {
@@ -132,16 +130,15 @@ impl Client {
         self.steps_out > 0
     }
 
-    /// Starts to connect to an address from a source address.
+    /// Starts to connect; events of the socket have the token `number`.
     pub(crate) fn connect(
         &mut self,
-        (address, source): (SocketAddr, Source),
-        tls: Option<&Arc<ClientConfig>>,
+        server: &Server,
         registry: &Registry,
-        token: Token,
+        number: usize,
     ) -> io::Result<()> {
-        let mut link = Link::connect(address, source, tls)?;
-        registry.register(&mut link.tcp, token, Interest::READABLE | Interest::WRITABLE)?;
+        let mut link = server.link(source::honest(number))?;
+        registry.register(&mut link.tcp, Token(number), Interest::READABLE | Interest::WRITABLE)?;
         self.link = Some(link);
         self.stage = Stage::Connecting;
         Ok(())
@@ -191,15 +188,17 @@ impl Client {
         }
         let ask = mix::draw(cx.options.mix, cx.dataset, &mut self.rng, cx.height, &self.own);
         self.send(Step::One(ask), due_ns, cx);
-        if let Err(error) = self.flush() {
-            self.lose(&error, cx);
-        }
+        self.flush_or_lose(cx);
         true
     }
 
     /// Sends planned requests up to the depth.
     pub(crate) fn pump_and_flush(&mut self, cx: &mut Context<'_>) {
         self.pump(cx);
+        self.flush_or_lose(cx);
+    }
+
+    fn flush_or_lose(&mut self, cx: &mut Context<'_>) {
         if let Err(error) = self.flush() {
             self.lose(&error, cx);
         }
@@ -256,29 +255,23 @@ impl Client {
 
     fn send(&mut self, step: Step, due_ns: u64, cx: &Context<'_>) {
         let Some(link) = &mut self.link else { return };
-        let mut id = self.first_id + self.pending.len() as u64;
+        let id = self.first_id + self.pending.len() as u64;
         let (phase, height, sent_ns) = (cx.phase, cx.height, cx.now_ns());
         let pending =
             |ask, is_continued| Some(Pending { ask, due_ns, sent_ns, phase, height, is_continued });
         match step {
             Step::One(ask) => {
-                link.compose(|out| {
-                    ask.write(id, cx.dataset, out);
-                    out.push(b'\n');
-                });
+                link.compose(|out| ask.write_line(id, cx.dataset, out));
                 self.pending.push_back(pending(ask, false));
             }
             Step::Batch(asks) => {
+                let write = |index: u64, out: &mut Vec<u8>| {
+                    asks[index as usize].write(id + index, cx.dataset, out);
+                };
+                link.compose(|out| write_batch(asks.len() as u64, out, write));
                 let last = asks.len() - 1;
-                link.compose(|out| {
-                    for (index, ask) in asks.into_iter().enumerate() {
-                        out.push(if index == 0 { b'[' } else { b',' });
-                        ask.write(id, cx.dataset, out);
-                        self.pending.push_back(pending(ask, index < last));
-                        id += 1;
-                    }
-                    out.extend_from_slice(b"]\n");
-                });
+                let all = asks.into_iter().enumerate();
+                self.pending.extend(all.map(|(index, ask)| pending(ask, index < last)));
             }
         }
         self.steps_out += 1;
@@ -323,9 +316,9 @@ impl Client {
                 continue;
             };
             if is_first {
-                let method = match pending.ask.method() {
-                    Method::Subscribe => Method::SubscribeBatch,
-                    other => other,
+                let method = match pending.ask {
+                    Ask::Subscribe(_) => SUBSCRIBE_BATCH,
+                    other => other.method(),
                 };
                 pending.answered(method, message, now_ns, cx);
                 is_first = false;
@@ -364,7 +357,7 @@ impl Client {
     /// Checks a response and handles its consequences.
     fn judge(&mut self, pending: Pending, message: &Message<'_>, cx: &mut Context<'_>) {
         if let Some(kind) = message.error_kind() {
-            let method = pending.ask.method().name();
+            let method = pending.ask.method();
             cx.recorder.error(pending.phase, format!("{method}: {kind}"));
             if self.stage == Stage::Greeting {
                 self.start(cx);
@@ -382,7 +375,7 @@ impl Client {
                 self.start(cx);
             }
             Ask::Tip => {
-                if let Ok(tip) = serde_json::from_str::<TipNote>(result) {
+                if let Ok(tip) = serde_json::from_str::<HeaderTip>(result) {
                     cx.height = cx.height.max(tip.height);
                 }
             }
@@ -415,22 +408,19 @@ impl Client {
     }
 
     fn notified(&mut self, message: &Message<'_>, now_ns: u64, cx: &mut Context<'_>) {
-        let params = message.params.map_or("null", serde_json::value::RawValue::get);
+        let params = message.params.map_or("null", RawValue::get);
         match message.method.as_deref() {
             Some("blockchain.headers.subscribe") => {
-                if let Ok([tip]) = serde_json::from_str::<[TipNote; 1]>(params) {
+                if let Ok([tip]) = serde_json::from_str::<[HeaderTip; 1]>(params) {
                     cx.saw_header(tip.height, now_ns);
                 }
             }
             Some("blockchain.scripthash.subscribe") => {
-                let Ok((hash, status)) =
-                    serde_json::from_str::<(&str, &serde_json::value::RawValue)>(params)
-                else {
+                let Ok((hash, status)) = serde_json::from_str::<(&str, &RawValue)>(params) else {
                     cx.recorder.error(cx.phase, "a notification of another form".to_owned());
                     return;
                 };
-                let Some(script) = parse_display(hash).and_then(|hash| cx.dataset.script(&hash))
-                else {
+                let Some(script) = cx.dataset.script(hash) else {
                     cx.recorder.error(cx.phase, "a notification of another script".to_owned());
                     return;
                 };

@@ -4,23 +4,23 @@
 //! subscribe to outputs of one script and then disconnect. The longest latency of the honest clients shows if the server was
 //! blocked.
 
-use std::fmt::Write as _;
-use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use assay_report::record::{Outcome, Record, Unit, count};
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
 
 use super::recorder::{enter, histogram, latency};
-use super::results::Latency;
-use super::source::{self, Source};
 use super::{LoadError, run_first};
+use crate::electrum::{Client, Reply};
+use crate::machine::{Software, new_record};
+use crate::swarm::source;
 
-/// Subscriptions per batch.
+/// Subscriptions in flight.
 const BATCH: usize = 500;
 /// Clients that disconnect together; a server that removes subscriptions on its socket threads has no more such threads.
 const LEAVERS: usize = 3;
@@ -42,112 +42,73 @@ pub struct LeavingOptions {
     pub address: String,
     /// Subscriptions of each disconnecting client.
     pub subscriptions: usize,
-    pub rounds: usize,
+    pub rounds: u32,
+    /// The calling program.
+    pub software: Software,
+    /// Command line that repeats the run.
+    pub rerun: String,
 }
 
-/// Latencies of honest clients over all rounds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LeavingReport {
-    /// Subscriptions of each disconnecting client.
-    pub subscriptions: usize,
-    pub rounds: usize,
-    /// Subscriptions that the server accepted in the first round.
-    pub accepted: u64,
-    /// Latencies without load.
-    pub quiet: Option<Latency>,
-    /// Latencies during subscription.
-    pub subscribing: Option<Latency>,
-    /// Latencies in the two seconds after the disconnect.
-    pub leaving: Option<Latency>,
-    /// Maximum of each round without load, milliseconds.
-    pub quiet_max_ms: Vec<f64>,
-    /// Maximum of each round after the disconnect, milliseconds.
-    pub leaving_max_ms: Vec<f64>,
-}
+/// Phases of a round.
+const PHASES: [&str; 3] = ["quiet", "while they subscribe", "after they left"];
+const QUIET: usize = 0;
+const SUBSCRIBING: usize = 1;
+const LEAVING: usize = 2;
 
-impl LeavingReport {
-    /// Text for a terminal.
-    pub fn text(&self) -> String {
-        let mut text = format!(
-            "{LEAVERS} clients with {} outpoint subscriptions each of one script ({} accepted) left {} times; {HONEST} honest clients asked once a \
-             millisecond each, {HONEST_ANEW} connected anew every 5 ms\n",
-            self.subscriptions, self.accepted, self.rounds
-        );
-        for (name, latency) in [
-            ("quiet", self.quiet),
-            ("while they subscribed", self.subscribing),
-            ("after they left", self.leaving),
-        ] {
-            // Writing to a string does not fail.
-            let _ = match latency {
-                Some(l) => writeln!(
-                    text,
-                    "{name:<21} {:>7} answers, ms: p50 {:.3}, p99 {:.3}, p99.9 {:.3}, longest {:.3}",
-                    l.count, l.p50_ms, l.p99_ms, l.p999_ms, l.max_ms
-                ),
-                None => writeln!(text, "{name:<21} no answers"),
-            };
-        }
-        let list = |values: &[f64]| {
-            values.iter().map(|value| format!("{value:.1}")).collect::<Vec<_>>().join(" ")
-        };
-        let _ = writeln!(
-            text,
-            "longest of each round, ms: quiet {}; after they left {}",
-            list(&self.quiet_max_ms),
-            list(&self.leaving_max_ms)
-        );
-        text
-    }
-}
-
-/// Phases of a round; [`SUBSCRIBING`] and so on.
-const QUIET: u8 = 0;
-const SUBSCRIBING: u8 = 1;
-const LEAVING: u8 = 2;
-
-/// Latencies of one honest client by phase, and the maximum of each round.
-type Record = [Histogram<u64>; 3];
+/// Latencies of honest clients by phase.
+type Latencies = [Histogram<u64>; PHASES.len()];
 
 /// Runs the measurement.
 ///
 /// # Errors
 /// When the server cannot be reached, or closes an honest client's connection.
-pub fn run(options: &LeavingOptions, stop: &AtomicBool) -> Result<LeavingReport, LoadError> {
+pub fn run(options: &LeavingOptions, stop: &AtomicBool) -> Result<Record, LoadError> {
     let address = super::resolve(&options.address)?;
-    let mut all: Record = std::array::from_fn(|_| histogram());
-    let mut report = LeavingReport {
-        subscriptions: options.subscriptions,
-        rounds: options.rounds,
-        accepted: 0,
-        quiet: None,
-        subscribing: None,
-        leaving: None,
-        quiet_max_ms: Vec::new(),
-        leaving_max_ms: Vec::new(),
-    };
+    let mut record = new_record("leaving", &options.software, &options.rerun, Path::new("."));
+    record.set("clients that leave", LEAVERS);
+    record.set("outpoint subscriptions of each, of one script", options.subscriptions);
+    record.set("honest clients, a request per millisecond", HONEST);
+    record.set("honest clients, a connection per 5 ms", HONEST_ANEW);
+    let server = options.address.as_str();
+    let mut all: Latencies = std::array::from_fn(|_| histogram());
     for round in 0..options.rounds {
         if stop.load(Ordering::Relaxed) {
             return Err(LoadError::Stopped);
         }
-        let (record, accepted) = one_round(address, options.subscriptions, round)
+        let (latencies, accepted) = one_round(address, options.subscriptions, round)
             .map_err(|source| LoadError::System { source })?;
-        if round == 0 {
-            report.accepted = accepted;
+        let accepted = count("accepted subscriptions", accepted);
+        record.add((server, PHASES[SUBSCRIBING], Some(round)), &[accepted]);
+        for (phase, latencies) in PHASES.iter().zip(&latencies) {
+            let longest = Some(latencies.max() as f64 / 1e9);
+            record.add((server, phase, Some(round)), &[("longest", Unit::Seconds, longest)]);
         }
-        report.quiet_max_ms.push(record[usize::from(QUIET)].max() as f64 / 1e6);
-        report.leaving_max_ms.push(record[usize::from(LEAVING)].max() as f64 / 1e6);
-        for (sum, more) in all.iter_mut().zip(record) {
-            sum.add(more).map_err(|error| LoadError::System { source: io::Error::other(error) })?;
-        }
+        add(&mut all, &latencies).map_err(|source| LoadError::System { source })?;
     }
-    [report.quiet, report.subscribing, report.leaving] = all.each_ref().map(latency);
-    Ok(report)
+    for (phase, latencies) in PHASES.iter().zip(&all) {
+        record.add((server, phase, None), &latency(latencies));
+    }
+    let [quiet, _, leaving] =
+        all.each_ref().map(|all| Unit::Seconds.format(all.max() as f64 / 1e9));
+    record.headline =
+        format!("Longest wait for a response: quiet {quiet}, {} {leaving}.", PHASES[LEAVING]);
+    let responses = all.iter().map(Histogram::len).sum();
+    record.check("honest clients have responses", Outcome::of(responses, None));
+    Ok(record)
 }
 
-/// The clients connect, subscribe and disconnect.
-fn one_round(address: SocketAddr, subscriptions: usize, round: usize) -> io::Result<(Record, u64)> {
-    let (phase, is_over) = (AtomicU8::new(QUIET), AtomicBool::new(false));
+fn add(sums: &mut Latencies, more: &Latencies) -> io::Result<()> {
+    let mut pairs = sums.iter_mut().zip(more);
+    pairs.try_for_each(|(sum, more)| sum.add(more)).map_err(io::Error::other)
+}
+
+/// The clients connect, subscribe and disconnect. Returns the number of accepted subscriptions, too.
+fn one_round(
+    address: SocketAddr,
+    subscriptions: usize,
+    round: u32,
+) -> io::Result<(Latencies, u64)> {
+    let (phase, is_over) = (AtomicUsize::new(QUIET), AtomicBool::new(false));
     thread::scope(|scope| {
         let honest: Vec<_> = (0..HONEST + HONEST_ANEW)
             .map(|number| {
@@ -166,66 +127,43 @@ fn one_round(address: SocketAddr, subscriptions: usize, round: usize) -> io::Res
             thread::sleep(WATCH);
         }
         is_over.store(true, Ordering::Relaxed);
-        let mut all: Record = std::array::from_fn(|_| histogram());
+        let mut all: Latencies = std::array::from_fn(|_| histogram());
         for thread in honest {
-            let record = thread.join().map_err(|_| io::Error::other("a client panicked"))??;
-            for (sum, more) in all.iter_mut().zip(record) {
-                sum.add(more).map_err(io::Error::other)?;
-            }
+            add(&mut all, &thread.join().map_err(|_| io::Error::other("a client panicked"))??)?;
         }
         Ok((all, left?))
     })
 }
 
-/// A connection that waits for each response.
-struct Line {
-    stream: BufReader<TcpStream>,
-    answer: Vec<u8>,
+fn connect(address: SocketAddr, source: Ipv4Addr) -> io::Result<Client> {
+    let source = source::is_possible(address).then_some(source);
+    let mut client = Client::over(source::dial_and_wait(address, source)?, ANSWER_MAX)?;
+    // Outpoints are in protocol 1.7.
+    ask(&mut client, "server.version", r#"["assay-load",["1.4","1.7"]]"#)?;
+    Ok(client)
 }
 
-impl Line {
-    fn connect(address: SocketAddr, source: std::net::Ipv4Addr) -> io::Result<Self> {
-        let source: Source = source::is_possible(address).then_some(source);
-        let stream = source::dial_and_wait(address, source)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(ANSWER_MAX))?;
-        let mut line = Self { stream: BufReader::new(stream), answer: Vec::new() };
-        line.ask(
-            br#"{"jsonrpc":"2.0","id":0,"method":"server.version","params":["assay-load",["1.4","1.7"]]}"#,
-        )?;
-        Ok(line)
-    }
-
-    fn ask(&mut self, question: &[u8]) -> io::Result<&[u8]> {
-        let mut line = question.to_vec();
-        line.push(b'\n');
-        self.stream.get_mut().write_all(&line)?;
-        self.answer.clear();
-        if self.stream.read_until(b'\n', &mut self.answer)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(&self.answer)
-    }
+fn ask(client: &mut Client, method: &str, params: &str) -> io::Result<Reply> {
+    client.send(method, params);
+    client.flush().and_then(|()| client.receive()).map_err(io::Error::other)
 }
 
 /// Sends one request per period, alternating between a cheap one and one that reads subscriptions.
 fn ask_regularly(
     address: SocketAddr,
     number: usize,
-    phase: &AtomicU8,
+    phase: &AtomicUsize,
     is_over: &AtomicBool,
-) -> io::Result<Record> {
+) -> io::Result<Latencies> {
     let is_anew = number >= HONEST;
     let period = if is_anew { PERIOD_ANEW } else { PERIOD };
-    let mut line = Line::connect(address, source::honest(number))?;
-    let subscribe = format!(
-        r#"{{"jsonrpc":"2.0","id":2,"method":"blockchain.scriptpubkey.subscribe","params":["51{number:04x}"]}}"#
-    );
-    let questions: [&[u8]; 2] =
-        [br#"{"jsonrpc":"2.0","id":1,"method":"server.banner","params":[]}"#, subscribe.as_bytes()];
-    let mut record: Record = std::array::from_fn(|_| histogram());
+    let mut client = connect(address, source::honest(number))?;
+    let script = format!(r#"["51{number:04x}"]"#);
+    let requests =
+        [("server.banner", "[]"), ("blockchain.scriptpubkey.subscribe", script.as_str())];
+    let mut latencies: Latencies = std::array::from_fn(|_| histogram());
     let mut due = Instant::now();
-    for (count, question) in questions.iter().cycle().enumerate() {
+    for (count, (method, params)) in requests.iter().cycle().enumerate() {
         due = (due + period).max(Instant::now());
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if is_over.load(Ordering::Relaxed) {
@@ -235,51 +173,43 @@ fn ask_regularly(
         let asked = Instant::now();
         if is_anew {
             // A new source address each time: a server may limit connections per address.
-            let source = source::honest(number + count * HONEST_ANEW);
-            line = Line::connect(address, source)?;
+            client = connect(address, source::honest(number + count * HONEST_ANEW))?;
         }
-        line.ask(question)?;
+        ask(&mut client, method, params)?;
         let phase = phase.load(Ordering::Relaxed);
-        enter(&mut record[usize::from(phase)], asked.elapsed().as_nanos() as u64);
+        enter(&mut latencies[phase], asked.elapsed().as_nanos() as u64);
     }
-    Ok(record)
+    Ok(latencies)
 }
 
 /// Several clients subscribe to distinct outputs and disconnect together. Returns the number of subscriptions.
 fn subscribe_and_leave(
     address: SocketAddr,
     subscriptions: usize,
-    round: usize,
-    phase: &AtomicU8,
+    round: u32,
+    phase: &AtomicUsize,
 ) -> io::Result<u64> {
     let mut accepted = 0;
-    let mut lines = Vec::new();
+    let mut clients = Vec::new();
     for leaver in 0..LEAVERS {
-        let mut line = Line::connect(address, source::hostile(leaver * 16))?;
+        let mut client = connect(address, source::hostile(leaver * 16))?;
+        let first_txid = (u64::from(round) * LEAVERS as u64 + leaver as u64 + 1) << 32;
         for first in (0..subscriptions).step_by(BATCH) {
             let numbers = first..subscriptions.min(first + BATCH);
-            let answer = line.ask(batch((round * LEAVERS + leaver) as u64, numbers).as_bytes())?;
-            accepted += memchr::memmem::find_iter(answer, b"\"result\":{").count() as u64;
+            for number in numbers.clone() {
+                let txid = first_txid | number as u64;
+                let params = format!(r#"["{txid:064x}",0,"6d616c6c6f7279"]"#);
+                client.send("blockchain.outpoint.subscribe", &params);
+            }
+            client.flush().map_err(io::Error::other)?;
+            for _ in numbers {
+                let reply = client.receive().map_err(io::Error::other)?;
+                accepted += u64::from(reply.result.is_ok());
+            }
         }
-        lines.push(line);
+        clients.push(client);
     }
     phase.store(LEAVING, Ordering::Relaxed);
-    drop(lines);
+    drop(clients);
     Ok(accepted)
-}
-
-/// Subscriptions to outputs of one script; `client` makes them distinct from those of others.
-fn batch(client: u64, numbers: Range<usize>) -> String {
-    let mut batch = String::new();
-    for number in numbers {
-        // Writing to a string does not fail.
-        let _ = write!(
-            batch,
-            r#"{}{{"jsonrpc":"2.0","id":{number},"method":"blockchain.outpoint.subscribe","params":["{:064x}",0,"6d616c6c6f7279"]}}"#,
-            if batch.is_empty() { '[' } else { ',' },
-            (client + 1) << 32 | number as u64,
-        );
-    }
-    batch.push(']');
-    batch
 }

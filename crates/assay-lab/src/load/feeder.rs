@@ -26,26 +26,31 @@ pub struct FeedOptions {
     pub every: Duration,
 }
 
-/// Blocks submitted so far. The feeder writes, the clients read.
+/// Blocks submitted so far. The feeder adds them, the clients their notifications.
 #[derive(Debug, Default)]
 pub(crate) struct FeedLog {
     submitted: AtomicU32,
-    entries: Mutex<Vec<FedEntry>>,
+    blocks: Mutex<Vec<FedBlock>>,
 }
 
+/// A submitted block. Times are nanoseconds since its submission.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FedEntry {
+pub(crate) struct FedBlock {
     pub(crate) height: u32,
     pub(crate) txs: u64,
     pub(crate) submitted: Instant,
-    /// Equals `submitted` until the node has responded.
-    pub(crate) replied: Instant,
+    pub(crate) reply_ns: Option<u64>,
+    pub(crate) first_header_ns: Option<u64>,
+    pub(crate) last_header_ns: Option<u64>,
+    /// Last script notification before the next block.
+    pub(crate) last_script_ns: Option<u64>,
+    pub(crate) script_notifications: u64,
 }
 
 impl FeedLog {
     /// A log of a node at `height`.
     pub(crate) fn at(height: u32) -> Self {
-        Self { submitted: AtomicU32::new(height), entries: Mutex::default() }
+        Self { submitted: AtomicU32::new(height), blocks: Mutex::default() }
     }
 
     /// Highest block that the node may have.
@@ -53,9 +58,9 @@ impl FeedLog {
         self.submitted.load(Ordering::Acquire)
     }
 
-    pub(crate) fn entries(&self) -> MutexGuard<'_, Vec<FedEntry>> {
+    pub(crate) fn blocks(&self) -> MutexGuard<'_, Vec<FedBlock>> {
         // A panicking feeder leaves only complete entries.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -86,16 +91,23 @@ pub(crate) fn feed(
         }
         let submitted = Instant::now();
         due = submitted + options.every;
-        let entry =
-            FedEntry { height: block.height, txs: block.txs, submitted, replied: submitted };
-        log.entries().push(entry);
+        log.blocks().push(FedBlock {
+            height: block.height,
+            txs: block.txs,
+            submitted,
+            reply_ns: None,
+            first_header_ns: None,
+            last_header_ns: None,
+            last_script_ns: None,
+            script_notifications: 0,
+        });
         log.submitted.store(block.height, Ordering::Release);
         let reply = client
             .post("submitblock", &body, Some(BLOCK_TIMEOUT))
             .and_then(|reply| read_result::<Option<String>>("submitblock", &reply))
             .map_err(|source| LoadError::Feed { source })?;
-        if let Some(last) = log.entries().last_mut() {
-            last.replied = Instant::now();
+        if let Some(last) = log.blocks().last_mut() {
+            last.reply_ns = Some(submitted.elapsed().as_nanos() as u64);
         }
         if let Some(reason) = reply {
             return Err(LoadError::Refused { height: block.height, reason });

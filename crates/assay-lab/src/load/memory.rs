@@ -26,7 +26,7 @@ enum Source {
 #[derive(Debug)]
 pub(crate) struct MemoryWatch {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<(Option<u64>, Option<u64>)>,
+    thread: JoinHandle<[Option<u64>; 2]>,
 }
 
 impl MemoryWatch {
@@ -46,13 +46,13 @@ impl MemoryWatch {
                 thread::sleep(PERIOD);
                 peak = peak.max(look(&source));
             }
-            (first, peak)
+            [first, peak]
         });
         Some(Self { stop, thread })
     }
 
     /// Stops; returns the first value and the maximum.
-    pub(crate) fn finish(self) -> (Option<u64>, Option<u64>) {
+    pub(crate) fn finish(self) -> [Option<u64>; 2] {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
     }

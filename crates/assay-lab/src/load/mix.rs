@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use assay_report::stats::random::SplitMix64;
-use serde::{Deserialize, Serialize};
 
 use super::dataset::Dataset;
 use super::protocol::Ask;
@@ -16,8 +15,7 @@ const USED: [u64; 2] = [6, 3];
 const HEADERS: u32 = 100;
 
 /// A kind of client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mix {
     /// Requests of a wallet at start-up and after a block.
     Wallet,
@@ -83,7 +81,7 @@ pub(crate) fn after_history(
     plan: &mut VecDeque<Step>,
 ) {
     for &tx in &dataset.scripts[script as usize].txs {
-        if dataset.txs[tx as usize].tx.height <= height {
+        if dataset.txs[tx as usize].height <= height {
             plan.extend([Step::One(Ask::Transaction(tx)), Step::One(Ask::Merkle(tx))]);
         }
     }
@@ -147,7 +145,8 @@ mod tests {
 
     #[test]
     fn wallets_begin_as_wallets_do() {
-        let dataset = Dataset::new(None, None, &[[1; 32], [2; 32]], 1).expect("nothing is read");
+        let dataset = Dataset::new(None, None, &["01".repeat(32), "02".repeat(32)], 1)
+            .expect("nothing is read");
         let mut plan = VecDeque::new();
         session(&dataset, &mut SplitMix64::new(1), 0, &mut plan);
         assert!(plan.contains(&Step::One(Ask::Headers { start: 0, count: 1 })));

@@ -11,44 +11,44 @@ mod dataset;
 mod disconnect_storm;
 mod feeder;
 mod hostile;
-mod link;
 mod memory;
 mod mix;
 mod pass;
 mod protocol;
 mod recorder;
-mod results;
-pub(crate) mod source;
-mod text;
-mod timeline;
+mod report;
 mod tls;
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use assay_report::record::Record;
 use thread_priority::{
     NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
 };
 
 use self::dataset::Dataset;
+use self::feeder::FeedLog;
 use self::pass::Pass;
+use self::recorder::Place;
+use self::report::Sums;
 use crate::chain::{Chain, ChainError};
-use crate::machine;
+use crate::electrum::expected::ScriptExpectation;
+use crate::machine::Software;
 use crate::process::rpc::RpcError;
+use crate::swarm::{Server, source};
 
-pub use self::disconnect_storm::{LeavingOptions, LeavingReport, run as run_leaving};
+pub use self::disconnect_storm::{LeavingOptions, run as run_leaving};
 pub use self::feeder::FeedOptions;
 pub use self::hostile::Attack;
 pub use self::mix::Mix;
-pub use self::results::{
-    Checks, FedBlock, HostileRatio, HostileReport, LOAD_SCHEMA, Latency, LoadReport, MethodFigures,
-    PassReport, PhaseFigures, StartReport,
-};
-pub use self::timeline::{Expected, ExpectedCoin, ExpectedScript, ExpectedTx};
+
+/// Expected state of the scripts of a chain.
+pub type Scripts<'a> = Box<dyn Iterator<Item = ScriptExpectation> + 'a>;
 
 /// Open files besides the sockets.
 const FILES_BESIDE: u64 = 64;
@@ -82,16 +82,18 @@ pub struct LoadOptions {
     pub seed: u64,
     /// Chain directory that the server's node follows.
     pub chain_dir: Option<PathBuf>,
-    /// SHA-256 of further scripts to query, whose responses are unverifiable.
-    pub scripts: Vec<[u8; 32]>,
+    /// Hashes of further scripts to query, as in the protocol; their responses are unverifiable.
+    pub scripts: Vec<String>,
     /// Submits further blocks of the chain directory during the run.
     pub feed: Option<FeedOptions>,
     /// The server's process; enables memory and CPU figures.
     pub server_pid: Option<u32>,
     /// `host:port` of the server's metrics; enables memory figures.
     pub server_metrics: Option<String>,
-    /// Version of Assay for the report.
-    pub assay_version: String,
+    /// The calling program.
+    pub software: Software,
+    /// Command line that repeats the run.
+    pub rerun: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -151,34 +153,34 @@ pub enum LoadError {
     Stopped,
 }
 
-/// Puts load on a server and reports the results. `expected` describes the chain of `chain_dir`.
+/// Puts load on a server and reports the results. `expected` are the scripts of the chain in `chain_dir`.
 ///
 /// # Errors
 /// On invalid options, when the server cannot be reached, the chain cannot be read, or the node rejects a block.
 pub fn run(
     options: &LoadOptions,
-    expected: Option<&dyn Expected>,
+    expected: Option<Scripts<'_>>,
     stop: &AtomicBool,
-) -> Result<LoadReport, LoadError> {
+) -> Result<Record, LoadError> {
     check_options(options)?;
     let address = resolve(&options.address)?;
     raise_file_limit(options.clients as u64 + FILES_BESIDE)?;
     let chain = options.chain_dir.as_deref().map(Chain::open).transpose()?;
+    let is_known = expected.is_some();
     let dataset = Dataset::new(expected, chain.as_ref(), &options.scripts, options.seed)?;
     if options.mix == Mix::Heavy && dataset.heavy.is_empty() {
         return Err(LoadError::Options {
             what: "the mix heavy needs the scripts of a chain directory",
         });
     }
-    let tls = if options.tls {
-        Some(tls::trusting().map_err(|source| LoadError::Tls { source })?)
-    } else {
-        None
-    };
+    let tls = options.tls.then(tls::trusting).transpose();
+    let tls = tls.map_err(|source| LoadError::Tls { source })?;
+    let has_sources = !options.one_address && source::is_possible(address);
+    let server = Server { address, tls, has_sources };
     let hostile = (options.clients as f64 * options.hostile).round() as usize;
     let honest = options.clients - hostile;
-    let (mut passes, mut software, mut protocol) = (Vec::new(), String::new(), String::new());
-    for (name, hostile) in plan_passes(hostile, options.pairs) {
+    let (mut record, mut sums) = (report::new(options, chain.as_ref()), Sums::default());
+    for (pass, round, hostile) in plan_passes(hostile, options.pairs) {
         let node_height = options.feed.as_ref().map(feeder::node_height).transpose()?;
         if let (Some(height), Some(chain)) = (node_height, &chain)
             && height >= chain.tip.height
@@ -186,43 +188,20 @@ pub fn run(
             return Err(LoadError::NoMoreBlocks { height });
         }
         let pass = Pass {
-            name,
+            place: Place { target: &options.address, pass, round },
             options,
             dataset: &dataset,
             chain: chain.as_ref(),
-            address,
-            tls: tls.clone(),
+            server: &server,
             honest,
             hostile,
-            node_height,
+            log: node_height.map(FeedLog::at),
             stop,
         };
-        let report;
-        (report, software, protocol) = pass.run()?;
-        passes.push(report);
+        pass.run()?.add_to(&mut record, &mut sums);
     }
-    Ok(LoadReport {
-        schema: LOAD_SCHEMA,
-        assay_version: options.assay_version.clone(),
-        machine: machine::record(Path::new(".")),
-        address: options.address.clone(),
-        tls: options.tls,
-        software,
-        protocol,
-        mix: options.mix,
-        clients: options.clients,
-        subscriptions: if options.mix == Mix::Subscribe { options.subscriptions } else { 0 },
-        rate: options.rate,
-        depth: options.depth,
-        seed: options.seed,
-        chain: chain.as_ref().map(|chain| {
-            let header = &chain.header;
-            format!("{}, scale {}, seed {}", header.recipe, header.scale, header.seed)
-        }),
-        hostile_ratio: hostile_ratio(&passes),
-        notes: notes(options, &passes, expected.is_some()),
-        passes,
-    })
+    report::finish(&mut record, options, is_known, sums);
+    Ok(record)
 }
 
 fn check_options(options: &LoadOptions) -> Result<(), LoadError> {
@@ -275,69 +254,16 @@ fn raise_file_limit(needed: u64) -> Result<(), LoadError> {
     Err(LoadError::Files { needed, limit: limit.maximum.or(limit.current).unwrap_or(0) })
 }
 
-/// Names of the passes with their number of hostile clients. The order alternates between pairs.
-fn plan_passes(hostile: usize, pairs: usize) -> Vec<(&'static str, usize)> {
+/// Names of the passes, their pairs, and their numbers of hostile clients. The order alternates between pairs.
+fn plan_passes(hostile: usize, pairs: usize) -> Vec<(&'static str, Option<u32>, usize)> {
     if hostile == 0 {
-        return vec![("all", 0)];
+        return vec![("", None, 0)];
     }
-    let (quiet, noisy) = (("quiet", 0), ("hostile", hostile));
-    (0..pairs)
-        .flat_map(|pair| if pair % 2 == 0 { [quiet, noisy] } else { [noisy, quiet] })
-        .collect()
-}
-
-fn hostile_ratio(passes: &[PassReport]) -> Option<HostileRatio> {
-    let of_pair = |pair: &[PassReport]| -> Option<[f64; 3]> {
-        let quiet = pair.iter().find(|pass| pass.hostile == 0)?.idle.latency?;
-        let noisy = pair.iter().find(|pass| pass.hostile > 0)?.idle.latency?;
-        let ratio = |of: fn(&Latency) -> f64| of(&noisy) / of(&quiet).max(1e-9);
-        Some([ratio(|l| l.p50_ms), ratio(|l| l.p95_ms), ratio(|l| l.p99_ms)])
+    let pair = |pair: u32| {
+        let (quiet, noisy) = (("quiet", Some(pair), 0), ("hostile", Some(pair), hostile));
+        if pair.is_multiple_of(2) { [quiet, noisy] } else { [noisy, quiet] }
     };
-    let ratios: Vec<[f64; 3]> = passes.chunks(2).filter_map(of_pair).collect();
-    let middle = |index: usize| {
-        assay_report::stats::median(&ratios.iter().map(|ratio| ratio[index]).collect::<Vec<f64>>())
-    };
-    (!ratios.is_empty()).then(|| HostileRatio {
-        pairs: ratios.len(),
-        p50: middle(0),
-        p95: middle(1),
-        p99: middle(2),
-    })
-}
-
-fn notes(options: &LoadOptions, passes: &[PassReport], is_known: bool) -> Vec<String> {
-    let mut notes = Vec::new();
-    if cfg!(debug_assertions) {
-        notes.push("this is a debug build".to_owned());
-    }
-    if options.rate.is_none() {
-        notes.push(
-            "without a rate each client waits for its answers, so that a stall of the server delays the questions behind it \
-             without showing in their latency; --rate shows it"
-                .to_owned(),
-        );
-    }
-    if options.rate.is_some() && !passes.iter().all(|pass| pass.is_first) {
-        notes.push(
-            "the system gives the generator no real-time priority: how long its thread waits for a core is part of the latencies"
-                .to_owned(),
-        );
-    }
-    if !is_known {
-        notes.push(
-            "the scripts of the chain are not known: answers about used ones were not checked"
-                .to_owned(),
-        );
-    }
-    let is_watched = options.server_pid.is_some() || options.server_metrics.is_some();
-    if is_watched && passes.iter().all(|pass| pass.server_rss_peak_bytes.is_none()) {
-        notes.push("the server's memory could not be read".to_owned());
-    }
-    let late = passes.iter().filter_map(|pass| pass.lag).any(|lag| lag.p99_ms > 5.0);
-    if late {
-        notes.push("the generator was late: its own delay is part of the latencies".to_owned());
-    }
-    notes
+    (0..pairs as u32).flat_map(pair).collect()
 }
 
 /// Gives the calling thread and its future children priority over all others; returns false if the system denies it.

@@ -1,27 +1,27 @@
 //! One pass: all clients connect, then send requests without and with blocks.
 
 use std::io;
-use std::net::SocketAddr;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
-use rustls::ClientConfig;
 
-use super::check::Verdict;
+use super::check::Heights;
 use super::client::Client;
 use super::context::Context;
 use super::dataset::Dataset;
 use super::feeder::{FeedLog, feed};
-use super::hostile::{HostileOptions, Hostiles};
+use super::hostile::{Attack, HostileClients};
 use super::memory::MemoryWatch;
-use super::recorder::{Phase, enter, latency};
-use super::results::{Checks, HostileReport, PassReport, StartReport};
-use super::{LoadError, LoadOptions, run_first, run_last, source};
+use super::recorder::{Phase, Place, enter};
+use super::report::Ended;
+use super::{LoadError, LoadOptions, run_first, run_last};
 use crate::chain::Chain;
 use crate::process::sample;
+use crate::swarm::{AttackReport, Server, Swarm};
 
 /// Concurrent connection attempts: more would overflow the server's queue and wait for TCP retries.
 const CONNECTING_MAX: usize = 32;
@@ -44,60 +44,46 @@ const EVENTS: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Pass<'a> {
-    pub(crate) name: &'a str,
+    pub(crate) place: Place<'a>,
     pub(crate) options: &'a LoadOptions,
     pub(crate) dataset: &'a Dataset,
     pub(crate) chain: Option<&'a Chain>,
-    pub(crate) address: SocketAddr,
-    pub(crate) tls: Option<Arc<ClientConfig>>,
+    pub(crate) server: &'a Server,
     pub(crate) honest: usize,
     pub(crate) hostile: usize,
-    /// Height of the node at the start, if blocks are submitted.
-    pub(crate) node_height: Option<u32>,
+    /// Submitted blocks, if there are any.
+    pub(crate) log: Option<FeedLog>,
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// Result of a pass, with name and protocol of the server.
-pub(crate) type Outcome = (PassReport, String, String);
-
 impl Pass<'_> {
-    /// True if clients have addresses of their own.
-    fn has_sources(&self) -> bool {
-        !self.options.one_address && source::is_possible(self.address)
-    }
-
-    pub(crate) fn run(&self) -> Result<Outcome, LoadError> {
-        let log = self.node_height.map(FeedLog::at);
+    pub(crate) fn run(&self) -> Result<Ended<'_>, LoadError> {
         let memory = MemoryWatch::start(self.options);
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let guard = StopOnDrop(&over);
-            let hostiles = if self.hostile > 0 {
-                let options = HostileOptions {
-                    load: self.options,
-                    count: self.hostile,
-                    address: self.address,
-                    has_sources: self.has_sources(),
-                    tls: self.tls.clone(),
-                    dataset: self.dataset,
+            let hostile = if self.hostile > 0 {
+                let clients = HostileClients::new(self.dataset, self.options.seed);
+                let attacks = match self.options.attacks.as_slice() {
+                    [] => Attack::ALL.as_slice(),
+                    some => some,
                 };
-                let hostiles =
-                    Hostiles::new(options).map_err(|source| LoadError::System { source })?;
+                let swarm = Swarm::new(clients, self.server.clone(), self.hostile, attacks);
                 Some(scope.spawn(|| {
                     run_last();
-                    hostiles.run(&over)
+                    swarm.run(&over)
                 }))
             } else {
                 None
             };
-            let mut driver = Driver::new(self, log.as_ref())?;
+            let mut driver = Driver::new(self)?;
             driver.start()?;
-            if hostiles.is_some() {
+            if hostile.is_some() {
                 driver.run_for(HOSTILE_LEAD)?;
             }
             driver.measure(Phase::Idle)?;
             if let (Some(feed_options), Some(log), Some(chain)) =
-                (&self.options.feed, &log, self.chain)
+                (&self.options.feed, &self.log, self.chain)
             {
                 let stop_feeding = AtomicBool::new(false);
                 thread::scope(|inner| {
@@ -116,9 +102,11 @@ impl Pass<'_> {
             }
             driver.drain()?;
             drop(guard);
-            let hostiles = join_hostiles(hostiles)?;
-            let (rss_start, rss_peak) = memory.map_or((None, None), MemoryWatch::finish);
-            Ok(driver.report(hostiles, rss_start, rss_peak))
+            let attacks = match hostile {
+                Some(thread) => thread.join().map_err(|_| LoadError::Panic)?,
+                None => Vec::new(),
+            };
+            Ok(driver.end(attacks, memory.map(MemoryWatch::finish).unwrap_or_default()))
         })
     }
 }
@@ -131,13 +119,6 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-fn join_hostiles(
-    thread: Option<ScopedJoinHandle<'_, io::Result<Vec<HostileReport>>>>,
-) -> Result<Vec<HostileReport>, LoadError> {
-    let Some(thread) = thread else { return Ok(Vec::new()) };
-    thread.join().map_err(|_| LoadError::Panic)?.map_err(|source| LoadError::System { source })
-}
-
 /// The event loop of all honest clients.
 struct Driver<'a> {
     pass: &'a Pass<'a>,
@@ -146,17 +127,18 @@ struct Driver<'a> {
     poll: Poll,
     events: Events,
     waker: Arc<Waker>,
-    start: StartReport,
+    /// Subscriptions made while the clients connected, and the seconds that it took.
+    start: (u64, f64),
     /// True if the requesting thread had real-time priority.
     is_first: bool,
 }
 
 impl<'a> Driver<'a> {
-    fn new(pass: &'a Pass<'a>, log: Option<&'a FeedLog>) -> Result<Self, LoadError> {
+    fn new(pass: &'a Pass<'a>) -> Result<Self, LoadError> {
         let system = |source| LoadError::System { source };
         let poll = Poll::new().map_err(system)?;
         let waker = Waker::new(poll.registry(), Token(usize::MAX)).map_err(system)?;
-        let cx = Context::new(pass.dataset, pass.options, log, Instant::now());
+        let cx = Context::new(pass.dataset, pass.options, pass.log.as_ref(), Instant::now());
         let clients = (0..pass.honest).map(|number| Client::new(number, &cx)).collect();
         Ok(Self {
             pass,
@@ -165,7 +147,7 @@ impl<'a> Driver<'a> {
             poll,
             events: Events::with_capacity(EVENTS),
             waker: Arc::new(waker),
-            start: StartReport::default(),
+            start: (0, 0.0),
             is_first: false,
         })
     }
@@ -182,19 +164,15 @@ impl<'a> Driver<'a> {
                 break;
             }
             if begin.elapsed() > timeout || (ready == 0 && self.cx.disconnects > 64) {
-                let figures = self.cx.recorder.figures(Phase::Start);
-                let errors: Vec<String> = figures.errors.into_keys().take(4).collect();
+                let errors = self.cx.recorder.errors(Phase::Start).keys().take(4);
+                let errors = errors.map(String::as_str).collect::<Vec<_>>().join("; ");
                 let (of, seconds) = (self.clients.len(), begin.elapsed().as_secs());
-                return Err(LoadError::NotReady { ready, of, seconds, errors: errors.join("; ") });
+                return Err(LoadError::NotReady { ready, of, seconds, errors });
             }
         }
         let seconds = begin.elapsed().as_secs_f64();
         self.cx.recorder.end(Phase::Start, seconds, None, None);
-        self.start = StartReport {
-            seconds,
-            subscriptions: self.cx.subscriptions,
-            figures: self.cx.recorder.figures(Phase::Start),
-        };
+        self.start = (self.cx.subscriptions, seconds);
         Ok(())
     }
 
@@ -296,7 +274,7 @@ impl<'a> Driver<'a> {
         while begin.elapsed() < DRAIN_TIMEOUT && self.clients.iter().any(Client::is_waiting) {
             self.turn()?;
         }
-        if self.cx.feed.is_some_and(|feed| !feed.entries().is_empty()) {
+        if self.cx.feed.is_some_and(|feed| !feed.blocks().is_empty()) {
             let begin = Instant::now();
             let begin_ns = self.cx.now_ns();
             while begin.elapsed() < QUIET_TIMEOUT {
@@ -339,73 +317,31 @@ impl<'a> Driver<'a> {
         for (index, client) in
             due.filter(|(_, client)| client.wants_connection(now_ns)).take(places)
         {
-            let (tls, registry) = (self.pass.tls.as_ref(), self.poll.registry());
-            let source = self.pass.has_sources().then(|| source::honest(index));
-            let endpoints = (self.pass.address, source);
-            if let Err(error) = client.connect(endpoints, tls, registry, Token(index)) {
+            if let Err(error) = client.connect(self.pass.server, self.poll.registry(), index) {
                 client.lose(&error, &mut self.cx);
             }
         }
     }
 
-    /// Counts subscriptions whose last status is, or is not, that of the last block.
-    fn check_subscriptions(&mut self) -> (u64, u64) {
-        let height = match self.cx.feed {
-            Some(feed) => feed.submitted(),
-            None => self.cx.height,
-        };
-        let heights = super::check::Heights { low: height, high: height };
-        let before = (self.cx.checker.right, self.cx.checker.unknown);
-        let (mut right, mut wrong) = (0, 0);
-        for client in &self.clients {
-            for (script, status) in client.statuses() {
-                match self.cx.checker.check_status(*script, status, heights) {
-                    Verdict::Right => right += 1,
-                    Verdict::Stale | Verdict::Wrong => wrong += 1,
-                    Verdict::Unknown => {}
-                }
-            }
+    /// Checks the last status of each subscription against the last block.
+    fn end(mut self, attacks: Vec<AttackReport>, memory_bytes: [Option<u64>; 2]) -> Ended<'a> {
+        let cx = &mut self.cx;
+        let height = cx.feed.map_or(cx.height, FeedLog::submitted);
+        let answers = mem::take(&mut cx.checker.counts);
+        for (script, status) in self.clients.iter().flat_map(Client::statuses) {
+            cx.checker.check_status(*script, status, Heights { low: height, high: height });
         }
-        (self.cx.checker.right, self.cx.checker.unknown) = before;
-        (right, wrong)
-    }
-
-    fn report(
-        mut self,
-        hostiles: Vec<HostileReport>,
-        rss_start: Option<u64>,
-        rss_peak: Option<u64>,
-    ) -> Outcome {
-        let answered = (self.cx.checker.stale, self.cx.checker.wrong);
-        let (subscriptions_right, subscriptions_wrong) = self.check_subscriptions();
-        let fed = self.cx.fed_blocks();
-        let cx = self.cx;
-        let report = PassReport {
-            name: self.pass.name.to_owned(),
-            honest: self.pass.honest,
-            hostile: self.pass.hostile,
-            is_first: self.is_first,
+        let subscriptions = mem::replace(&mut cx.checker.counts, answers);
+        Ended {
+            place: self.pass.place,
+            clients: [self.pass.honest, self.pass.hostile],
+            cx: self.cx,
             start: self.start,
-            idle: cx.recorder.figures(Phase::Idle),
-            blocks: cx.feed.map(|_| cx.recorder.figures(Phase::Blocks)),
-            fed,
-            header_notifications: latency(&cx.recorder.header_notifications),
-            script_notifications: latency(&cx.recorder.script_notifications),
-            lag: latency(&cx.recorder.lag),
-            checks: Checks {
-                right: cx.checker.right,
-                stale: answered.0,
-                wrong: answered.1,
-                unknown: cx.checker.unknown,
-                subscriptions_right,
-                subscriptions_wrong,
-                examples: cx.checker.examples,
-            },
-            disconnects: cx.disconnects,
-            hostiles,
-            server_rss_peak_bytes: rss_peak,
-            server_rss_start_bytes: rss_start,
-        };
-        (report, cx.software, cx.protocol)
+            subscriptions,
+            height,
+            is_first: self.is_first,
+            attacks,
+            memory_bytes,
+        }
     }
 }

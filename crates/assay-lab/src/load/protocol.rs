@@ -1,79 +1,16 @@
 //! Encodes requests and decodes messages of a server.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io::Write as _;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::dataset::Dataset;
-use super::timeline::display_hex;
+use super::dataset::{Dataset, KnownTx};
+use crate::electrum::read_error;
 
-/// Methods with separate counts and latencies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Method {
-    Version,
-    Features,
-    Ping,
-    Tip,
-    Header,
-    Headers,
-    EstimateFee,
-    FeeHistogram,
-    SubscribeBatch,
-    Subscribe,
-    Unsubscribe,
-    History,
-    Balance,
-    Unspent,
-    Transaction,
-    Merkle,
-}
-
-impl Method {
-    #[cfg(test)]
-    const ALL: [Self; 16] = [
-        Self::Version,
-        Self::Features,
-        Self::Ping,
-        Self::Tip,
-        Self::Header,
-        Self::Headers,
-        Self::EstimateFee,
-        Self::FeeHistogram,
-        Self::SubscribeBatch,
-        Self::Subscribe,
-        Self::Unsubscribe,
-        Self::History,
-        Self::Balance,
-        Self::Unspent,
-        Self::Transaction,
-        Self::Merkle,
-    ];
-
-    /// Name in the protocol.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Version => "server.version",
-            Self::Features => "server.features",
-            Self::Ping => "server.ping",
-            Self::Tip => "blockchain.headers.subscribe",
-            Self::Header => "blockchain.block.header",
-            Self::Headers => "blockchain.block.headers",
-            Self::EstimateFee => "blockchain.estimatefee",
-            Self::FeeHistogram => "mempool.get_fee_histogram",
-            Self::SubscribeBatch => "batch of scripthash.subscribe",
-            Self::Subscribe => "blockchain.scripthash.subscribe",
-            Self::Unsubscribe => "blockchain.scripthash.unsubscribe",
-            Self::History => "blockchain.scripthash.get_history",
-            Self::Balance => "blockchain.scripthash.get_balance",
-            Self::Unspent => "blockchain.scripthash.listunspent",
-            Self::Transaction => "blockchain.transaction.get",
-            Self::Merkle => "blockchain.transaction.get_merkle",
-        }
-    }
-}
+/// Batches of subscriptions count as a method of their own.
+pub(crate) const SUBSCRIBE_BATCH: &str = "batch of scripthash.subscribe";
 
 /// One request. Scripts and transactions are indices into the [`Dataset`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,52 +32,31 @@ pub(crate) enum Ask {
     Merkle(u32),
 }
 
-/// Method and subject: a height, an index of a script or transaction, or blocks.
-impl fmt::Display for Ask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.method().name();
-        match self {
-            Self::Version | Self::Features | Self::Ping | Self::Tip | Self::FeeHistogram => {
-                f.write_str(name)
-            }
-            Self::Headers { start, count } => write!(f, "{name} {start} {count}"),
-            Self::Header(of)
-            | Self::EstimateFee(of)
-            | Self::Subscribe(of)
-            | Self::Unsubscribe(of)
-            | Self::History(of)
-            | Self::Balance(of)
-            | Self::Unspent(of)
-            | Self::Transaction(of)
-            | Self::Merkle(of) => write!(f, "{name} {of}"),
-        }
-    }
-}
-
 impl Ask {
-    pub(crate) const fn method(self) -> Method {
+    /// Name of the method in the protocol.
+    pub(crate) const fn method(self) -> &'static str {
         match self {
-            Self::Version => Method::Version,
-            Self::Features => Method::Features,
-            Self::Ping => Method::Ping,
-            Self::Tip => Method::Tip,
-            Self::Header(_) => Method::Header,
-            Self::Headers { .. } => Method::Headers,
-            Self::EstimateFee(_) => Method::EstimateFee,
-            Self::FeeHistogram => Method::FeeHistogram,
-            Self::Subscribe(_) => Method::Subscribe,
-            Self::Unsubscribe(_) => Method::Unsubscribe,
-            Self::History(_) => Method::History,
-            Self::Balance(_) => Method::Balance,
-            Self::Unspent(_) => Method::Unspent,
-            Self::Transaction(_) => Method::Transaction,
-            Self::Merkle(_) => Method::Merkle,
+            Self::Version => "server.version",
+            Self::Features => "server.features",
+            Self::Ping => "server.ping",
+            Self::Tip => "blockchain.headers.subscribe",
+            Self::Header(_) => "blockchain.block.header",
+            Self::Headers { .. } => "blockchain.block.headers",
+            Self::EstimateFee(_) => "blockchain.estimatefee",
+            Self::FeeHistogram => "mempool.get_fee_histogram",
+            Self::Subscribe(_) => "blockchain.scripthash.subscribe",
+            Self::Unsubscribe(_) => "blockchain.scripthash.unsubscribe",
+            Self::History(_) => "blockchain.scripthash.get_history",
+            Self::Balance(_) => "blockchain.scripthash.get_balance",
+            Self::Unspent(_) => "blockchain.scripthash.listunspent",
+            Self::Transaction(_) => "blockchain.transaction.get",
+            Self::Merkle(_) => "blockchain.transaction.get_merkle",
         }
     }
 
     /// Appends the request without a newline.
     pub(crate) fn write(self, id: u64, dataset: &Dataset, out: &mut Vec<u8>) {
-        let method = self.method().name();
+        let method = self.method();
         // Writing to memory does not fail.
         let _ = write!(out, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":["#);
         let _ = match self {
@@ -154,18 +70,31 @@ impl Ask {
             | Self::History(script)
             | Self::Balance(script)
             | Self::Unspent(script) => {
-                write!(out, r#""{}""#, display_hex(&dataset.scripts[script as usize].hash))
+                write!(out, r#""{}""#, dataset.scripts[script as usize].hash)
             }
-            Self::Transaction(tx) => {
-                write!(out, r#""{}""#, display_hex(&dataset.txs[tx as usize].tx.txid))
-            }
+            Self::Transaction(tx) => write!(out, r#""{}""#, dataset.txs[tx as usize].txid),
             Self::Merkle(tx) => {
-                let tx = dataset.txs[tx as usize].tx;
-                write!(out, r#""{}",{}"#, display_hex(&tx.txid), tx.height)
+                let KnownTx { txid, height, .. } = &dataset.txs[tx as usize];
+                write!(out, r#""{txid}",{height}"#)
             }
         };
         out.extend_from_slice(b"]}");
     }
+
+    /// Appends the request with a newline.
+    pub(crate) fn write_line(self, id: u64, dataset: &Dataset, out: &mut Vec<u8>) {
+        self.write(id, dataset, out);
+        out.push(b'\n');
+    }
+}
+
+/// Appends a batch of `count` requests with a newline; `write` appends the one with an index.
+pub(crate) fn write_batch(count: u64, out: &mut Vec<u8>, mut write: impl FnMut(u64, &mut Vec<u8>)) {
+    for index in 0..count {
+        out.push(if index == 0 { b'[' } else { b',' });
+        write(index, out);
+    }
+    out.extend_from_slice(b"]\n");
 }
 
 /// One message of a server.
@@ -190,17 +119,8 @@ impl Message<'_> {
 
     /// Code and message of the error, short enough for a key.
     pub(crate) fn error_kind(&self) -> Option<String> {
-        #[derive(Deserialize)]
-        struct ErrorObject {
-            code: i64,
-            message: String,
-        }
-        let text = self.error?.get();
-        let kind = match serde_json::from_str::<ErrorObject>(text) {
-            Ok(error) => format!("{}: {}", error.code, error.message),
-            Err(_) => text.to_owned(),
-        };
-        Some(kind.chars().take(ERROR_CHARS_MAX).collect())
+        let (code, message) = read_error(&serde_json::from_str(self.error?.get()).ok()?);
+        Some(format!("{code}: {message}").chars().take(ERROR_CHARS_MAX).collect())
     }
 }
 
@@ -227,32 +147,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_method_is_listed_once() {
-        let asks = [
-            Ask::Version,
-            Ask::Features,
-            Ask::Ping,
-            Ask::Tip,
-            Ask::Header(1),
-            Ask::Headers { start: 1, count: 2 },
-            Ask::EstimateFee(2),
-            Ask::FeeHistogram,
-            Ask::Subscribe(0),
-            Ask::Unsubscribe(0),
-            Ask::History(0),
-            Ask::Balance(0),
-            Ask::Unspent(0),
-            Ask::Transaction(0),
-            Ask::Merkle(0),
-        ];
-        for (index, method) in Method::ALL.into_iter().enumerate() {
-            assert_eq!(method as usize, index);
-            let asked = asks.iter().filter(|ask| ask.method() == method).count();
-            assert_eq!(asked, usize::from(method != Method::SubscribeBatch), "{method:?}");
-        }
-    }
-
-    #[test]
     fn lines() {
         let one = br#"{"jsonrpc":"2.0","id":7,"result":null}"#;
         assert!(
@@ -264,7 +158,7 @@ mod tests {
         let batch = br#"[{"id":1,"result":[]},{"id":2,"error":"odd"}]"#;
         let Ok(Line::Batch(messages)) = parse_line(batch) else { panic!("a batch") };
         assert_eq!(messages[0].result_text(), "[]");
-        assert_eq!(messages[1].error_kind().as_deref(), Some("\"odd\""));
+        assert_eq!(messages[1].error_kind().as_deref(), Some("0: odd"));
         let notification = br#"{"method":"blockchain.headers.subscribe","params":[{"height":1}]}"#;
         let Ok(Line::One(message)) = parse_line(notification) else { panic!("a notification") };
         assert_eq!(message.method.as_deref(), Some("blockchain.headers.subscribe"));

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use assay_report::record::{Figure, Record, Unit, bytes, count};
+use assay_report::stats::rate;
 use hdrhistogram::Histogram;
-
-use super::protocol::Method;
-use super::results::{Latency, MethodFigures, PhaseFigures};
 
 /// Maximum of the histograms; longer latencies are clamped.
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
@@ -26,13 +25,52 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    const COUNT: usize = 3;
+    pub(crate) const ALL: [Self; 3] = [Self::Start, Self::Idle, Self::Blocks];
+
+    /// Name as a case.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Idle => "idle",
+            Self::Blocks => "blocks",
+        }
+    }
+}
+
+/// Place of the figures of a pass.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) target: &'a str,
+    /// `quiet` or `hostile`; empty for a single pass.
+    pub(crate) pass: &'a str,
+    /// Number of the pair.
+    pub(crate) round: Option<u32>,
+}
+
+impl Place<'_> {
+    fn case(&self, parts: &[&str]) -> String {
+        let parts = [&[self.pass][..], parts].concat();
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
+    pub(super) fn add(&self, record: &mut Record, case: &[&str], figures: &[Figure<'_>]) {
+        record.add((self.target, &self.case(case), self.round), figures);
+    }
+
+    pub(super) fn add_series<'f, R: AsRef<[Figure<'f>]>>(
+        &self,
+        record: &mut Record,
+        case: &[&str],
+        rows: &[R],
+    ) {
+        record.add_series((self.target, &self.case(case), self.round), rows);
+    }
 }
 
 /// All counts by phase.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    phases: [PhaseRecord; Phase::COUNT],
+    phases: [PhaseRecord; Phase::ALL.len()],
     /// From a block's submission to each client's header notification.
     pub(crate) header_notifications: Histogram<u64>,
     /// From a block's submission to each script notification.
@@ -43,7 +81,9 @@ pub(crate) struct Recorder {
 
 #[derive(Debug)]
 struct PhaseRecord {
-    methods: BTreeMap<Method, MethodRecord>,
+    /// By method: latencies of the responses, and the number of errors among them.
+    methods: BTreeMap<&'static str, (Histogram<u64>, u64)>,
+    /// Unanswered requests count with the time waited.
     all: Histogram<u64>,
     since_sent: Histogram<u64>,
     errors: BTreeMap<String, u64>,
@@ -55,13 +95,6 @@ struct PhaseRecord {
     generator_cpu_s: Option<f64>,
 }
 
-#[derive(Debug)]
-struct MethodRecord {
-    latency: Histogram<u64>,
-    answers: u64,
-    errors: u64,
-}
-
 /// An empty histogram of nanoseconds.
 pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, LATENCY_NS_MAX, DIGITS)
@@ -71,6 +104,23 @@ pub(crate) fn histogram() -> Histogram<u64> {
 /// Records a duration.
 pub(crate) fn enter(histogram: &mut Histogram<u64>, nanoseconds: u64) {
     histogram.saturating_record(nanoseconds);
+}
+
+/// Figures of a histogram of nanoseconds; without values if it is empty.
+pub(crate) fn latency(histogram: &Histogram<u64>) -> [Figure<'static>; 8] {
+    let is_used = !histogram.is_empty();
+    let time = |name, ns: f64| (name, Unit::Seconds, is_used.then_some(ns / 1e9));
+    let at = |name, quantile| time(name, histogram.value_at_quantile(quantile) as f64);
+    [
+        at("p50", 0.5),
+        at("p95", 0.95),
+        at("p99", 0.99),
+        time("max", histogram.max() as f64),
+        ("number", Unit::Count, is_used.then_some(histogram.len() as f64)),
+        time("mean", histogram.mean()),
+        at("p90", 0.9),
+        at("p99.9", 0.999),
+    ]
 }
 
 impl Default for PhaseRecord {
@@ -93,7 +143,7 @@ impl Default for PhaseRecord {
 impl Recorder {
     pub(crate) fn new() -> Self {
         Self {
-            phases: std::array::from_fn(|_| PhaseRecord::default()),
+            phases: Default::default(),
             header_notifications: histogram(),
             script_notifications: histogram(),
             lag: histogram(),
@@ -104,20 +154,15 @@ impl Recorder {
     pub(crate) fn answer(
         &mut self,
         phase: Phase,
-        method: Method,
+        method: &'static str,
         since_due_ns: u64,
         since_sent_ns: u64,
         is_error: bool,
     ) {
         let record = &mut self.phases[phase as usize];
-        let entry = record.methods.entry(method).or_insert_with(|| MethodRecord {
-            latency: histogram(),
-            answers: 0,
-            errors: 0,
-        });
-        entry.answers += 1;
-        entry.errors += u64::from(is_error);
-        enter(&mut entry.latency, since_due_ns);
+        let (latency, errors) = record.methods.entry(method).or_insert_with(|| (histogram(), 0));
+        *errors += u64::from(is_error);
+        enter(latency, since_due_ns);
         enter(&mut record.all, since_due_ns);
         enter(&mut record.since_sent, since_sent_ns);
     }
@@ -133,6 +178,11 @@ impl Recorder {
         let errors = &mut self.phases[phase as usize].errors;
         let is_full = errors.len() >= ERRORS_MAX && !errors.contains_key(&kind);
         *errors.entry(if is_full { "other errors".to_owned() } else { kind }).or_default() += 1;
+    }
+
+    /// Errors of a phase with their counts.
+    pub(crate) fn errors(&self, phase: Phase) -> &BTreeMap<String, u64> {
+        &self.phases[phase as usize].errors
     }
 
     pub(crate) fn bytes(&mut self, phase: Phase, bytes_in: u64, bytes_out: u64) {
@@ -154,71 +204,82 @@ impl Recorder {
         record.generator_cpu_s = generator_cpu_s;
     }
 
-    pub(crate) fn figures(&self, phase: Phase) -> PhaseFigures {
-        let record = &self.phases[phase as usize];
-        let per_s = |count: u64| assay_report::stats::rate(count as f64, record.seconds);
-        let method = |(method, record): (&Method, &MethodRecord)| MethodFigures {
-            method: method.name().to_owned(),
-            answers: record.answers,
-            errors: record.errors,
-            per_s: per_s(record.answers),
-            latency: latency(&record.latency),
-        };
-        let answers: u64 = record.methods.values().map(|method| method.answers).sum();
-        PhaseFigures {
-            seconds: record.seconds,
-            answers,
-            per_s: per_s(answers),
-            errors: record.errors.clone(),
-            unanswered: record.unanswered,
-            bytes_in: record.bytes_in,
-            bytes_out: record.bytes_out,
-            server_cpu_s: record.server_cpu_s,
-            generator_cpu_s: record.generator_cpu_s,
-            latency: latency(&record.all),
-            since_sent: latency(&record.since_sent),
-            methods: record.methods.iter().map(method).collect(),
+    /// Adds the latencies of a phase, in total and by method. While clients connect, those by method are series of one row, which
+    /// the text omits.
+    pub(super) fn add_latencies(&self, record: &mut Record, place: &Place<'_>, phase: Phase) {
+        let figures = &self.phases[phase as usize];
+        let per_s = |count: u64| Some(rate(count as f64, figures.seconds));
+        let all = [("per second", Unit::PerSecond, per_s(figures.since_sent.len()))];
+        place.add(record, &[phase.name(), "all"], &all);
+        place.add(record, &[phase.name(), "all"], &latency(&figures.all));
+        place.add(record, &[phase.name(), "from sending"], &latency(&figures.since_sent));
+        for (method, (histogram, errors)) in &figures.methods {
+            let case = [phase.name(), method.trim_start_matches("blockchain.")];
+            let rate = ("per second", Unit::PerSecond, per_s(histogram.len()));
+            let counts = [rate, count("errors", *errors)];
+            let figures: Vec<_> = counts.into_iter().chain(latency(histogram)).collect();
+            if phase == Phase::Start {
+                place.add_series(record, &case, &[figures]);
+            } else {
+                place.add(record, &case, &figures);
+            }
         }
     }
-}
 
-/// Percentiles of a histogram of nanoseconds, in milliseconds; `None` if empty.
-pub(crate) fn latency(histogram: &Histogram<u64>) -> Option<Latency> {
-    let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e6;
-    (!histogram.is_empty()).then(|| Latency {
-        count: histogram.len(),
-        mean_ms: histogram.mean() / 1e6,
-        p50_ms: at(0.5),
-        p90_ms: at(0.9),
-        p95_ms: at(0.95),
-        p99_ms: at(0.99),
-        p999_ms: at(0.999),
-        max_ms: histogram.max() as f64 / 1e6,
-    })
+    /// Adds the sums of a phase.
+    pub(super) fn add_sums(&self, record: &mut Record, place: &Place<'_>, phase: Phase) {
+        let figures = &self.phases[phase as usize];
+        let responses = figures.since_sent.len();
+        let each = figures.server_cpu_s.map(|cpu_s| cpu_s / responses.max(1) as f64);
+        let sums = [
+            ("duration", Unit::Seconds, Some(figures.seconds)),
+            count("responses", responses),
+            count("unanswered", figures.unanswered),
+            bytes("received", figures.bytes_in),
+            bytes("sent", figures.bytes_out),
+            ("server CPU time", Unit::Seconds, figures.server_cpu_s),
+            ("server CPU time per response", Unit::Seconds, each),
+            ("generator CPU time", Unit::Seconds, figures.generator_cpu_s),
+        ];
+        place.add(record, &[phase.name()], &sums);
+        for (kind, number) in &figures.errors {
+            place.add(record, &[phase.name()], &[count(&format!("error: {kind}"), *number)]);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn value(record: &Record, case: &str, metric: &str) -> f64 {
+        let values = record.values(case, metric);
+        *values.first().unwrap_or_else(|| panic!("{metric} of {case}: {}", record.text()))
+    }
+
     #[test]
     fn percentiles() {
         let mut recorder = Recorder::new();
         for milliseconds in 1..=1000 {
-            recorder.answer(Phase::Idle, Method::Ping, milliseconds * 1_000_000, 1_000_000, false);
+            let due_ns = milliseconds * 1_000_000;
+            recorder.answer(Phase::Idle, "server.ping", due_ns, 1_000_000, false);
         }
-        recorder.answer(Phase::Idle, Method::History, u64::MAX, 1_000_000, true);
+        recorder.answer(Phase::Idle, "x.get_history", u64::MAX, 1_000_000, true);
         recorder.end(Phase::Idle, 10.0, None, None);
-        let figures = recorder.figures(Phase::Idle);
-        assert_eq!((figures.answers, figures.methods.len()), (1001, 2));
-        let ping = &figures.methods[0];
-        let latency = ping.latency.as_ref().expect("a thousand answers");
-        assert!((latency.p50_ms - 500.0).abs() < 1.0 && (latency.p99_ms - 990.0).abs() < 1.0);
-        assert!((ping.per_s - 100.0).abs() < 1e-9);
-        let history = figures.methods[1].latency.as_ref().expect("one answer");
-        assert!(history.max_ms >= 600_000.0, "as long as can be told");
-        assert!(figures.since_sent.is_some_and(|latency| latency.max_ms < 1.01));
-        assert!(recorder.figures(Phase::Blocks).latency.is_none());
+        let mut record = Record::default();
+        let place = Place { target: "server", pass: "quiet", round: None };
+        for phase in [Phase::Idle, Phase::Blocks] {
+            recorder.add_latencies(&mut record, &place, phase);
+            recorder.add_sums(&mut record, &place, phase);
+        }
+        let of = |case: &str, metric: &str| value(&record, case, metric);
+        assert!((of("quiet, idle", "responses") - 1001.0).abs() < 1e-9);
+        let ping = "quiet, idle, server.ping";
+        assert!((of(ping, "p50") - 0.5).abs() < 1e-3 && (of(ping, "p99") - 0.99).abs() < 1e-3);
+        assert!((of(ping, "per second") - 100.0).abs() < 1e-9);
+        assert!(of("quiet, idle, x.get_history", "max") >= 600.0, "as long as can be told");
+        assert!(of("quiet, idle, from sending", "max") < 0.00101);
+        assert!(record.values("quiet, blocks, all", "p50").is_empty());
     }
 
     #[test]
@@ -227,8 +288,8 @@ mod tests {
         for number in 0..1000 {
             recorder.error(Phase::Idle, format!("error {number}"));
         }
-        let figures = recorder.figures(Phase::Idle);
-        assert_eq!(figures.errors.len(), ERRORS_MAX + 1);
-        assert_eq!(figures.errors.values().sum::<u64>(), 1000);
+        let errors = recorder.errors(Phase::Idle);
+        assert_eq!(errors.len(), ERRORS_MAX + 1);
+        assert_eq!(errors.values().sum::<u64>(), 1000);
     }
 }

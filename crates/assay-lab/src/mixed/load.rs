@@ -236,7 +236,7 @@ impl<'a> Load<'a> {
         let at = Instant::now();
         match net.members[node].submit(&tx.raw)? {
             Ok(()) => {
-                let txid = display(&tx.txid);
+                let txid = wire::hash_to_hex(&tx.txid);
                 self.order.push(txid.clone());
                 self.handed.insert(txid, Handed { raw: tx.raw, at });
                 self.tally.txs += 1;
@@ -306,13 +306,6 @@ impl<'a> Load<'a> {
 #[derive(serde::Deserialize)]
 struct Generated {
     hash: String,
-}
-
-/// A hash in RPC byte order.
-pub(super) fn display(hash: &[u8; 32]) -> String {
-    let mut hash = *hash;
-    hash.reverse();
-    faster_hex::hex_string(&hash)
 }
 
 /// A reason without numbers and hashes.

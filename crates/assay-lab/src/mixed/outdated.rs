@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 
-use super::load::display;
 use crate::network::{NetworkError, Node};
+use crate::wire::hash_to_hex;
 use crate::wire::tx::each_spent;
 
 /// Reason why no block can include a transaction any more.
@@ -65,7 +65,7 @@ impl Chain {
         for (txid, raw) in txs.filter(|(txid, _)| !self.txids.contains(*txid)) {
             let mut is_lost = false;
             each_spent(raw, |parent, output| {
-                let parent = display(parent);
+                let parent = hash_to_hex(parent);
                 is_lost |= outdated.get(&parent) == Some(&Outdated::DoubleSpent)
                     || self.spent.contains(&(parent, output));
             });
@@ -90,7 +90,7 @@ mod tests {
     }
 
     fn name(byte: u8) -> String {
-        display(&[byte; 32])
+        hash_to_hex(&[byte; 32])
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Record of the network experiment.
 
-use assay_report::record::{Outcome, Record, Unit};
+use assay_report::record::{Outcome, Record, Unit, bytes, count};
 
 use super::converge::{Convergence, Difference, Leftover, Rejection};
 use super::faults::{Departure, Fault, departures};
@@ -10,10 +10,6 @@ use super::net::Net;
 use super::outdated::Outdated;
 use super::{MixedOptions, Programs};
 use crate::machine::new_record;
-
-fn count(metric: &str, count: u64) -> (&str, Unit, Option<f64>) {
-    (metric, Unit::Count, Some(count as f64))
-}
 
 pub(super) fn record(
     (options, programs): (&MixedOptions, &Programs),
@@ -47,7 +43,8 @@ pub(super) fn record(
     add_load(&mut record, programs, load);
     figures.programs.iter().for_each(|program| add_program(&mut record, program));
     for RatioOf { figure, ours, against, ratio } in &figures.ratios {
-        record.add_interval((ours, &format!("{ours} / {against}")), figure, ratio);
+        let case = format!("{ours} / {against}");
+        record.add_interval((ours, &case), (figure, Unit::Ratio), ratio);
     }
     add_agreement(&mut record, net.members.len() as u64, convergence);
     let nodes = net.members.len() as u64;
@@ -119,10 +116,7 @@ fn add_program(record: &mut Record, figures: &ProgramFigures) {
     ] {
         record.add(
             (program, "", None),
-            &[
-                (&format!("{what} received"), Unit::Bytes, Some(received as f64)),
-                (&format!("{what} sent"), Unit::Bytes, Some(sent as f64)),
-            ],
+            &[bytes(&format!("{what} received"), received), bytes(&format!("{what} sent"), sent)],
         );
     }
     for (case, compact) in [

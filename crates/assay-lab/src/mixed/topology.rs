@@ -19,7 +19,7 @@ pub(super) fn draw(nodes: usize, degree: usize, random: &mut SplitMix64) -> Vec<
 
 fn draw_once(nodes: usize, degree: usize, random: &mut SplitMix64) -> Graph {
     let mut order: Vec<usize> = (0..nodes).collect();
-    shuffle(&mut order, random);
+    random.shuffle(&mut order);
     let mut graph = Graph { links: Vec::new(), degrees: vec![0; nodes] };
     for at in 0..nodes {
         graph.add(order[at], order[(at + 1) % nodes], random);
@@ -27,7 +27,7 @@ fn draw_once(nodes: usize, degree: usize, random: &mut SplitMix64) -> Graph {
     while graph.links.len() < nodes * degree / 2 {
         // Starts with the fewest links, so that degrees are nearly equal.
         let mut by_degree: Vec<usize> = (0..nodes).collect();
-        shuffle(&mut by_degree, random);
+        random.shuffle(&mut by_degree);
         by_degree.sort_by_key(|node| graph.degrees[*node]);
         let mut pairs = (0..nodes).flat_map(|to| (0..to).map(move |from| (from, to)));
         if !pairs.any(|(from, to)| graph.add(by_degree[from], by_degree[to], random)) {
@@ -65,17 +65,11 @@ impl Graph {
 /// Side of each node. Both sides have a node.
 pub(super) fn part(nodes: usize, random: &mut SplitMix64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..nodes).collect();
-    shuffle(&mut order, random);
+    random.shuffle(&mut order);
     let count = 1 + random.below(nodes as u64 / 2) as usize;
     let mut sides = vec![false; nodes];
     order[..count].iter().for_each(|node| sides[*node] = true);
     sides
-}
-
-pub(super) fn shuffle(values: &mut [usize], random: &mut SplitMix64) {
-    for at in (1..values.len()).rev() {
-        values.swap(at, random.below(at as u64 + 1) as usize);
-    }
 }
 
 /// Maximum number of draws until degrees are even.

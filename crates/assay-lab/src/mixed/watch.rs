@@ -10,7 +10,7 @@ use std::thread;
 
 use super::message::Content;
 use super::record::Record;
-use crate::load::source::dial_and_wait;
+use crate::swarm::source::dial_and_wait;
 use crate::wire::{self, Hash};
 
 /// The observer; dropping it disconnects.

@@ -92,10 +92,8 @@ impl<'a> Setup<'a> {
     /// Record of an experiment with target and chain, without figures.
     pub(crate) fn record(&self, kind: &str, options: &NetworkOptions) -> Record {
         let mut record = new_record(kind, &options.software, &options.rerun, &options.out_dir);
-        let (target, chain) = (&self.target, &self.chain.header);
-        record.set("target", format!("{} ({})", target.name, target.version));
-        let chain = format!("{}, scale {}, seed {}", chain.recipe, chain.scale, chain.seed);
-        record.set("chain", chain);
+        record.set("target", format!("{} ({})", self.target.name, self.target.version));
+        record.set("chain", &self.chain.header);
         record
     }
 

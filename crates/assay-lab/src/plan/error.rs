@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 /// Key, value and violated rule.
-pub(crate) type BadValue = (String, String, &'static str);
+pub type BadValue = (String, String, &'static str);
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {

@@ -1,6 +1,5 @@
 //! The plan: an experiment as a TOML file. Every field is documented in `plans/README.md`.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +7,7 @@ use serde::{Deserialize, Serialize};
 mod chain;
 mod error;
 mod feed;
+mod file;
 mod pace;
 mod published;
 mod settings;
@@ -16,9 +16,9 @@ mod target;
 
 pub(crate) use self::chain::check_scale;
 pub use self::chain::{ChainPlan, Keys, Variant};
-use self::error::BadValue;
-pub use self::error::PlanError;
+pub use self::error::{BadValue, PlanError};
 pub use self::feed::{Compact, FeedPlan, Prefill, SeenMode};
+pub use self::file::PlanFile;
 pub use self::pace::{Pace, PaceError, Rate};
 pub use self::published::{Figure, FigureKind, Published};
 pub use self::settings::{AssayPlan, BitcoindPlan, IndexPlan, Setting, TargetsPlan};
@@ -27,20 +27,6 @@ pub use self::target::{BuiltSpec, IndexKind, IndexSpec, NodeSpec, TargetSpec, Ta
 pub(crate) use self::target::{USE_TARGETS, is_target_name};
 
 pub const PLAN_FORMAT: u32 = 1;
-
-const BUILTIN: [(&str, &str); 11] = [
-    ("bch-scaling", include_str!("../../../../plans/bch-scaling.toml")),
-    ("bitcoin-scaling", include_str!("../../../../plans/bitcoin-scaling.toml")),
-    ("compact-blocks", include_str!("../../../../plans/compact-blocks.toml")),
-    ("core-evolution", include_str!("../../../../plans/core-evolution.toml")),
-    ("coins", include_str!("../../../../plans/coins.toml")),
-    ("placement", include_str!("../../../../plans/placement.toml")),
-    ("sighash-scaling", include_str!("../../../../plans/sighash-scaling.toml")),
-    ("aa", include_str!("../../../../plans/aa.toml")),
-    ("ibd-tracking-macro", include_str!("../../../../plans/ibd-tracking-macro.toml")),
-    ("ibd-tracking-history", include_str!("../../../../plans/ibd-tracking-history.toml")),
-    ("dbcache", include_str!("../../../../plans/dbcache.toml")),
-];
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,64 +118,16 @@ pub struct PhasePlan {
 }
 
 impl Plan {
-    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
-        BUILTIN.iter().map(|(name, _)| *name)
-    }
-
-    /// Text of a built-in plan, as a template.
-    pub fn builtin_text(name: &str) -> Option<&'static str> {
-        BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
-    }
-
     /// Parses a built-in plan.
     ///
     /// # Errors
     /// When there is no plan of that name.
     pub fn builtin(name: &str) -> Result<Self, PlanError> {
-        let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) else {
+        let Some(text) = Self::builtin_text(name) else {
             let known = Self::builtin_names().collect::<Vec<_>>().join(", ");
             return Err(PlanError::UnknownName { name: name.to_owned(), known });
         };
         Self::parse(text, &format!("built-in plan {name}"))
-    }
-
-    /// Loads a plan from a file. A relative recipe path is relative to the plan's folder.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is not TOML, has an unknown key or an invalid value.
-    pub fn load(path: &Path) -> Result<Self, PlanError> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
-        let mut plan = Self::parse(&text, &path.display().to_string())?;
-        if plan.recipe_is_file()
-            && let Some(folder) = path.parent()
-        {
-            plan.chain.recipe = folder.join(&plan.chain.recipe).display().to_string();
-        }
-        Ok(plan)
-    }
-
-    /// Parses a plan; `origin` names it in errors.
-    ///
-    /// # Errors
-    /// As [`Plan::load`].
-    pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
-        let plan: Self = toml::from_str(text)
-            .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
-        plan.checked(origin)
-    }
-
-    /// Validates a plan after changes; `origin` names it in errors.
-    ///
-    /// # Errors
-    /// When a value is invalid.
-    pub fn checked(self, origin: &str) -> Result<Self, PlanError> {
-        match self.check() {
-            Ok(()) => Ok(self),
-            Err((key, value, rule)) => {
-                Err(PlanError::Value { origin: origin.to_owned(), key, value, rule })
-            }
-        }
     }
 
     /// True if the recipe is a file, false for a built-in name.
@@ -214,6 +152,49 @@ impl Plan {
 
     pub fn is_measured(&self, name: &str) -> bool {
         self.phases.iter().find(|phase| phase.name == name).is_none_or(|phase| phase.measured)
+    }
+
+    fn check_phases(&self) -> Result<(), BadValue> {
+        for (index, phase) in self.phases.iter().enumerate() {
+            if self.phases[..index].iter().any(|other| other.name == phase.name) {
+                return Err(("phase.name".to_owned(), phase.name.clone(), "each phase once"));
+            }
+        }
+        check_scaling(&self.scaling)?;
+        for figure in self.published.iter().flat_map(|published| &published.figures) {
+            if !self.phases.iter().any(|phase| phase.name == figure.phase) {
+                let rule = "a figure belongs to a listed phase";
+                return Err(("published.figure.phase".to_owned(), figure.phase.clone(), rule));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PlanFile for Plan {
+    const BUILTIN: &'static [(&'static str, &'static str)] = &[
+        ("bch-scaling", include_str!("../../../../plans/bch-scaling.toml")),
+        ("bitcoin-scaling", include_str!("../../../../plans/bitcoin-scaling.toml")),
+        ("compact-blocks", include_str!("../../../../plans/compact-blocks.toml")),
+        ("core-evolution", include_str!("../../../../plans/core-evolution.toml")),
+        ("coins", include_str!("../../../../plans/coins.toml")),
+        ("placement", include_str!("../../../../plans/placement.toml")),
+        ("sighash-scaling", include_str!("../../../../plans/sighash-scaling.toml")),
+        ("aa", include_str!("../../../../plans/aa.toml")),
+        ("ibd-tracking-macro", include_str!("../../../../plans/ibd-tracking-macro.toml")),
+        ("ibd-tracking-history", include_str!("../../../../plans/ibd-tracking-history.toml")),
+        ("dbcache", include_str!("../../../../plans/dbcache.toml")),
+    ];
+    const KIND: Option<&'static str> = None;
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn enter(&mut self, folder: &Path) {
+        if self.recipe_is_file() {
+            self.chain.recipe = folder.join(&self.chain.recipe).display().to_string();
+        }
     }
 
     fn check(&self) -> Result<(), BadValue> {
@@ -263,22 +244,6 @@ impl Plan {
         }
         sync::check(self)?;
         self.check_phases()
-    }
-
-    fn check_phases(&self) -> Result<(), BadValue> {
-        for (index, phase) in self.phases.iter().enumerate() {
-            if self.phases[..index].iter().any(|other| other.name == phase.name) {
-                return Err(("phase.name".to_owned(), phase.name.clone(), "each phase once"));
-            }
-        }
-        check_scaling(&self.scaling)?;
-        for figure in self.published.iter().flat_map(|published| &published.figures) {
-            if !self.phases.iter().any(|phase| phase.name == figure.phase) {
-                let rule = "a figure belongs to a listed phase";
-                return Err(("published.figure.phase".to_owned(), figure.phase.clone(), rule));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -344,7 +309,7 @@ mod tests {
     use super::*;
 
     fn refuse(edit: impl Fn(&str) -> String) -> String {
-        let text = edit(BUILTIN[0].1);
+        let text = edit(Plan::BUILTIN[0].1);
         Plan::parse(&text, "plan.toml").expect_err("must be refused").to_string()
     }
 
@@ -368,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_pace_of_older_plans_is_read_and_not_written() {
-        let text = BUILTIN[0].1;
+        let text = Plan::BUILTIN[0].1;
         let with = |pace: &str| text.replace("[feed]\n", &format!("[feed]\npace = \"{pace}\"\n"));
         let plan = Plan::parse(text, "plan.toml").expect("valid");
         assert!(plan == Plan::parse(&with("asap"), "plan.toml").expect("an older plan"));

@@ -641,20 +641,12 @@ fn detect(
     let mut targets: Vec<Target> = Vec::with_capacity(specs.len());
     for spec in &specs {
         let found = Target::detect(spec, &options.node_command, &options.assay_version);
-        let mut target = match found {
+        match found {
             Err(why @ TargetError::Kernel(_)) if options.targets.is_empty() => {
                 reporter.event(&Event::TargetLeftOut { target: spec, why: &why });
-                continue;
             }
-            found => found?,
-        };
-        let base = target.name.clone();
-        let mut number = 2;
-        while targets.iter().any(|other| other.name == target.name) {
-            target.name = format!("{base}-{number}");
-            number += 1;
+            found => found?.push_to(&mut targets),
         }
-        targets.push(target);
     }
     Ok(targets)
 }

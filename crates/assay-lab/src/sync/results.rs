@@ -1,6 +1,6 @@
 //! Record of a comparison.
 
-use assay_report::record::{Cell, Outcome, Record, Unit};
+use assay_report::record::{Cell, Outcome, Record, Unit, bytes, count};
 use assay_report::stats::ratio::Ratio;
 
 use super::{DB_CACHE_MIB, Subject, SyncOptions};
@@ -51,7 +51,6 @@ pub(super) fn record(options: &SyncOptions, results: &Results, runs: &[SyncRun])
     let page_cache = results.runs().find_map(|run| run.preparation.page_cache.clone());
     record.set_all("page cache", &page_cache);
 
-    let count = |metric, count: u64| (metric, Unit::Count, Some(count as f64));
     record.add(
         ("chain", "", None),
         &[
@@ -59,7 +58,7 @@ pub(super) fn record(options: &SyncOptions, results: &Results, runs: &[SyncRun])
             count("transactions", chain.txs),
             count("inputs", chain.inputs),
             count("signatures", chain.signatures),
-            ("blocks", Unit::Bytes, Some(chain.bytes as f64)),
+            bytes("blocks", chain.bytes),
             count("coins", chain.utxo_count),
         ],
     );
@@ -71,7 +70,7 @@ pub(super) fn record(options: &SyncOptions, results: &Results, runs: &[SyncRun])
                 ("CPU", Unit::Seconds, Some(usage.cpu_s())),
                 ("CPU, user", Unit::Seconds, Some(usage.user_s)),
                 ("CPU, system", Unit::Seconds, Some(usage.system_s)),
-                ("memory", Unit::Bytes, Some(usage.rss_bytes_max as f64)),
+                bytes("memory", usage.rss_bytes_max),
                 ("inputs", Unit::PerSecond, Some(chain.inputs as f64 / usage.wall_s)),
                 ("connecting", Unit::Seconds, Some(*connect_s)),
                 ("hashing the coins", Unit::Seconds, *hash_s),
@@ -88,7 +87,7 @@ pub(super) fn record(options: &SyncOptions, results: &Results, runs: &[SyncRun])
             let values = |subject| in_pairs(&record, subject, metric);
             if let Some(ratio) = Ratio::of_pairs(&values(one), &values(other)) {
                 let case = format!("{} / {}", one.name(), other.name());
-                record.add_interval(("ratio", &case), metric, &ratio);
+                record.add_interval(("ratio", &case), (metric, Unit::Ratio), &ratio);
             }
         }
     }

@@ -163,6 +163,18 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Adds it to others; a repeated name gets a number.
+    pub(crate) fn push_to(mut self, targets: &mut Vec<Self>) {
+        let base = self.name.clone();
+        for number in 2.. {
+            if targets.iter().all(|other| other.name != self.name) {
+                break;
+            }
+            self.name = format!("{base}-{number}");
+        }
+        targets.push(self);
+    }
+
     /// Detects the target of `spec`. `node_command` starts Assay's node.
     pub(crate) fn detect(
         spec: &TargetSpec,

@@ -58,6 +58,13 @@ pub(crate) fn hash_from_hex(hex: &str) -> Option<Hash> {
     Some(hash)
 }
 
+/// The inverse of [`hash_from_hex`].
+pub(crate) fn hash_to_hex(hash: &Hash) -> String {
+    let mut hash = *hash;
+    hash.reverse();
+    faster_hex::hex_string(&hash)
+}
+
 /// Appends a regtest message.
 pub(crate) fn put(out: &mut Vec<u8>, command: &str, payload: &[u8]) {
     put_head(out, command, payload.len(), payload);

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use assay_lab::plan::{Keys, Plan};
+use assay_lab::plan::{Keys, Plan, PlanFile};
 use assay_lab::progress::{Event, Reporter, Silent};
 use assay_lab::report;
 use assay_lab::results::{self, Results, Run, Status};

@@ -79,6 +79,17 @@ pub enum Outcome {
     NotRun(String),
 }
 
+/// A cell without its place: metric, unit and value.
+pub type Figure<'a> = (&'a str, Unit, Option<f64>);
+
+pub const fn count(metric: &str, count: u64) -> Figure<'_> {
+    (metric, Unit::Count, Some(count as f64))
+}
+
+pub const fn bytes(metric: &str, bytes: u64) -> Figure<'_> {
+    (metric, Unit::Bytes, Some(bytes as f64))
+}
+
 /// Rows over time, for one target and case.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
@@ -135,7 +146,7 @@ impl Record {
     pub fn add(
         &mut self,
         (target, case, round): (&str, &str, Option<u32>),
-        figures: &[(&str, Unit, Option<f64>)],
+        figures: &[Figure<'_>],
     ) {
         for (metric, unit, value) in figures {
             let Some(value) = value.filter(|value| value.is_finite()) else { continue };
@@ -156,28 +167,35 @@ impl Record {
         }
     }
 
-    /// Adds the median of ratios with its interval.
-    pub fn add_interval(&mut self, (target, case): (&str, &str), metric: &str, ratio: &Ratio) {
+    /// Adds a median with its interval.
+    pub fn add_interval(
+        &mut self,
+        (target, case): (&str, &str),
+        (metric, unit): (&str, Unit),
+        ratio: &Ratio,
+    ) {
         let part = |part| format!("{metric}, {part}");
         let [low, high, coverage, pairs] = ["low", "high", "coverage", "pairs"].map(part);
         let figures = [
-            (metric, Unit::Ratio, Some(ratio.median)),
-            (&low, Unit::Ratio, Some(ratio.low)),
-            (&high, Unit::Ratio, Some(ratio.high)),
+            (metric, unit, Some(ratio.median)),
+            (&low, unit, Some(ratio.low)),
+            (&high, unit, Some(ratio.high)),
             (&coverage, Unit::Percent, Some(100.0 * ratio.coverage)),
-            (&pairs, Unit::Count, Some(ratio.pairs as f64)),
+            count(&pairs, ratio.pairs as u64),
         ];
         self.add((target, case, None), &figures);
     }
 
-    /// Adds values over time, a row for each time.
-    pub fn add_series(
+    /// Adds figures over time, a row for each time. All rows have the metrics of the first one.
+    pub fn add_series<'a, R: AsRef<[Figure<'a>]>>(
         &mut self,
         (target, case, round): (&str, &str, Option<u32>),
-        columns: &[(&str, Unit)],
-        rows: Vec<Vec<Option<f64>>>,
+        rows: &[R],
     ) {
-        let columns = columns.iter().map(|(name, unit)| ((*name).to_owned(), *unit)).collect();
+        let Some(first) = rows.first() else { return };
+        let columns = first.as_ref().iter().map(|(name, unit, _)| ((*name).to_owned(), *unit));
+        let values = |row: &R| row.as_ref().iter().map(|(.., value)| *value).collect();
+        let (columns, rows) = (columns.collect(), rows.iter().map(values).collect());
         let (target, case) = (target.to_owned(), case.to_owned());
         self.samples.push(Series { target, case, round, columns, rows });
     }
@@ -278,8 +296,8 @@ mod tests {
         let bytes = ("memory", Unit::Bytes, Some(177.0 * 1_048_576.0));
         record.add(("assay", "quiet", None), &[bytes, ("no value", Unit::Count, None)]);
         record.check("state after each start", Outcome::of(120, None));
-        let rows = vec![vec![Some(1.0)], vec![None]];
-        record.add_series(("assay", "", None), &[("height", Unit::Count)], rows);
+        let height = |height| [("height", Unit::Count, height)];
+        record.add_series(("assay", "", None), &[height(Some(1.0)), height(None)]);
         record.notes.push("A kill leaves written data intact.".to_owned());
         record
     }

@@ -61,7 +61,7 @@ pub(crate) enum AttackArgument {
 /// Without --rate each client sends its next request on the response; with it, requests are
 /// scheduled at fixed times and latency counts from the schedule, so a server that stalls cannot
 /// hide it. With --chain-dir, responses are compared with the chain. Exit status 1 when a response
-/// was wrong, or older than what the server had announced.
+/// was wrong, older than what the server had announced, or none could be compared.
 #[derive(Debug, Args)]
 pub(crate) struct LoadElectrumArguments {
     /// Address of the server, as HOST:PORT.

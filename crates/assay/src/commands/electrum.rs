@@ -106,7 +106,7 @@ fn wait_for_tip(client: &mut Client, wanted: &HeaderTip, wait: Duration) -> anyh
 }
 
 /// The expected results that the forge's ledger records for a script.
-fn expectation(script: &ScriptRecord) -> ScriptExpectation {
+pub(crate) fn expectation(script: &ScriptRecord) -> ScriptExpectation {
     let reversed = |hash: &[u8; 32]| {
         let mut bytes = *hash;
         bytes.reverse();

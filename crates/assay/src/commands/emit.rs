@@ -1,6 +1,5 @@
 //! `assay emit`.
 
-use std::env;
 use std::sync::atomic::Ordering;
 
 use anyhow::bail;
@@ -8,7 +7,7 @@ use assay_lab::emit::{EmitOptions, run as send};
 use assay_lab::plan::{Compact, Delivery, FeedPlan, Prefill, SeenMode};
 
 use super::bench::software;
-use super::stop_flag;
+use super::{command_line, stop_flag};
 use crate::cli::{CompactArgument, EmitArguments, PrefillArgument, SeenModeArgument};
 use crate::{Outcome, output};
 
@@ -21,7 +20,7 @@ pub(crate) fn run(arguments: &EmitArguments) -> anyhow::Result<Outcome> {
         until: arguments.until,
         out_dir: arguments.out.clone(),
         software: software(),
-        rerun: rerun(),
+        rerun: command_line(),
     };
     let stop = stop_flag();
     let record = send(&options, &stop)?;
@@ -60,8 +59,4 @@ fn feed(arguments: &EmitArguments) -> anyhow::Result<FeedPlan> {
         bail!("--{} {value}: {rule}", flag.trim_start_matches("feed.").replace('_', "-"));
     }
     Ok(feed)
-}
-
-fn rerun() -> String {
-    env::args().skip(1).fold("assay".to_owned(), |line, argument| line + " " + &argument)
 }

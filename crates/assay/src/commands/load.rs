@@ -5,13 +5,17 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use assay_bench::p2p::P2pOptions;
-use assay_forge::scripts::{ScriptChoice, ScriptLedger};
+use assay_forge::scripts::ScriptChoice;
 use assay_lab::load::{
-    Attack, Expected, ExpectedCoin, ExpectedScript, ExpectedTx, FeedOptions, LeavingOptions,
-    LoadError, LoadOptions, Mix, run as run_load, run_leaving,
+    Attack, FeedOptions, LeavingOptions, LoadError, LoadOptions, Mix, Scripts, run as run_load,
+    run_leaving,
 };
+use assay_report::record::Record;
 
-use super::{hostile, stop_flag};
+use super::bench::software;
+use super::chain::read_scripts;
+use super::electrum::expectation;
+use super::{command_line, hostile, stop_flag};
 use crate::Outcome;
 use crate::cli::{
     AttackArgument, LoadArguments, LoadCommand, LoadElectrumArguments, LoadP2pArguments,
@@ -48,29 +52,28 @@ fn p2p(arguments: &LoadP2pArguments) -> anyhow::Result<Outcome> {
 
 fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
     if let Some(subscriptions) = arguments.leaving {
-        return leaving(arguments, subscriptions);
+        let (address, rounds) = (arguments.address.clone(), arguments.pairs as u32);
+        let (software, rerun) = (software(), command_line());
+        let options = LeavingOptions { address, subscriptions, rounds, software, rerun };
+        return print(arguments, run_leaving(&options, &stop_flag()));
     }
     let options = options(arguments)?;
-    let expected = arguments.chain_dir.as_deref().map(Ledger::read).transpose()?;
-    let expected = expected.as_ref().map(|ledger| ledger as &dyn Expected);
-    let stop = stop_flag();
-    let report = match run_load(&options, expected, &stop) {
-        Err(LoadError::Stopped) => return Ok(Outcome::Interrupted),
-        other => other?,
-    };
-    output::print_as(arguments.json, &report, || report.text())?;
-    Ok(if report.is_good() { Outcome::Good } else { Outcome::Negative })
+    let dir = arguments.chain_dir.as_deref();
+    let ledger = dir.map(|dir| read_scripts(dir, ScriptChoice::default())).transpose()?;
+    let expected = ledger.as_ref().map(|ledger| -> Scripts<'_> {
+        Box::new(ledger.scripts().map(|script| expectation(&script)))
+    });
+    print(arguments, run_load(&options, expected, &stop_flag()))
 }
 
-fn leaving(arguments: &LoadElectrumArguments, subscriptions: usize) -> anyhow::Result<Outcome> {
-    let (address, rounds) = (arguments.address.clone(), arguments.pairs);
-    let options = LeavingOptions { address, subscriptions, rounds };
-    let report = match run_leaving(&options, &stop_flag()) {
-        Err(LoadError::Stopped) => return Ok(Outcome::Interrupted),
-        other => other?,
-    };
-    output::print_as(arguments.json, &report, || report.text())?;
-    Ok(Outcome::Good)
+fn print(
+    arguments: &LoadElectrumArguments,
+    record: Result<Record, LoadError>,
+) -> anyhow::Result<Outcome> {
+    match record {
+        Err(LoadError::Stopped) => Ok(Outcome::Interrupted),
+        record => output::print_record(&record?, arguments.json),
+    }
 }
 
 fn attack(argument: AttackArgument) -> Attack {
@@ -130,59 +133,18 @@ fn options(arguments: &LoadElectrumArguments) -> anyhow::Result<LoadOptions> {
         feed,
         server_pid: arguments.server_pid,
         server_metrics: arguments.server_metrics.clone(),
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        software: software(),
+        rerun: command_line(),
     })
 }
 
-/// Electrum prints a script hash in reverse byte order.
-fn script_hash(line: &str) -> anyhow::Result<[u8; 32]> {
+/// A script hash as in the protocol.
+fn script_hash(line: &str) -> anyhow::Result<String> {
     let line = line.trim();
-    if line.len() != 64 || !line.is_ascii() {
+    if line.len() != 64 || !line.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         bail!("{line:?} is no script hash of 64 hexadecimal digits");
     }
-    let mut hash = [0; 32];
-    for (index, byte) in hash.iter_mut().rev().enumerate() {
-        *byte = u8::from_str_radix(&line[2 * index..2 * index + 2], 16)
-            .with_context(|| format!("{line:?} is no script hash"))?;
-    }
-    Ok(hash)
-}
-
-/// The forge's script ledger, adapted to the interface of the lab.
-struct Ledger(ScriptLedger);
-
-impl Ledger {
-    fn read(dir: &Path) -> anyhow::Result<Self> {
-        output::complain(&format!("reading the scripts of {}", dir.display()));
-        let ledger = ScriptLedger::read(dir, ScriptChoice::default(), &mut |_, _| true)?;
-        Ok(Self(ledger))
-    }
-}
-
-impl Expected for Ledger {
-    fn scripts(&self) -> Box<dyn Iterator<Item = ExpectedScript> + '_> {
-        let tx = |height, txid| ExpectedTx { height, txid };
-        Box::new(self.0.scripts().map(move |script| {
-            ExpectedScript {
-                hash: script.script_hash,
-                history: script
-                    .history
-                    .iter()
-                    .map(|entry| tx(entry.height, entry.txid.0))
-                    .collect(),
-                coins: script
-                    .coins
-                    .iter()
-                    .map(|coin| ExpectedCoin {
-                        tx: tx(coin.tx.height, coin.tx.txid.0),
-                        vout: coin.vout,
-                        value: coin.value,
-                        spent: coin.spent,
-                    })
-                    .collect(),
-            }
-        }))
-    }
+    Ok(line.to_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -190,9 +152,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn script_hashes_are_written_in_reverse() {
-        let hash = script_hash(&format!(" 01{}\n", "00".repeat(31))).expect("64 digits");
-        assert_eq!((hash[31], hash[0]), (1, 0));
+    fn script_hashes_have_64_digits() {
+        let hash = script_hash(&format!(" AB{}\n", "00".repeat(31))).expect("64 digits");
+        assert_eq!(hash, format!("ab{}", "00".repeat(31)));
         for wrong in ["", "01", &"zz".repeat(32), &"é".repeat(32)] {
             assert!(script_hash(wrong).is_err(), "{wrong:?}");
         }

@@ -57,6 +57,11 @@ fn chain(name: &str) -> anyhow::Result<Arc<ChainParams>> {
     Ok(Arc::new(params))
 }
 
+/// Command line of this process, which repeats it.
+fn command_line() -> String {
+    std::env::args().skip(1).fold("assay".to_owned(), |line, argument| line + " " + &argument)
+}
+
 /// Command line that starts this program with the given arguments.
 fn own_command(words: &[&str]) -> anyhow::Result<Vec<OsString>> {
     let path = std::env::current_exe().context("cannot find the path of this program")?;

@@ -3,55 +3,45 @@
 use anyhow::bail;
 use assay_bench::plan::{BenchPlan, StepsPlan};
 use assay_lab::admission::MempoolPlan;
-use assay_lab::plan::Plan;
+use assay_lab::plan::{Plan, PlanFile};
 
 use crate::Outcome;
 use crate::cli::{PlanArguments, PlanCommand};
 use crate::output;
 
+/// Name, text and title of a built-in plan.
+type Builtin = (&'static str, &'static str, String);
+
 pub(crate) fn run(arguments: PlanArguments) -> anyhow::Result<Outcome> {
+    let plans = builtin()?;
     match arguments.command {
         PlanCommand::List { json: true } => {
-            let names = Plan::builtin_names().chain(MempoolPlan::builtin_names());
-            let names = names.chain(BenchPlan::builtin_names()).chain(StepsPlan::builtin_names());
-            output::print_json(&names.collect::<Vec<_>>())?;
+            let names: Vec<&str> = plans.iter().map(|(name, ..)| *name).collect();
+            output::print_json(&names)?;
         }
         PlanCommand::List { json: false } => {
-            let plans = titles()?;
-            let width = plans.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-            for (name, title) in plans {
+            let width = plans.iter().map(|(name, ..)| name.len()).max().unwrap_or_default();
+            for (name, _, title) in plans {
                 output::print(&format!("{name:<width$}  {title}\n"))?;
             }
         }
-        PlanCommand::Show { name } => {
-            let text = Plan::builtin_text(&name).or(MempoolPlan::builtin_text(&name));
-            let text = text.or(BenchPlan::builtin_text(&name));
-            match text.or(StepsPlan::builtin_text(&name)) {
-                Some(text) => output::print(text)?,
-                None => bail!("there is no built-in plan {name:?}; `assay plan list` shows them"),
-            }
-        }
+        PlanCommand::Show { name } => match plans.iter().find(|(builtin, ..)| *builtin == name) {
+            Some((_, text, _)) => output::print(text)?,
+            None => bail!("there is no built-in plan {name:?}; `assay plan list` shows them"),
+        },
     }
     Ok(Outcome::Good)
 }
 
-/// Names and titles of all built-in plans.
-fn titles() -> anyhow::Result<Vec<(&'static str, String)>> {
-    let mut plans = Vec::new();
-    for name in Plan::builtin_names() {
-        plans.push((name, Plan::builtin(name)?.title));
-    }
-    for name in MempoolPlan::builtin_names() {
-        let text = MempoolPlan::builtin_text(name).unwrap_or_default();
-        plans.push((name, MempoolPlan::parse(text, name)?.title));
-    }
-    for name in BenchPlan::builtin_names() {
-        let text = BenchPlan::builtin_text(name).unwrap_or_default();
-        plans.push((name, BenchPlan::parse(text, name)?.title));
-    }
-    for name in StepsPlan::builtin_names() {
-        let text = StepsPlan::builtin_text(name).unwrap_or_default();
-        plans.push((name, StepsPlan::parse(text, name)?.title));
-    }
-    Ok(plans)
+/// All built-in plans.
+pub(crate) fn builtin() -> anyhow::Result<Vec<Builtin>> {
+    let kinds = [of::<Plan>()?, of::<MempoolPlan>()?, of::<BenchPlan>()?, of::<StepsPlan>()?];
+    Ok(kinds.concat())
+}
+
+fn of<P: PlanFile>() -> anyhow::Result<Vec<Builtin>> {
+    let plan = |(name, text): &(&'static str, &'static str)| -> anyhow::Result<Builtin> {
+        Ok((*name, *text, P::parse(text, name)?.title().to_owned()))
+    };
+    P::BUILTIN.iter().map(plan).collect()
 }

@@ -8,7 +8,7 @@ use assay_lab::compare::{
     self, CompareOptions, Comparison, Floor, Source, compare_machines, load_machines,
 };
 use assay_lab::history::{self, HistoryOptions};
-use assay_lab::{admission, report as lab_report, results};
+use assay_lab::{report as lab_report, results};
 use assay_report::record::Record;
 use assay_report::{ResultsFile, atomic_file};
 
@@ -24,10 +24,6 @@ pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Outcome> {
         let results = bench_report::parse(file)?;
         bench_report::write_all(&results, &arguments.dir)?;
         output::print_as(arguments.json, &results, || table::terminal(&results))?;
-    } else if file.is_of(admission::KIND) {
-        let results = admission::parse(file)?;
-        admission::write_all(&results, &arguments.dir)?;
-        output::print_as(arguments.json, &results, || admission::terminal(&results))?;
     } else {
         let results = results::parse(file)?;
         lab_report::write_all(&results, &arguments.dir)?;

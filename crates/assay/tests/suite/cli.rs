@@ -281,13 +281,13 @@ fn plans_of_benchmarks_are_run_and_compared() {
     let compared = assay(&["bench", "compare", out, out]);
     assert_eq!(compared.status.code(), Some(0), "{}", stderr(&compared));
     assert!(stdout(&compared).contains("0 faster, 0 slower"), "{}", stdout(&compared));
-    rejects(&["run", plan, "--scale", "1"], "--scale is for plans of chains");
-    rejects(&["run", "bch-scaling", "--quick"], "--quick is for plans of benchmarks");
+    rejects(&["run", plan, "--scale", "1"], "--scale means nothing for");
+    rejects(&["run", "bch-scaling", "--quick"], "--quick means nothing for bch-scaling");
     rejects(&["run", "stack-element-size", "--part", "micro"], "has no parts");
     rejects(&["run", "ibd-tracking", "--part", "nano"], "there are micro and macro");
     rejects(&["run", "ibd-tracking", "--part", "macro"], "--target twice");
     rejects(&["run", "aa", "--series", "2", "--target", "assay"], "two targets");
-    rejects(&["run", "ibd-tracking", "--series", "2"], "--series is for plans of chains");
+    rejects(&["run", "ibd-tracking", "--series", "2"], "--series means nothing for");
     rejects(&["bench", "no-such-benchmark"], "assay bench list");
     rejects(&["bench", "compare", "/nonexistent", out], "/nonexistent");
 }

@@ -2,43 +2,42 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use assay_report::record::{Cell, Record};
 
-use crate::{assay, good, stderr};
+use crate::{assay, stderr};
 
-fn run(plan: &str, out: &Path, more: &[&str]) -> Value {
+fn run(plan: &str, out: &Path, more: &[&str]) -> Record {
     let out = out.to_str().expect("text");
-    good(&assay(&[&["run", plan, "--out", out, "--json"], more].concat()))
-}
-
-fn count(run: &Value, field: &str) -> u64 {
-    run[field].as_u64().unwrap_or_else(|| panic!("{field} of {run}"))
+    let output = assay(&[&["run", plan, "--out", out, "--json"], more].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("a record")
 }
 
 #[test]
 fn every_case_ends_with_the_same_mempool_on_two_nodes() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let more = ["--scale", "0.03", "--repeat", "2", "--target", "assay", "--target", "assay"];
-    let results = run("mempool", folder.path(), &more);
-    let cases = results["plan"]["case"].as_array().expect("cases").len();
-    let runs = results["runs"].as_array().expect("runs");
-    assert_eq!(runs.len(), 2 * 2 * cases);
-    for run in runs {
-        assert_eq!(run["faults"], serde_json::json!([]), "{run}");
-        let sent = count(run, "sent");
-        assert_eq!((count(run, "accepted"), count(run, "in_mempool")), (sent, sent), "{run}");
-        match run["case"].as_str().expect("a name") {
-            "replacements" => assert_eq!(count(run, "replaced"), sent),
-            "orphans" => assert_eq!(count(run, "orphans"), sent / 2),
-            _ => assert_eq!(count(run, "replaced"), 0),
-        }
+    let record = run("mempool", folder.path(), &more);
+    assert_eq!(record.checks.len(), 6, "{}", record.text());
+    let is_sent = |cell: &&Cell| cell.metric == "sent";
+    for sent in record.cells.iter().filter(is_sent) {
+        let of = |metric: &str| {
+            let key = |cell: &Cell| (cell.target.clone(), cell.case.clone(), cell.round);
+            let is_it = |cell: &&Cell| cell.metric == metric && key(cell) == key(sent);
+            record.cells.iter().find(is_it).map(|cell| cell.value)
+        };
+        let all = Some(sent.value);
+        assert_eq!((of("accepted"), of("in the mempool")), (all, all), "{sent:?}");
+        let replaced = if sent.case == "replacements" { sent.value } else { 0.0 };
+        let orphans = (sent.case == "orphans").then_some(sent.value / 2.0);
+        assert_eq!((of("replaced"), of("orphans")), (Some(replaced), orphans), "{sent:?}");
     }
-    assert_ne!(results["targets"][0]["name"], results["targets"][1]["name"]);
-    for file in ["results.json", "report.md", "report.html"] {
-        assert!(folder.path().join(file).is_file(), "{file}");
+    for case in ["p2tr", "orphans", "replacements", "full-mempool"] {
+        // A rate of each target, and their ratio.
+        let numbers = ["sent", "median"].map(|metric| record.values(case, metric).len());
+        assert_eq!(numbers, [2 * 2, 3], "{case}: {}", record.text());
     }
-    let again = assay(&["report", folder.path().to_str().expect("text"), "--json"]);
-    assert_eq!(good(&again), results);
+    assert_eq!(Record::load(&folder.path().join("mempool.json")).expect("a record"), record);
 }
 
 #[test]
@@ -48,11 +47,12 @@ fn a_full_mempool_keeps_the_best_paying_transactions() {
     let text = "format = 1\nkind = \"mempool\"\nname = \"full\"\ntitle = \"Full\"\nsummary = \"Full.\"\nseed = 7\n\
                 txs = 3000\nrepeat = 1\n[[case]]\nname = \"full\"\nwhat = \"evict\"\nscript = \"p2wpkh\"\n";
     std::fs::write(&plan, text).expect("writable");
-    let results = run(plan.to_str().expect("text"), &folder.path().join("out"), &[]);
-    let run = &results["runs"][0];
-    assert_eq!(run["faults"], serde_json::json!([]), "{run}");
-    assert!(count(run, "evicted") > 0, "{run}");
-    assert!(count(run, "min_sat_per_kvb") > 1_000, "{run}");
+    let record = run(plan.to_str().expect("text"), &folder.path().join("out"), &[]);
+    let is_it = |metric: &str, least: f64| {
+        let mut cells = record.cells.iter().filter(|cell| cell.metric == metric);
+        cells.next().is_some_and(|cell| cell.value > least)
+    };
+    assert!(is_it("evicted", 0.0) && is_it("least fee, sat/kvB", 1_000.0), "{}", record.text());
 }
 
 #[test]

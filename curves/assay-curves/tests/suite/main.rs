@@ -10,6 +10,7 @@ use assay_bench::run::{RunOptions, run};
 use assay_bench::served::ServedSuite;
 use assay_bench::suite::Extent;
 use assay_lab::machine::Software;
+use assay_lab::plan::PlanFile;
 use serde::Serialize;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_assay-curves");

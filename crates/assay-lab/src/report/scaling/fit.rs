@@ -271,7 +271,7 @@ fn resample(widths: &[AtWidth]) -> Vec<Fit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Plan;
+    use crate::plan::{Plan, PlanFile};
 
     const WIDTHS: [u32; 7] = [1, 10, 100, 500, 1000, 2500, 5000];
 

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use assay_lab::load::{Expected, ExpectedCoin, ExpectedScript, ExpectedTx};
+use assay_lab::electrum::expected::{ExpectedCoin, ScriptExpectation};
+use assay_lab::load::Scripts;
+use faster_hex::hex_string;
 use sha2::{Digest, Sha256};
 
 /// Blocks; each has a coinbase and one transaction.
@@ -47,6 +49,25 @@ impl Tiny {
         header
     }
 
+    /// Its script.
+    pub(crate) fn scripts() -> Scripts<'static> {
+        let txid = |height| reversed(Self::txid(height));
+        let coin = |height| ExpectedCoin {
+            height,
+            txid: txid(height),
+            vout: 0,
+            value: Self::value(height),
+            spent: (height < BLOCKS).then(|| height + 1),
+        };
+        Box::new(std::iter::once(ScriptExpectation {
+            script_hash: reversed(Self::script_hash()),
+            status: None,
+            history: (1..=BLOCKS).map(|height| (height, txid(height))).collect(),
+            coins: (1..=BLOCKS).map(coin).collect(),
+        }))
+    }
+
+    /// Writes the chain directory.
     pub(crate) fn write(dir: &Path) {
         let (mut file, mut ledger) = (Vec::new(), String::new());
         ledger.push_str(r#"{"kind":"chain","format":1,"recipe":"tiny","chain":"regtest","seed":1,"scale":1.0,"variant":"intended","distinct_keys":false,"assay_version":"0"}"#);
@@ -82,19 +103,8 @@ impl Tiny {
     }
 }
 
-impl Expected for Tiny {
-    fn scripts(&self) -> Box<dyn Iterator<Item = ExpectedScript> + '_> {
-        let tx = |height| ExpectedTx { height, txid: Self::txid(height) };
-        let coin = |height| ExpectedCoin {
-            tx: tx(height),
-            vout: 0,
-            value: Self::value(height),
-            spent: (height < BLOCKS).then(|| height + 1),
-        };
-        Box::new(std::iter::once(ExpectedScript {
-            hash: Self::script_hash(),
-            history: (1..=BLOCKS).map(tx).collect(),
-            coins: (1..=BLOCKS).map(coin).collect(),
-        }))
-    }
+/// A hash as in the protocol.
+pub(crate) fn reversed(mut hash: [u8; 32]) -> String {
+    hash.reverse();
+    hex_string(&hash)
 }

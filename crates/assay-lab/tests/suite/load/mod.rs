@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use assay_lab::load::{FeedOptions, LoadError, LoadOptions, LoadReport, Mix, PassReport, run};
+use assay_lab::load::{FeedOptions, LoadError, LoadOptions, Mix, run};
+use assay_lab::machine::Software;
+use assay_report::record::{Outcome, Record};
 use chain::{BLOCKS, Tiny};
 use server::{Flaw, Server};
 
@@ -31,7 +33,8 @@ fn options(server: &Server, dir: &Path, mix: Mix) -> LoadOptions {
         feed: None,
         server_pid: Some(std::process::id()),
         server_metrics: None,
-        assay_version: "test".to_owned(),
+        software: Software::default(),
+        rerun: "assay load".to_owned(),
     }
 }
 
@@ -46,39 +49,46 @@ fn chain_dir() -> tempfile::TempDir {
     dir
 }
 
-fn load(options: &LoadOptions) -> LoadReport {
-    let report = run(options, Some(&Tiny), &AtomicBool::new(false)).expect("the server is there");
-    let text = report.text();
-    assert!(text.contains("protocol 1.4") && text.contains("answers:"), "{text}");
-    let json = serde_json::to_string(&report).expect("it is plain data");
-    let again: LoadReport = serde_json::from_str(&json).expect("what was written can be read");
-    assert_eq!(again.passes.len(), report.passes.len());
-    report
+fn load(options: &LoadOptions) -> Record {
+    let stop = AtomicBool::new(false);
+    let record = run(options, Some(Tiny::scripts()), &stop).expect("the server is there");
+    let text = record.text();
+    assert!(
+        text.contains("protocol 1.4") && text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    record
+}
+
+/// The only value of a metric.
+fn value(record: &Record, case: &str, metric: &str) -> f64 {
+    let values = record.values(case, metric);
+    assert_eq!(values.len(), 1, "{metric} of {case:?}: {}", record.text());
+    values[0]
 }
 
 #[test]
 fn right_answers() {
     let (dir, server) = (chain_dir(), Server::start(BLOCKS, Flaw::None));
     for mix in [Mix::Wallet, Mix::Heavy, Mix::Subscribe] {
-        let report = load(&options(&server, dir.path(), mix));
-        assert!(report.is_good(), "{mix:?}: {:?}", report.passes[0].checks);
-        let pass = &report.passes[0];
-        assert!(pass.checks.right > 100, "{mix:?}: {:?}", pass.checks);
-        assert!(pass.idle.errors.is_empty(), "{mix:?}: {:?}", pass.idle.errors);
-        assert!(pass.idle.latency.is_some_and(|latency| latency.p99_ms >= latency.p50_ms));
-        assert!(pass.idle.bytes_in > 1000 && pass.idle.bytes_out > 1000);
-        assert_eq!(pass.disconnects, 0);
-        let methods: Vec<&str> =
-            pass.idle.methods.iter().map(|method| method.method.as_str()).collect();
+        let record = load(&options(&server, dir.path(), mix));
+        let text = record.text();
+        assert!(record.has_passed(), "{mix:?}: {text}");
+        let of = |case: &str, metric: &str| value(&record, case, metric);
+        assert!(of("all phases", "right") > 100.0, "{mix:?}: {text}");
+        assert!(!text.contains("error: "), "{mix:?}: {text}");
+        assert!(of("idle, all", "p99") >= of("idle, all", "p50"));
+        assert!(of("idle", "received") > 1000.0 && of("idle", "sent") > 1000.0);
+        assert!(of("all phases", "lost connections") < 1.0);
         if mix == Mix::Wallet {
             for method in [
                 "batch of scripthash.subscribe",
-                "blockchain.scripthash.get_history",
-                "blockchain.transaction.get",
-                "blockchain.transaction.get_merkle",
-                "blockchain.scripthash.unsubscribe",
+                "scripthash.get_history",
+                "transaction.get",
+                "transaction.get_merkle",
+                "scripthash.unsubscribe",
             ] {
-                assert!(methods.contains(&method), "{method} of {methods:?}");
+                assert!(of(&format!("idle, {method}"), "number") > 0.0, "{method}");
             }
         }
     }
@@ -87,11 +97,12 @@ fn right_answers() {
 #[test]
 fn wrong_answers_are_found() {
     let (dir, server) = (chain_dir(), Server::start(BLOCKS, Flaw::Balance));
-    let report = load(&options(&server, dir.path(), Mix::Heavy));
-    assert!(!report.is_good());
-    let checks = &report.passes[0].checks;
-    assert!(checks.wrong > 0 && checks.right > 0, "{checks:?}");
-    assert!(checks.examples[0].contains("get_balance"), "{checks:?}");
+    let record = load(&options(&server, dir.path(), Mix::Heavy));
+    let of = |metric| value(&record, "all phases", metric);
+    assert!(of("wrong") > 0.0 && of("right") > 0.0);
+    let Outcome::Failed(why) = record.outcome() else { panic!("{}", record.text()) };
+    assert!(why.contains("get_balance"), "{why}");
+    assert!(record.notes.iter().any(|note| note.contains("get_balance")), "{:?}", record.notes);
 }
 
 #[test]
@@ -99,19 +110,23 @@ fn clients_are_notified_of_blocks() {
     let (dir, server) = (chain_dir(), Server::start(3, Flaw::None));
     let mut options = options(&server, dir.path(), Mix::Subscribe);
     (options.feed, options.rate) = (Some(feed(&server)), Some(400.0));
-    let report = load(&options);
-    let pass = &report.passes[0];
-    assert!(report.is_good(), "{:?}", pass.checks);
-    assert!(pass.fed.len() >= 3, "{:?}", pass.fed);
-    let headers = pass.header_notifications.expect("all were told");
-    assert_eq!(headers.count, pass.fed.len() as u64 * 8);
-    assert!(pass.script_notifications.is_some_and(|scripts| scripts.count == headers.count));
-    assert!(pass.fed.iter().all(|block| block.first_header_ms <= block.last_header_ms));
-    assert!(pass.blocks.as_ref().is_some_and(|blocks| blocks.answers > 100));
-    assert_eq!(pass.checks.subscriptions_right, pass.start.subscriptions);
-    assert!(pass.lag.is_some());
-    let text = report.text();
-    assert!(text.contains("blocks/s") && text.contains("notified of headers"), "{text}");
+    let record = load(&options);
+    let of = |case: &str, metric: &str| value(&record, case, metric);
+    assert!(record.has_passed(), "{}", record.text());
+    let blocks = of("blocks", "blocks");
+    assert!(blocks >= 3.0, "{blocks}");
+    let notifications =
+        ["headers", "scripts"].map(|kind| of(&format!("notified of {kind}"), "number").to_string());
+    assert_eq!(notifications, [(blocks * 8.0).to_string(), (blocks * 8.0).to_string()]);
+    let series = record.samples.iter().find(|series| series.case == "blocks").expect("blocks");
+    let column = |name| series.columns.iter().position(|(column, _)| column == name);
+    let [first, last] = ["first header", "last header"].map(column);
+    let is_ordered = |row: &Vec<Option<f64>>| row[first.expect("is")] <= row[last.expect("is")];
+    assert!(series.rows.iter().all(is_ordered), "{series:?}");
+    assert!(of("blocks, all", "number") > 100.0);
+    let [right, made] = ["last statuses right", "subscriptions at the start"];
+    assert_eq!(record.values("all phases", right), record.values("all phases", made));
+    assert!(of("lag", "number") > 0.0);
 }
 
 #[test]
@@ -119,9 +134,9 @@ fn detects_missing_notifications() {
     let (dir, server) = (chain_dir(), Server::start(3, Flaw::Silent));
     let mut options = options(&server, dir.path(), Mix::Subscribe);
     (options.feed, options.rate) = (Some(feed(&server)), Some(100.0));
-    let report = load(&options);
-    assert!(!report.is_good());
-    assert_eq!(report.passes[0].checks.subscriptions_wrong, 8);
+    let record = load(&options);
+    assert!(!record.has_passed());
+    assert_eq!(record.values("all phases", "last statuses wrong"), [8.0]);
 }
 
 #[test]
@@ -133,13 +148,12 @@ fn a_stall_shows_at_a_fixed_rate() {
         let mut options = options(&server, dir.path(), Mix::Heavy);
         (options.rate, options.depth, options.clients) = (rate, 1, 1);
         options.seconds = Duration::from_secs(1);
-        let report = load(&options);
-        report.passes[0].idle.latency.expect("there are answers").p90_ms
+        value(&load(&options), "idle, all", "p90")
     };
     // 400 of 1000 ms are lost: most requests due then waited for more than 100 ms.
-    assert!(p90(Some(300.0)) > 100.0);
+    assert!(p90(Some(300.0)) > 0.1);
     // A client that waits for each response sends nothing meanwhile, and has one slow response among many.
-    assert!(p90(None) < 100.0);
+    assert!(p90(None) < 0.1);
 }
 
 #[test]
@@ -149,32 +163,37 @@ fn distinguishes_attacks() {
     (options.clients, options.hostile, options.rate) = (18, 0.56, Some(200.0));
     // A loaded machine needs the longer phases.
     let mut times = [3, 10, 30].map(Duration::from_secs).into_iter();
-    let report = loop {
+    let record = loop {
         options.seconds = times.next().expect("each kind shows what it does in half a minute");
-        let report = load(&options);
-        if each_kind_shows(&report.passes[1]) {
-            break report;
+        let record = load(&options);
+        if each_kind_shows(&record) {
+            break record;
         }
     };
-    let [quiet, hostile] = report.passes.as_slice() else { panic!("two passes") };
-    assert_eq!((quiet.honest, quiet.hostile), (8, 0));
-    assert_eq!((hostile.honest, hostile.hostile), (8, 10));
-    assert_eq!(hostile.hostiles.len(), 10);
-    assert!(hostile.hostiles.iter().all(|kind| kind.clients == 1 && kind.connections > 0));
-    assert!(report.hostile_ratio.is_some());
-    assert!(hostile.server_rss_peak_bytes >= hostile.server_rss_start_bytes);
-    assert!(report.is_good(), "{:?}", hostile.checks);
+    let of = |case: &str, metric: &str| value(&record, case, metric) as u32;
+    for (pass, hostile) in [("quiet, all phases", 0), ("hostile, all phases", 10)] {
+        assert_eq!((of(pass, "honest clients"), of(pass, "hostile clients")), (8, hostile));
+        let memory = ["server memory, peak", "server memory"].map(|metric| of(pass, metric));
+        assert!(memory[0] >= memory[1], "{memory:?}");
+    }
+    let is_attack = |cell: &&assay_report::record::Cell| cell.metric == "connections";
+    let connections: Vec<f64> = record.cells.iter().filter(is_attack).map(|c| c.value).collect();
+    assert!(connections.len() == 10 && connections.iter().all(|count| *count > 0.0));
+    assert!(value(&record, "hostile, idle, all / quiet, idle, all", "p99") > 0.0);
+    assert!(record.has_passed(), "{}", record.text());
 }
 
-fn each_kind_shows(pass: &PassReport) -> bool {
-    let of =
-        |name| pass.hostiles.iter().find(|kind| kind.kind == name).expect("each kind is reported");
-    of("lines without an end").thrown_out > 0
-        && of("floods").lines > 100
-        && of("random bytes").errors > 0
-        && of("comes and goes").connections > 3
-        && of("asks much, reconnects").connections > 1
-        && of("outpoints, then leaves").bytes_out > 40_000
+fn each_kind_shows(record: &Record) -> bool {
+    let of = |attack, metric| {
+        let values = record.values(&format!("hostile, {attack}"), metric);
+        values.first().copied().unwrap_or_default()
+    };
+    of("lines without an end", "disconnected") > 0.0
+        && of("floods", "responses") > 100.0
+        && of("random bytes", "errors") > 0.0
+        && of("comes and goes", "connections") > 3.0
+        && of("asks much, reconnects", "connections") > 1.0
+        && of("outpoints, then leaves", "sent") > 40_000.0
 }
 
 #[test]
@@ -185,7 +204,7 @@ fn rejects_impossible_options() {
     let refuse = |change: fn(&mut LoadOptions)| {
         let mut options = good.clone();
         change(&mut options);
-        run(&options, Some(&Tiny), &stop).expect_err("it makes no sense").to_string()
+        run(&options, Some(Tiny::scripts()), &stop).expect_err("it makes no sense").to_string()
     };
     assert_eq!(refuse(|o| o.clients = 0), "give at least one client");
     assert_eq!(refuse(|o| o.hostile = 0.99), "at least one client must behave");
@@ -197,9 +216,9 @@ fn rejects_impossible_options() {
     let mut fed = good.clone();
     fed.feed = Some(feed(&server));
     assert!(matches!(
-        run(&fed, Some(&Tiny), &stop),
+        run(&fed, Some(Tiny::scripts()), &stop),
         Err(LoadError::NoMoreBlocks { height: BLOCKS })
     ));
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    assert!(matches!(run(&good, Some(&Tiny), &stop), Err(LoadError::Stopped)));
+    assert!(matches!(run(&good, Some(Tiny::scripts()), &stop), Err(LoadError::Stopped)));
 }

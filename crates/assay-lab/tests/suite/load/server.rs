@@ -12,7 +12,7 @@ use faster_hex::hex_string;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::chain::Tiny;
+use super::chain::{Tiny, reversed};
 
 /// Longest accepted line; clients that send more are disconnected.
 const LINE_MAX: u64 = 256 * 1024;
@@ -143,10 +143,6 @@ impl Client {
         }
         is_written
     }
-}
-
-fn reversed(hash: [u8; 32]) -> String {
-    hex_string(&hash.into_iter().rev().collect::<Vec<u8>>())
 }
 
 fn answer(shared: &Shared, client: &Client, request: &Value) -> Value {

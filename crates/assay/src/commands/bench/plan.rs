@@ -19,9 +19,15 @@ use crate::cli::RunArguments;
 use crate::commands::stop_flag;
 use crate::output;
 
+const FLAGS_OF_CHAINS: &str = "--series --pair --by --profile --recipe --scale --byte-scale --seed --stop-height --chain \
+                               --keep-datadirs";
+
 pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let plan = &with_nodes(plan, arguments);
-    reject_flags_of_chains(plan, arguments)?;
+    arguments.reject("benchmarks", FLAGS_OF_CHAINS)?;
+    if plan.worst.is_none() {
+        arguments.reject("benchmarks", "--target")?;
+    }
     check_part(plan, arguments.part.as_deref())?;
     let extent = match (arguments.smoke, arguments.quick) {
         (true, _) => Extent::Smoke,
@@ -71,45 +77,6 @@ fn with_nodes(plan: &BenchPlan, arguments: &RunArguments) -> BenchPlan {
         worst.nodes = arguments.targets.iter().map(ToString::to_string).collect();
     }
     plan
-}
-
-/// Seeds and targets apply to chains, and to the worst-block plan only among plans of benchmarks.
-fn reject_flags_of_chains(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<()> {
-    let RunArguments {
-        recipe,
-        scale,
-        byte_scale,
-        seed,
-        stop_height,
-        targets,
-        chain,
-        keep_datadirs,
-        series,
-        pair,
-        by,
-        profile,
-        ..
-    } = arguments;
-    let given = [
-        ("--series", series.is_some()),
-        ("--pair", pair.is_some()),
-        ("--by", by.is_some()),
-        ("--profile", *profile),
-        ("--recipe", recipe.is_some()),
-        ("--scale", scale.is_some()),
-        ("--byte-scale", byte_scale.is_some()),
-        ("--seed", seed.is_some()),
-        ("--stop-height", stop_height.is_some()),
-        ("--target", !targets.is_empty() && plan.worst.is_none()),
-        ("--chain", chain.is_some()),
-        ("--keep-datadirs", *keep_datadirs),
-    ];
-    match given.iter().find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => {
-            bail!("{flag} is for plans of chains; {} is one of benchmarks", arguments.plan)
-        }
-        None => Ok(()),
-    }
 }
 
 /// The plan of the initial block download has a second part with whole nodes, which is a chain plan.

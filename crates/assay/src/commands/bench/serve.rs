@@ -10,7 +10,7 @@ use assay_studies::{sections, sections_of};
 
 use crate::Outcome;
 use crate::cli::{BenchOneArguments, BenchServeArguments};
-use crate::commands::run::find_bench_plan;
+use crate::commands::run::find_kind;
 use crate::output;
 
 pub(super) fn run(arguments: &BenchServeArguments) -> anyhow::Result<Outcome> {
@@ -34,7 +34,7 @@ pub(super) fn one(arguments: &BenchOneArguments) -> anyhow::Result<Outcome> {
 fn find_sections(arguments: &BenchServeArguments) -> anyhow::Result<Vec<Section>> {
     match &arguments.plan {
         None => Ok(sections()),
-        Some(name) => match find_bench_plan(name)? {
+        Some(name) => match find_kind(name)? {
             Some(plan) => Ok(sections_of(&plan, &output::complain)?),
             None => bail!("{name} is no plan of benchmarks"),
         },

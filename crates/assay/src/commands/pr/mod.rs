@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, bail};
 use assay_lab::builds::{Build, Repository};
 use assay_lab::compare::{CompareOptions, ComparedRow, Comparison, PAIRS_MIN, Source, compare};
-use assay_lab::plan::{BuiltSpec, NodeSpec, TargetSpec};
+use assay_lab::plan::{BuiltSpec, NodeSpec, PlanFile, TargetSpec};
 use assay_lab::progress::Terminal;
 use assay_lab::results::{ChainSummary, Results};
 use assay_lab::run::{RunOptions, run as run_plan};

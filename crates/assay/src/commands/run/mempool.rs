@@ -1,32 +1,25 @@
 //! `assay run` with a mempool plan.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::bail;
 use assay_lab::admission::{self, MempoolOptions, MempoolPlan};
+use assay_lab::plan::PlanFile;
 use assay_lab::progress::Terminal;
 
-use super::{is_path, rerun};
+use super::rerun;
 use crate::Outcome;
 use crate::cli::RunArguments;
+use crate::commands::bench::software;
 use crate::commands::own_command;
 use crate::commands::stop_flag;
 use crate::output;
 
-/// The plan; `None` if it is of another kind.
-pub(super) fn find(name: &str) -> anyhow::Result<Option<MempoolPlan>> {
-    if !is_path(name) {
-        let text = MempoolPlan::builtin_text(name);
-        return Ok(text.map(|text| MempoolPlan::parse(text, name)).transpose()?);
-    }
-    // An unreadable file is of no kind: the lookup of the last kind reports the error.
-    let path = Path::new(name);
-    let is_one = std::fs::read_to_string(path).is_ok_and(|text| MempoolPlan::is_one(&text));
-    Ok(if is_one { Some(MempoolPlan::load(path)?) } else { None })
-}
+/// Flags of chains and benchmarks.
+const OTHER_FLAGS: &str = "--recipe --byte-scale --stop-height --series --pair --by --orphans --seen --quick --smoke \
+                           --rounds --filter --part --instructions --chain --resume --keep-datadirs --profile";
 
 pub(super) fn run(mut plan: MempoolPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
-    reject_other_flags(arguments)?;
+    arguments.reject("the mempool", OTHER_FLAGS)?;
     if let Some(scale) = arguments.scale {
         let own = plan.cases.iter_mut().filter_map(|case| case.txs.as_mut());
         for txs in own.chain([&mut plan.txs]) {
@@ -42,42 +35,9 @@ pub(super) fn run(mut plan: MempoolPlan, arguments: &RunArguments) -> anyhow::Re
         out_dir,
         targets: arguments.targets.clone(),
         node_command: own_command(&["node"])?,
-        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        software: software(),
         rerun: rerun(&arguments.plan, arguments),
     };
     let reporter = Terminal::stopped_by(stop_flag());
-    let results = admission::run(&plan, &options, &reporter)?;
-    output::print_as(arguments.json, &results, || admission::terminal(&results))?;
-    let is_faulty = results.faulty().next().is_some();
-    Ok(if is_faulty { Outcome::Negative } else { Outcome::Good })
-}
-
-/// Rejects flags of chains and benchmarks.
-fn reject_other_flags(arguments: &RunArguments) -> anyhow::Result<()> {
-    let given = [
-        ("--recipe", arguments.recipe.is_some()),
-        ("--byte-scale", arguments.byte_scale.is_some()),
-        ("--stop-height", arguments.stop_height.is_some()),
-        ("--series", arguments.series.is_some()),
-        ("--pair", arguments.pair.is_some()),
-        ("--by", arguments.by.is_some()),
-        ("--orphans", arguments.orphans.is_some()),
-        ("--seen", !arguments.seen.is_empty()),
-        ("--quick", arguments.quick),
-        ("--smoke", arguments.smoke),
-        ("--rounds", arguments.rounds.is_some()),
-        ("--filter", !arguments.filter.is_empty()),
-        ("--part", arguments.part.is_some()),
-        ("--instructions", arguments.instructions),
-        ("--chain", arguments.chain.is_some()),
-        ("--resume", arguments.resume),
-        ("--keep-datadirs", arguments.keep_datadirs),
-        ("--profile", arguments.profile),
-    ];
-    match given.iter().find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => {
-            bail!("{flag} means nothing for {}, a plan of the mempool", arguments.plan)
-        }
-        None => Ok(()),
-    }
+    output::print_record(&admission::run(&plan, &options, &reporter)?, arguments.json)
 }

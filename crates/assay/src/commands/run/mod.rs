@@ -11,26 +11,26 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use assay_bench::plan::{BenchPlan, StepsPlan};
 use assay_lab::admission::MempoolPlan;
-use assay_lab::plan::{Delivery, Plan};
+use assay_lab::plan::{Delivery, Plan, PlanFile};
 use assay_lab::progress::Terminal;
 use assay_lab::report;
 use assay_lab::run::{LabError, RunOptions, run as run_plan};
 
 pub(crate) use self::block_files::OwnChainFlags;
-use super::{bench, own_command, own_programs, stop_flag};
+use super::{bench, own_command, own_programs, plan, stop_flag};
 use crate::Outcome;
 use crate::cli::RunArguments;
 use crate::output;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
-    if let Some(plan) = mempool::find(&arguments.plan)? {
+    if let Some(plan) = find_kind::<MempoolPlan>(&arguments.plan)? {
         block_files::reject_own_chain(arguments, "the mempool")?;
         return mempool::run(plan, arguments);
     }
-    if let Some(plan) = steps::find(&arguments.plan)? {
+    if let Some(plan) = find_kind::<StepsPlan>(&arguments.plan)? {
         return steps::run(plan, arguments);
     }
-    let Some(plan) = find_bench_plan(&arguments.plan)? else {
+    let Some(plan) = find_kind::<BenchPlan>(&arguments.plan)? else {
         return run_chain(&arguments.plan, arguments);
     };
     let Some(nodes) = part_with_nodes(&plan, arguments)? else {
@@ -99,7 +99,7 @@ fn of_nodes(arguments: &RunArguments) -> RunArguments {
 
 fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let mut plan = find_plan(name)?;
-    reject_flags_of_benchmarks(arguments)?;
+    arguments.reject("a chain", "--quick --smoke --rounds --filter --part --instructions")?;
     if arguments.blocks.is_some() && !plan.feed.by.is_sync() {
         // The error of the lab has the reason.
         return Err(LabError::NoSync { plan: plan.name }.into());
@@ -161,48 +161,27 @@ pub(crate) fn find_plan(name: &str) -> anyhow::Result<Plan> {
         return Ok(Plan::load(Path::new(name))?);
     }
     if Plan::builtin_text(name).is_none() {
-        let others = MempoolPlan::builtin_names().chain(BenchPlan::builtin_names());
-        let others = others.chain(StepsPlan::builtin_names());
-        let known: Vec<&str> = Plan::builtin_names().chain(others).collect();
+        let plans = plan::builtin()?;
+        let known: Vec<&str> = plans.iter().map(|(name, ..)| *name).collect();
         bail!("no built-in plan {name:?}; there are: {}", known.join(", "));
     }
     Ok(Plan::builtin(name)?)
 }
 
-/// The same for a plan of benchmarks; `None` if it is of another kind.
-pub(crate) fn find_bench_plan(name: &str) -> anyhow::Result<Option<BenchPlan>> {
+/// The same for a plan of any kind; `None` if it is of another one.
+pub(crate) fn find_kind<P: PlanFile>(name: &str) -> anyhow::Result<Option<P>> {
     if !is_path(name) {
-        let text = BenchPlan::builtin_text(name);
-        return Ok(text.map(|text| BenchPlan::parse(text, name)).transpose()?);
+        return Ok(P::builtin_text(name).map(|text| P::parse(text, name)).transpose()?);
     }
     // An unreadable file is of no kind: the lookup of the last kind reports the error.
     let path = Path::new(name);
-    let is_one = std::fs::read_to_string(path).is_ok_and(|text| BenchPlan::is_one(&text));
-    Ok(if is_one { Some(BenchPlan::load(path)?) } else { None })
+    let is_one = std::fs::read_to_string(path).is_ok_and(|text| P::is_one(&text));
+    Ok(if is_one { Some(P::load(path)?) } else { None })
 }
 
 fn is_path(name: &str) -> bool {
     let path = Path::new(name);
     path.extension().is_some() || path.components().count() > 1
-}
-
-/// Rejects rounds and parts, which only benchmarks have.
-fn reject_flags_of_benchmarks(arguments: &RunArguments) -> anyhow::Result<()> {
-    let RunArguments { quick, smoke, rounds, filter, part, instructions, .. } = arguments;
-    let given = [
-        ("--quick", *quick),
-        ("--smoke", *smoke),
-        ("--rounds", rounds.is_some()),
-        ("--filter", !filter.is_empty()),
-        ("--part", part.is_some()),
-        ("--instructions", *instructions),
-    ];
-    match given.iter().find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => {
-            bail!("{flag} is for plans of benchmarks; {} is one of a chain", arguments.plan)
-        }
-        None => Ok(()),
-    }
 }
 
 /// Command line that repeats the measurement, without folders.

@@ -15,30 +15,25 @@ use anyhow::{Context, bail};
 use assay_bench::bench_bitcoin::PROGRAM;
 use assay_bench::plan::{Related, StepsPlan};
 use assay_lab::builds::{Build, Cache, FindError};
+use assay_lab::plan::PlanFile;
 use assay_report::atomic_file;
 
 pub(crate) use self::results::StepsResults;
 use self::results::{Absent, FILE, KIND, SCHEMA, StepResult, Sum};
-use super::is_path;
 use crate::cli::RunArguments;
 use crate::commands::pr::micro::{self, Micro, MicroTask};
 use crate::commands::{builds, stop_flag};
 use crate::{Outcome, output};
 
-/// The plan; `None` if it is of another kind.
-pub(super) fn find(name: &str) -> anyhow::Result<Option<StepsPlan>> {
-    if !is_path(name) {
-        let text = StepsPlan::builtin_text(name);
-        return Ok(text.map(|text| StepsPlan::parse(text, name)).transpose()?);
-    }
-    // An unreadable file is of no kind: the lookup of the last kind reports the error.
-    let path = Path::new(name);
-    let is_one = std::fs::read_to_string(path).is_ok_and(|text| StepsPlan::is_one(&text));
-    Ok(if is_one { Some(StepsPlan::load(path)?) } else { None })
-}
+/// Flags of other plans: revisions and benchmarks are those of the plan, and the chain is that of its sync plan.
+const OTHER_FLAGS: &str = "--recipe --byte-scale --seed --target --series --pair --by --orphans --seen --quick --smoke \
+                           --filter --instructions --keep-datadirs --profile";
 
 pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
-    reject_other_flags(arguments)?;
+    arguments.reject("steps", OTHER_FLAGS)?;
+    if arguments.blocks.is_none() {
+        arguments.reject("steps", "--stop-height")?;
+    }
     plan.pairs = arguments.repeat.unwrap_or(plan.pairs);
     plan.rounds = arguments.rounds.unwrap_or(plan.rounds);
     let plan = plan.checked("command line")?;
@@ -268,39 +263,14 @@ fn rerun(arguments: &RunArguments) -> String {
     words.join(" ")
 }
 
-/// Rejects other flags: revisions and benchmarks are the plan's, and the chain is that of its sync plan.
-fn reject_other_flags(arguments: &RunArguments) -> anyhow::Result<()> {
-    let given = [
-        ("--recipe", arguments.recipe.is_some()),
-        ("--byte-scale", arguments.byte_scale.is_some()),
-        ("--seed", arguments.seed.is_some()),
-        ("--stop-height", arguments.stop_height.is_some() && arguments.blocks.is_none()),
-        ("--target", !arguments.targets.is_empty()),
-        ("--series", arguments.series.is_some()),
-        ("--pair", arguments.pair.is_some()),
-        ("--by", arguments.by.is_some()),
-        ("--orphans", arguments.orphans.is_some()),
-        ("--seen", !arguments.seen.is_empty()),
-        ("--quick", arguments.quick),
-        ("--smoke", arguments.smoke),
-        ("--filter", !arguments.filter.is_empty()),
-        ("--instructions", arguments.instructions),
-        ("--keep-datadirs", arguments.keep_datadirs),
-        ("--profile", arguments.profile),
-    ];
-    match given.iter().find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => bail!("{flag} means nothing for {}, a plan of steps", arguments.plan),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::find_kind;
     use super::*;
 
     #[test]
     fn missing_builds_have_a_command() {
-        let plan = find("ibd-tracking-core").expect("valid").expect("built in");
+        let plan: StepsPlan = find_kind("ibd-tracking-core").expect("valid").expect("built in");
         let folder = tempfile::tempdir().expect("a folder");
         let found = Found::within(&plan, &Cache::at(folder.path())).expect("nothing is there");
         let absent = found.absent(plan.revisions());
@@ -317,7 +287,7 @@ mod tests {
 
     #[test]
     fn written_results_are_read_back() {
-        let plan = find("ibd-tracking-core").expect("valid").expect("built in");
+        let plan: StepsPlan = find_kind("ibd-tracking-core").expect("valid").expect("built in");
         let folder = tempfile::tempdir().expect("a folder");
         let found = Found::within(&plan, &Cache::at(folder.path())).expect("nothing is there");
         let steps = steps(&plan, &found);

@@ -8,6 +8,7 @@ use anyhow::Context;
 use assay_bench::plan::{Related, StepsPlan};
 use assay_lab::builds::Build;
 use assay_lab::compare::{CompareOptions, ComparedRow, Source, compare};
+use assay_lab::plan::PlanFile;
 use assay_lab::progress::Terminal;
 use assay_lab::run::{RunOptions, run as run_plan};
 

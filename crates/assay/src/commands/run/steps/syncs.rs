@@ -11,7 +11,7 @@ use assay_lab::builds::Build;
 use assay_lab::compare::{
     CompareOptions, ComparedRow, Comparison, Floor, PairComparison, Source, compare,
 };
-use assay_lab::plan::Plan;
+use assay_lab::plan::{Plan, PlanFile};
 use assay_lab::progress::Terminal;
 use assay_lab::run::{RunOptions, run as run_plan};
 

@@ -24,6 +24,8 @@ pub(crate) struct Link {
     tls: Option<Box<ClientConnection>>,
     out: Vec<u8>,
     out_at: usize,
+    /// Bytes of one read.
+    piece: Box<[u8]>,
     input: Vec<u8>,
     input_at: usize,
     scanned: usize,
@@ -50,6 +52,7 @@ impl Link {
             tls,
             out: Vec::new(),
             out_at: 0,
+            piece: vec![0; READ_BYTES].into(),
             input: Vec::new(),
             input_at: 0,
             scanned: 0,
@@ -74,17 +77,12 @@ impl Link {
         }
     }
 
-    /// Queues bytes; [`Link::flush`] sends them.
-    pub(crate) fn send(&mut self, bytes: &[u8]) {
-        self.out.extend_from_slice(bytes);
-        self.bytes_out += bytes.len() as u64;
-    }
-
-    /// Appends to the queue through `write`; the appended bytes count as sent.
-    pub(crate) fn compose(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Appends to the queue through `write`; the appended bytes count as sent. [`Link::flush`] sends them.
+    pub(crate) fn compose<R>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let before = self.out.len();
-        write(&mut self.out);
+        let result = write(&mut self.out);
         self.bytes_out += (self.out.len() - before) as u64;
+        result
     }
 
     /// Unsent bytes.
@@ -132,7 +130,6 @@ impl Link {
     /// Reads all available bytes; `false` if the other side has closed.
     pub(crate) fn fill(&mut self) -> io::Result<bool> {
         loop {
-            let before = self.input.len();
             if let Some(tls) = &mut self.tls {
                 let is_open = match tls.read_tls(&mut self.tcp) {
                     Ok(count) => count > 0,
@@ -142,6 +139,7 @@ impl Link {
                 };
                 let state = tls.process_new_packets().map_err(io::Error::other)?;
                 let waiting = state.plaintext_bytes_to_read();
+                let before = self.input.len();
                 self.input.resize(before + waiting, 0);
                 tls.reader().read_exact(&mut self.input[before..])?;
                 self.bytes_in += waiting as u64;
@@ -150,12 +148,12 @@ impl Link {
                 }
                 continue;
             }
-            self.input.resize(before + READ_BYTES, 0);
-            let read = self.tcp.read(&mut self.input[before..]);
-            self.input.truncate(before + read.as_ref().map_or(0, |count| *count));
-            match read {
+            match self.tcp.read(&mut self.piece) {
                 Ok(0) => return Ok(false),
-                Ok(count) => self.bytes_in += count as u64,
+                Ok(count) => {
+                    self.input.extend_from_slice(&self.piece[..count]);
+                    self.bytes_in += count as u64;
+                }
                 Err(error) if is_not_now(&error) => return Ok(true),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -183,6 +181,12 @@ impl Link {
             self.input = Vec::new();
         }
         None
+    }
+
+    /// Discards all input.
+    pub(crate) fn discard(&mut self) {
+        self.input.clear();
+        (self.input_at, self.scanned) = (0, 0);
     }
 
     /// The bytes of a line, valid until the next call.
