@@ -1,4 +1,4 @@
-//! Server configuration, and the memory that it bounds.
+//! Server configuration.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;

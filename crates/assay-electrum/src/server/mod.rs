@@ -8,19 +8,51 @@
 //! Methods, versions, limits and omissions: `docs/electrum.md`.
 
 mod config;
-mod connection;
+/// Life cycle of a client connection.
+mod connection {
+    pub(super) mod accept;
+    pub(super) mod metrics_endpoint;
+    pub(super) mod request_task;
+    pub(super) mod serve;
+}
 mod disconnect;
-mod limits;
-mod memory;
+/// Per-address limits.
+mod limits {
+    pub(super) mod client_budget;
+    pub(super) mod rate_limit;
+}
 mod methods;
 mod metrics;
-mod net;
+/// Byte transport: TLS, sockets, line framing, and the bounded send queue. Independent of the request format.
+mod net {
+    pub(super) mod line_reader;
+    pub(super) mod send_queue;
+    pub(super) mod socket;
+    pub(super) mod tls;
+    pub(super) mod writer;
+}
 mod protocol;
 mod schedule;
 mod session;
 mod shared;
-mod snapshot;
-mod subscriptions;
+/// Published state: index and mempool of the same time, and values derived from them.
+mod snapshot {
+    pub(super) mod confirmed;
+    pub(super) mod merkle;
+    pub(super) mod outpoint_status;
+    pub(super) mod published;
+    pub(super) mod script_status;
+}
+/// Client subscriptions and notifications.
+mod subscriptions {
+    pub(super) mod notify_queue;
+    pub(super) mod outpoints;
+    pub(super) mod publisher;
+    pub(super) mod registry;
+    pub(super) mod removal;
+    pub(super) mod scripts;
+    pub(super) mod subscribers;
+}
 
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
@@ -50,15 +82,15 @@ pub use subscriptions::publisher::Publisher;
 pub use subscriptions::scripts::Watched;
 
 use connection::{accept, metrics_endpoint};
-use limits::client_budget::Accounts;
+use limits::client_budget::{ABSENT_BYTES, ABSENT_MAX, Accounts};
 use net::line_reader::LONG_LINE_UNIT;
-use net::send_queue::SendMemory;
+use net::send_queue::{ALWAYS_ALLOWED, SendMemory};
 use net::tls;
 use schedule::Priority;
 use schedule::runtimes::{RuntimeHandles, Runtimes};
 use schedule::workers::Workers;
 use shared::Shared;
-use snapshot::merkle;
+use snapshot::merkle::{self, CACHE_BYTES_MAX};
 use snapshot::published::Published;
 use subscriptions::registry::Subscriptions;
 
@@ -284,4 +316,29 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartErr
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     Ok((listener, bound))
+}
+
+/// Buffers of a light connection: read buffer, a few responses, session, and TLS state.
+const IDLE_CONNECTION_BYTES: usize = (64 << 10) + ALWAYS_ALLOWED;
+/// A subscription: entries in the client's map, the script's list and the set of watched scripts, with spare capacity.
+const SUBSCRIPTION_BYTES: usize = 768;
+/// Memory of a worker per entry of a response: the entry itself and its slot in a list or set.
+const ENTRY_BYTES: usize = 128;
+
+impl Limits {
+    /// Maximum memory that clients can use with `workers` threads, bytes; without index and mempool, which do not depend on them.
+    pub fn memory_bytes_max(&self, workers: usize) -> usize {
+        // Workers, and one more for light clients, hold one partial response each, and twice its size while a buffer grows.
+        let answer = 2 * self.response_bytes_max + ENTRY_BYTES * self.entries_max;
+        let parts = [
+            self.connections_max.saturating_mul(IDLE_CONNECTION_BYTES),
+            self.request_bytes_total_max,
+            self.output_bytes_total_max,
+            self.subscriptions_total_max.saturating_mul(SUBSCRIPTION_BYTES),
+            (workers + 1).saturating_mul(answer),
+            CACHE_BYTES_MAX,
+            ABSENT_MAX * ABSENT_BYTES,
+        ];
+        parts.into_iter().fold(0, usize::saturating_add)
+    }
 }

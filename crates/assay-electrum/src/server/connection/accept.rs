@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -14,9 +15,11 @@ use super::serve::serve;
 use crate::server::disconnect::DisconnectReason;
 use crate::server::limits::client_budget::ConnectionSlot;
 use crate::server::net::socket::Socket;
-use crate::server::schedule::retry::ACCEPT_PAUSE;
 use crate::server::session::Session;
 use crate::server::shared::Shared;
+
+/// Pause after a failed accept, probably for lack of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts clients until `stop`, then waits until all clients are disconnected.
 pub(in crate::server) async fn clients(

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use assay_store::defect::Whole;
 use tokio::sync::OwnedSemaphorePermit;
@@ -15,9 +15,12 @@ use crate::server::protocol::methods::{METHODS, Place, lookup};
 use crate::server::protocol::request::{self, Message, Request};
 use crate::server::protocol::{Code, Out, RpcError};
 use crate::server::schedule::SLICE;
-use crate::server::schedule::retry::{REQUEST_PAUSE, REQUEST_TRIES};
 use crate::server::session::Session;
 use crate::server::shared::Shared;
+
+/// Attempts per request that reorgs interrupt, and the pause between them.
+const REQUEST_TRIES: u32 = 50;
+const REQUEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Maximum length of lines processed on the receiving thread.
 const IMMEDIATE_LINE_MAX: usize = 4096;

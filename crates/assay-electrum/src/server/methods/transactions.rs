@@ -11,9 +11,9 @@ use crate::chain::{Moment, Refusal, TestVerdict, Tip};
 use crate::index::TxPosition;
 use crate::server::protocol::error::CallError;
 use crate::server::protocol::{Out, RpcError};
+use crate::server::snapshot::confirmed::{confirmed_bytes, confirmed_transaction};
 use crate::server::snapshot::merkle::Tree;
 use crate::server::snapshot::published::Snapshot;
-use crate::server::snapshot::transaction::{confirmed_bytes, confirmed_transaction};
 
 /// Maximum package size, as in Bitcoin Core (`policy/packages.h`).
 const PACKAGE_MAX: usize = 25;

@@ -1,6 +1,5 @@
 //! Scheduling: threads, queues and time slices of clients.
 
-pub(in crate::server) mod retry;
 pub(in crate::server) mod runtimes;
 pub(in crate::server) mod thread_priority;
 pub(in crate::server) mod workers;

@@ -1,14 +1,16 @@
-//! Index queries of the server: those of [`View`], as a trait so that tests can use a list of blocks.
+//! Index queries of the server: those of [`View`], as a trait so that tests can use a list of blocks. Confirmed transactions are read
+//! from their block.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use assay_wire::{BlockHash, OutPoint, Txid};
+use assay_wire::{BlockHash, OutPoint, Transaction, Txid};
 
-use crate::chain::Tip;
+use crate::chain::{Chain, Tip};
 use crate::index::{
     BlockTxs, HistoryEntry, Limits, QueryError, ScriptHash, Spender, TxPosition, Unspent, View,
 };
+use crate::server::protocol::error::{CallError, RpcError};
 
 /// The confirmed part of the chain. See [`View`] for each query.
 #[expect(clippy::missing_errors_doc, reason = "as those of `View`")]
@@ -87,4 +89,23 @@ impl Confirmed for View {
     fn spender(&self, outpoint: &OutPoint) -> Result<Option<Spender>, QueryError> {
         self.spender(outpoint)
     }
+}
+
+pub(in crate::server) fn confirmed_bytes(
+    chain: &dyn Chain,
+    position: &TxPosition,
+) -> Result<Vec<u8>, CallError> {
+    let bytes = chain.block_part(&position.block, position.offset, position.length)?;
+    bytes.ok_or_else(|| RpcError::daemon("the block of this transaction is not stored").into())
+}
+
+pub(in crate::server) fn confirmed_transaction(
+    chain: &dyn Chain,
+    position: &TxPosition,
+) -> Result<Transaction, CallError> {
+    let bytes = confirmed_bytes(chain, position)?;
+    Transaction::parse(bytes, chain.encoding()).map_err(|error| {
+        tracing::error!("A stored transaction cannot be read: {error}");
+        RpcError::daemon("a stored transaction cannot be read").into()
+    })
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use assay_wire::{OutPoint, Txid};
 
+use super::confirmed::confirmed_transaction;
 use super::published::Published;
-use super::transaction::confirmed_transaction;
 use crate::chain::Chain;
 use crate::server::protocol::Out;
 use crate::server::protocol::error::CallError;

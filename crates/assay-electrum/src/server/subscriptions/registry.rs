@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use assay_wire::{BlockHash, OutPoint};
 use parking_lot::{Condvar, Mutex};
@@ -20,10 +21,12 @@ use crate::server::limits::client_budget::Account;
 use crate::server::net::send_queue::SendQueue;
 use crate::server::protocol::Out;
 use crate::server::protocol::error::CallError;
-use crate::server::schedule::retry::NOTIFY_PAUSE;
 use crate::server::snapshot::outpoint_status::{self, OutpointStatus};
 use crate::server::snapshot::published::{Published, Snapshot, write_tip};
 use crate::server::snapshot::script_status::{Status, write_status};
+
+/// Pause before a status lookup that a reorg interrupted is retried, unless new changes arrive first.
+const NOTIFY_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
 pub(in crate::server) struct Changes {
