@@ -8,6 +8,7 @@ mod avx512;
 mod multiplier;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod mulx;
+#[cfg(any(test, feature = "portable", not(target_arch = "x86_64")))]
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -56,7 +57,9 @@ impl Vectors {
     /// The arithmetic, if this CPU can run it.
     pub(crate) fn kernels(self) -> Option<Kernels> {
         match self {
+            #[cfg(any(test, feature = "portable", not(target_arch = "x86_64")))]
             Self::Portable => Some(portable::EIGHT),
+            #[cfg(any(test, feature = "portable", not(target_arch = "x86_64")))]
             Self::PortableRounded => Some(portable::FOUR),
             #[cfg(target_arch = "x86_64")]
             _ => x86::kernels(self),

@@ -105,8 +105,9 @@ pub enum Backend {
     /// Four lanes of AVX2 that multiply doubles.
     Avx2,
     /// Eight lanes in portable Rust: much slower than libsecp256k1, and the oracle of the other backends that truncate products.
+    /// Available on x86-64 with the feature `portable` only.
     Portable,
-    /// Four lanes in portable Rust: the oracle of [`Backend::Avx2`], which rounds products.
+    /// Four lanes in portable Rust: the oracle of [`Backend::Avx2`], which rounds products. Available like [`Backend::Portable`].
     PortableRounded,
 }
 
