@@ -1,9 +1,9 @@
 /*
  * Verifies a batch of ECDSA and BIP340 signatures, one of which is bad, and finds that one.
  *
- *   cargo build --release -p assay-secp-c
+ *   cargo build --profile c-library -p assay-secp-c
  *   cc -I crates/assay-secp-c/include crates/assay-secp-c/examples/verify.c \
- *      target/release/libassay_secp_c.a -lpthread -ldl -lm -o verify
+ *      target/c-library/libassay_secp_c.a -lpthread -ldl -lm -o verify
  *   ./verify
  */
 

@@ -2,7 +2,7 @@
 //!
 //! A panic is a defect in this program, never a response to bad input. An unwind can leave related structures inconsistent (coins
 //! and tip, index and chain), and code that catches it would continue with that state and write it to disk. So no code does:
-//! programs with state call [`stop_on_panic`] first, and code that changes state holds a [`Whole`] meanwhile, which ends the
+//! programs call [`stop_on_panic`] first, and code that changes state holds a [`Whole`] meanwhile, which ends the
 //! process in programs that did not. The disk is then as after a SIGKILL, and every start recovers from that.
 
 mod points;
@@ -21,14 +21,21 @@ pub use points::{HAS_POINTS, Point, point, set_delays, write_passes};
 /// Exit status after a defect: `EX_SOFTWARE` of `sysexits.h`.
 pub const EXIT_STATUS: i32 = 70;
 
-/// Limit for writing the reason: a log locked by the failing thread, or a pipe without a reader, must not keep the process alive.
+/// Limit for the reason and the cleanup: a lock of the failing thread, or a pipe without a reader, must not keep the process alive.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 static LOG: OnceLock<fn(&str)> = OnceLock::new();
+static CLEANUP: OnceLock<fn()> = OnceLock::new();
 
 /// Also passes the reason to `write`, for the program's log. Only the first call has an effect.
 pub fn log_to(write: fn(&str)) {
     LOG.get_or_init(|| write);
+}
+
+/// Also calls `cleanup` before the process ends, for what outlives it: child processes and temporary files. Only the first call
+/// has an effect.
+pub fn clean_up_with(cleanup: fn()) {
+    CLEANUP.get_or_init(|| cleanup);
 }
 
 /// Ends the process with [`EXIT_STATUS`] after writing `reason` to standard error and the log.
@@ -54,6 +61,9 @@ fn report(reason: String) {
         if let Some(log) = LOG.get() {
             log(&reason);
         }
+        if let Some(cleanup) = CLEANUP.get() {
+            cleanup();
+        }
         let _ = done.send(());
     };
     // On a separate thread: this one may hold the lock of the log or of standard error.
@@ -62,7 +72,7 @@ fn report(reason: String) {
     }
 }
 
-/// Makes a panic on any thread end the process. Programs with state call it first.
+/// Makes a panic on any thread end the process. Programs call it first.
 pub fn stop_on_panic() {
     std::panic::set_hook(Box::new(|info| stop(&describe(info))));
 }

@@ -9,6 +9,7 @@ mod signals;
 
 use std::process::ExitCode;
 
+use assay_engine::defect;
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
@@ -25,6 +26,7 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
+    defect::stop_on_panic();
     let mut arguments = std::env::args_os();
     if arguments.next().is_some_and(|program| bitcoind::is_called(&program)) {
         return bitcoind::run(arguments);

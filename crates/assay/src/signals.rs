@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use assay_engine::defect;
 use assay_report::child::set_scratch;
 use assay_report::{Temporary, remove_all};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -34,11 +35,12 @@ static IS_SAVING: AtomicBool = AtomicBool::new(false);
 /// Exit status from the first signal; 0 before it.
 static STATUS: AtomicU8 = AtomicU8::new(0);
 
-/// Starts handling signals. With `has_scratch`, temporary files go to a folder that is removed when the returned value
+/// Starts handling signals, and registers the cleanup after a defect. With `has_scratch`, temporary files go to a folder that is removed when the returned value
 /// is dropped, or by a signal. Commands without temporary files have no such folder, so that a kill leaves none.
 pub(crate) fn watch(has_scratch: bool) -> anyhow::Result<Option<Temporary>> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot watch for signals")?;
     let scratch = has_scratch.then(scratch).flatten();
+    defect::clean_up_with(clean_up);
     let wait = move || {
         let Some(signal) = signals.forever().next() else { return };
         let status = 128 + u8::try_from(signal).unwrap_or_default();
@@ -51,14 +53,19 @@ pub(crate) fn watch(has_scratch: bool) -> anyhow::Result<Option<Temporary>> {
         {
             thread::sleep(PAUSE);
         }
-        assay_lab::process::kill_descendants();
-        remove_all();
+        clean_up();
         output::complain("assay: interrupted");
         signal_hook::low_level::exit(status.into())
     };
     let thread = thread::Builder::new().name("signals".to_owned());
     thread.spawn(wait).context("cannot watch for signals")?;
     Ok(scratch)
+}
+
+/// Ends child processes and removes temporary files.
+fn clean_up() {
+    assay_lab::process::kill_descendants();
+    remove_all();
 }
 
 /// A flag that is set by the first signal.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, anyhow};
 use assay_engine::{
     Block, BlockError, BlockVerifier, RuleSet, SpendSums, SpendType, TxOut, TypeCounts,
-    VerifyBlockError, defect, format_money, parse_prevouts,
+    VerifyBlockError, format_money, parse_prevouts,
 };
 use faster_hex::hex_string;
 use serde::Serialize;
@@ -18,7 +18,6 @@ use crate::cli::{BlockArguments, BlockCommand, BlockVerifyArguments};
 use crate::output;
 
 pub(crate) fn run(arguments: &BlockArguments) -> anyhow::Result<Outcome> {
-    defect::stop_on_panic();
     let BlockCommand::Verify(arguments) = &arguments.command;
     verify(arguments)
 }

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use assay_engine::{
-    End, Schnorr, ValidateConfig, WriteSpent, default_cache_bytes, default_script_batch, defect,
-    validate,
+    End, Schnorr, ValidateConfig, WriteSpent, default_cache_bytes, default_script_batch, validate,
 };
 use assay_node::SNAPSHOT_KEYS;
 
@@ -22,7 +21,6 @@ use report::Report;
 pub(crate) use report::Utxo;
 
 pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
-    defect::stop_on_panic();
     let params = Arc::new(with_activation_heights(
         Arc::unwrap_or_clone(chain(&arguments.chain)?),
         "--test-activation-height",

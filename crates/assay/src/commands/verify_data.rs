@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, ensure};
-use assay_engine::{DataReport, Engine, MarkFinding, VerifyDataError, defect};
+use assay_engine::{DataReport, Engine, MarkFinding, VerifyDataError};
 use assay_node::NodeConfig;
 use serde_json::json;
 
@@ -21,7 +21,6 @@ const HEIGHTS_SHOWN: usize = 20;
 const REPAIR: &str = "run `assay bitcoind -reindex-chainstate` over this data directory";
 
 pub(crate) fn run(arguments: &VerifyDataArguments) -> anyhow::Result<Outcome> {
-    defect::stop_on_panic();
     let node = NodeConfig::new(&arguments.chain, &arguments.datadir)?;
     let dir = node.chain_dir();
     ensure!(

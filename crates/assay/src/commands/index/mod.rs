@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use assay_electrum::index::{Index, IndexConfig};
 use assay_electrum::{Chain, RealIo, follow};
-use assay_engine::{Engine, defect};
+use assay_engine::Engine;
 use assay_forge::Ledger;
 use assay_node::{EngineChain, IndexOptions, NodeConfig};
 
@@ -22,7 +22,6 @@ use progress::Progress;
 use report::Report;
 
 pub(crate) fn run(arguments: &IndexArguments) -> anyhow::Result<Outcome> {
-    defect::stop_on_panic();
     match &arguments.command {
         IndexCommand::Build(arguments) => build(arguments),
     }

@@ -10,9 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use assay_engine::{
-    ChainParams, Inputs, Part, PartConfig, Plan, Salt, default_script_batch, defect,
-};
+use assay_engine::{ChainParams, Inputs, Part, PartConfig, Plan, Salt, default_script_batch};
 use assay_node::SNAPSHOT_KEYS;
 
 use crate::Outcome;
@@ -20,7 +18,6 @@ use crate::bitcoind::with_activation_heights;
 use crate::cli::{ShardArguments, ShardCommand, ShardInputs, ShardMergeArguments};
 
 pub(crate) fn run(arguments: &ShardArguments) -> anyhow::Result<Outcome> {
-    defect::stop_on_panic();
     match &arguments.command {
         ShardCommand::Plan(arguments) => plan::run(arguments),
         ShardCommand::Run(arguments) if arguments.all => all::run(arguments),

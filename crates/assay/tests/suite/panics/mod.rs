@@ -11,6 +11,7 @@ mod scenario;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -26,6 +27,31 @@ use scenario::{Oracle, Scenario};
 struct Case {
     point: Point,
     step: u64,
+}
+
+/// Like a signal, a defect in a command leaves no temporary files.
+#[test]
+fn a_defect_leaves_no_temporary_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (chain, temporary) = (folder.path().join("chain"), folder.path().join("tmp"));
+    fs::create_dir(&temporary).expect("writable");
+    let forged = Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(["chain", "forge", "bitcoin-scaling", "--scale", "0.01", "--out"])
+        .arg(&chain)
+        .output()
+        .expect("the program starts");
+    assert!(forged.status.success(), "{}", String::from_utf8_lossy(&forged.stderr));
+    let output = Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(["validate", "--chain", "regtest", "--blocks"])
+        .arg(&chain)
+        .env("TMPDIR", &temporary)
+        .env("ASSAY_PANIC_AT", "MoveCoins:0")
+        .output()
+        .expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(EXIT_STATUS), "{said}");
+    assert!(said.contains("stopped by a defect"), "{said}");
+    assert_eq!(fs::read_dir(&temporary).expect("readable").count(), 0);
 }
 
 #[test]
