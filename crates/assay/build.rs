@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=../assay/build.rs");
     let compiler = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     println!("cargo:rustc-env=ASSAY_RUSTC_VERSION={}", output(&compiler, &["--version"]));
     println!(

@@ -33,7 +33,7 @@ pub struct Counter {
 }
 
 /// Request to the child.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Once {
     /// Full name of the benchmark.
     pub benchmark: String,
@@ -55,7 +55,7 @@ pub struct Done {
 ///
 /// # Errors
 /// When it does not exist, or fails.
-pub fn once(sections: &[Section], once: &Once) -> Result<Done, BenchError> {
+pub fn once(sections: &[Section], once: &Once, paths: String) -> Result<Done, BenchError> {
     let all = benchmarks(sections, once.extent, &Filter::default())?;
     let unknown = |name: &str| BenchError::Unknown { name: name.to_owned() };
     let (_, benchmark) = all
@@ -68,11 +68,7 @@ pub fn once(sections: &[Section], once: &Once) -> Result<Done, BenchError> {
         .find(|alternative| alternative.name() == once.alternative)
         .ok_or_else(|| unknown(&once.alternative))?;
     let operations = alternative.run(once.operations)?.ops;
-    let signatures = assay_secp::BatchVerifier::new().backend().name();
-    Ok(Done {
-        operations,
-        paths: format!("hashes {}, batches of signatures {signatures}", assay_hash::backend()),
-    })
+    Ok(Done { operations, paths })
 }
 
 impl Counter {
@@ -144,8 +140,7 @@ impl Counter {
             .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
             .arg(log_flag)
             .args(&self.command)
-            .args(["--extent", once.extent.text(), "--operations", &once.operations.to_string()])
-            .args(["--alternative", &once.alternative, "--benchmark", &once.benchmark]);
+            .arg(serde_json::to_string(once).expect("an order has text keys and numbers"));
         let output =
             child::output(&mut command).map_err(|source| BenchError::NoValgrind { source })?;
         let said = std::fs::read_to_string(log.path()).unwrap_or_default();
@@ -184,11 +179,11 @@ mod tests {
             operations: 3,
             extent: Extent::Smoke,
         };
-        let done =
-            once(&[Section::harness()], &order("harness/same", "first")).expect("there is one");
+        let done = once(&[Section::harness()], &order("harness/same", "first"), String::new())
+            .expect("there is one");
         assert_eq!(done.operations, 3);
         for (benchmark, alternative) in [("harness/sam", "first"), ("harness/same", "third")] {
-            let error = once(&[Section::harness()], &order(benchmark, alternative))
+            let error = once(&[Section::harness()], &order(benchmark, alternative), String::new())
                 .expect_err("there is none");
             assert!(matches!(error, BenchError::Unknown { .. }), "{error}");
         }

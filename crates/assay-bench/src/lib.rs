@@ -17,23 +17,19 @@
 //!
 //! Deliberately absent: whole nodes. They are measured as processes, by `assay-lab`.
 
-pub mod agreement;
 pub mod bench_bitcoin;
-pub mod block_builder;
-pub mod blocks;
 mod builds;
 pub mod compare;
 pub mod conditions;
 pub mod counters;
-pub mod forged;
 pub mod harness;
 pub mod instructions;
 mod journal;
-pub mod mempool;
+pub mod options;
 pub mod overview;
 pub mod p2p;
-pub mod peer;
 pub mod plan;
+pub mod programs;
 pub mod published;
 pub mod registry;
 pub mod report;
@@ -42,7 +38,6 @@ pub mod run;
 pub mod selfcheck;
 pub mod serve;
 pub mod served;
-pub mod signatures;
 pub mod suite;
 pub mod table;
 pub mod talk;
@@ -50,7 +45,10 @@ pub mod talk;
 use std::io;
 use std::path::PathBuf;
 
-use assay_engine::{PrevoutsError, SubmitOutcome};
+/// The library of the crate of this name; its version is the crate's, which vendors the C code.
+pub const LIBSECP: &str = "libsecp256k1 0.8.0 (crate secp256k1 0.33)";
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
@@ -60,7 +58,7 @@ pub enum BenchError {
     #[error("cannot use {}", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error("cannot use {}", path.display())]
-    Prevouts { path: PathBuf, source: PrevoutsError },
+    Prevouts { path: PathBuf, source: Cause },
     #[error("cannot speak to {program}")]
     Peer { program: PathBuf, source: io::Error },
     #[error("{program} failed: {detail}")]
@@ -72,9 +70,9 @@ pub enum BenchError {
         detail: String,
     },
     #[error("the engine cannot be opened in {}", dir.display())]
-    Engine { dir: PathBuf, source: Box<assay_engine::OpenError> },
+    Engine { dir: PathBuf, source: Cause },
     #[error("the store fails")]
-    Store { source: Box<dyn std::error::Error + Send + Sync> },
+    Store { source: Cause },
     #[error("there is no {what} `{name}`; there are {}", known.join(", "))]
     UnknownName {
         /// Kind of the name.
@@ -86,7 +84,7 @@ pub enum BenchError {
     Threads {
         /// Requested number.
         threads: usize,
-        source: rayon::ThreadPoolBuildError,
+        source: Cause,
     },
     #[error(transparent)]
     Write(#[from] assay_report::atomic_file::WriteError),
@@ -99,12 +97,7 @@ pub enum BenchError {
     #[error("there are two benchmarks {name}")]
     SameName { name: String },
     #[error(transparent)]
-    Setting(Box<dyn std::error::Error + Send + Sync>),
-    #[error("{}", assay_consensus::script::RuleSet::unknown(.names))]
-    UnknownRules {
-        /// The names, joined by `+`.
-        names: String,
-    },
+    Setting(Cause),
     #[error("{what}: give {wanted}")]
     Parameter {
         what: &'static str,
@@ -126,17 +119,4 @@ pub struct Silent;
 impl Progress for Silent {
     fn begin(&self, _: &str, _: u64) {}
     fn step(&self) {}
-}
-
-impl BenchError {
-    /// Error for a block of the benchmark's own chain that the engine did not connect.
-    pub fn own_block(height: u32, outcome: &SubmitOutcome) -> Self {
-        let detail = match outcome {
-            SubmitOutcome::Rejected { reason, .. } => reason.clone(),
-            SubmitOutcome::Undecodable(error) => error.to_string(),
-            SubmitOutcome::Failed(error) => error.to_string(),
-            _ => "it is not the tip".to_owned(),
-        };
-        Self::OwnBlock { height, detail }
-    }
 }

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, Write};
 
 use assay_lab::builds::whole_text;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::counters::Counts;
 use crate::harness::{Alternative, Row, Sample};
@@ -50,9 +51,22 @@ pub(crate) struct Answer {
     pub(crate) published: Vec<Published>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) studies: Vec<Study>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<Outcome>,
     /// Progress of an answer that is still to come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) progress: Option<Step>,
+}
+
+/// Outcome of an experiment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// An object.
+    pub report: Value,
+    /// The report for a terminal.
+    pub text: String,
+    /// False if a comparison has found a difference.
+    pub has_passed: bool,
 }
 
 /// A [`Benchmark`] that is not prepared.
@@ -134,6 +148,23 @@ impl From<Epoch> for Sample {
     fn from(Epoch { ops, wall_ns, cpu_ns, counts }: Epoch) -> Self {
         Self { ops, wall_ns, cpu_ns, counts }
     }
+}
+
+/// Runs an experiment; writes its progress and its outcome or error.
+///
+/// # Errors
+/// When answers cannot be written.
+pub fn perform(
+    experiment: impl FnOnce(&dyn Progress) -> Result<Outcome, BenchError>,
+    answers: impl Write,
+) -> Result<(), BenchError> {
+    let answers = RefCell::new(answers);
+    let answer = match experiment(&Reported(&answers)) {
+        Ok(outcome) => Answer { outcome: Some(outcome), ..Answer::default() },
+        Err(error) => Answer { error: Some(whole_text(&error)), ..Answer::default() },
+    };
+    write(&answers, &answer)
+        .map_err(|source| BenchError::Peer { program: "the caller".into(), source })
 }
 
 /// Serves requests until the end of input. A failed request is answered with its error.

@@ -5,7 +5,7 @@ use std::cell::{OnceCell, RefCell};
 use std::path::PathBuf;
 
 use crate::harness::{Alternative, Row};
-use crate::serve::{Answer, Listed, Order, Step};
+use crate::serve::{Answer, Listed, Order};
 use crate::suite::{Benchmark, Extent, Published, Study, Suite};
 use crate::talk::Talk;
 use crate::{BenchError, Progress};
@@ -88,15 +88,8 @@ impl Suite for ServedSuite {
         progress: &dyn Progress,
     ) -> Result<Vec<Study>, BenchError> {
         let mut talk = self.served(extent)?.talk.borrow_mut();
-        let mut answer: Answer = talk.ask(&Order::Studies { rows: rows.to_vec() })?;
-        while let Some(step) = answer.progress {
-            match step {
-                Step::Begin { part, steps } => progress.begin(&part, steps),
-                Step::Done => progress.step(),
-            }
-            answer = talk.hear()?;
-        }
-        Ok(answer.studies)
+        talk.send(&Order::Studies { rows: rows.to_vec() })?;
+        Ok(talk.hear_with_progress(progress)?.studies)
     }
 
     fn published(&self) -> Vec<Published> {

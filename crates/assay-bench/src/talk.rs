@@ -43,8 +43,7 @@ impl Talk {
     /// # Errors
     /// When communication or the request fails.
     pub fn ask<T: DeserializeOwned>(&mut self, order: &impl Serialize) -> Result<T, BenchError> {
-        self.send(order)
-            .map_err(|source| BenchError::Peer { program: self.program.clone(), source })?;
+        self.send(order)?;
         self.hear()
     }
 
@@ -69,7 +68,13 @@ impl Talk {
         BenchError::PeerFailed { program: self.program.clone(), detail: detail.to_owned() }
     }
 
-    fn send(&mut self, order: &impl Serialize) -> io::Result<()> {
+    /// Sends a request.
+    pub(crate) fn send(&mut self, order: &impl Serialize) -> Result<(), BenchError> {
+        let sent = self.try_send(order);
+        sent.map_err(|source| BenchError::Peer { program: self.program.clone(), source })
+    }
+
+    fn try_send(&mut self, order: &impl Serialize) -> io::Result<()> {
         let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         let mut line = serde_json::to_string(order)?;
         line.push('\n');

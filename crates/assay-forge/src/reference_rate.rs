@@ -19,7 +19,7 @@ pub struct Rates {
 /// Short rounds of both algorithms alternate; each rate is the median of its rounds. Takes about a quarter of a second.
 pub fn sign_rate() -> Rates {
     let signer = Signer::new();
-    let work = samples(&signer);
+    let work = samples(SAMPLES);
     interleave(
         || {
             for sample in &work {
@@ -38,8 +38,7 @@ pub fn sign_rate() -> Rates {
 ///
 /// Measured like [`sign_rate`].
 pub fn verify_rate() -> Rates {
-    let signer = Signer::new();
-    let work = samples(&signer);
+    let work = samples(SAMPLES);
     interleave(
         || {
             for sample in &work {
@@ -62,17 +61,22 @@ pub fn verify_rate() -> Rates {
     )
 }
 
-struct Sample {
-    message: [u8; 32],
+/// Signatures of both kinds by one key.
+#[derive(Debug)]
+pub struct Sample {
+    pub message: [u8; 32],
     secret: [u8; 32],
     keypair: Keypair,
-    public_key: [u8; 33],
+    /// Compressed.
+    pub public_key: [u8; 33],
     x_only: [u8; 32],
-    der: Vec<u8>,
+    pub der: Vec<u8>,
     schnorr: [u8; 64],
 }
 
-fn samples(signer: &Signer) -> Vec<Sample> {
+/// Signatures by distinct keys.
+pub fn samples(count: usize) -> Vec<Sample> {
+    let signer = Signer::new();
     let sample = |number: usize| {
         let message = assay_hash::sha256(&number.to_le_bytes());
         let secret = assay_hash::sha256(&message);
@@ -88,7 +92,7 @@ fn samples(signer: &Signer) -> Vec<Sample> {
             keypair,
         }
     };
-    (0..SAMPLES).map(sample).collect()
+    (0..count).map(sample).collect()
 }
 
 fn interleave(mut ecdsa: impl FnMut(), mut schnorr: impl FnMut()) -> Rates {

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::path::Path;
 
+use crate::peer::KernelPeer;
 use assay_bench::BenchError;
-use assay_bench::peer::KernelPeer;
 use assay_bench::plan::Wrap;
 use assay_consensus::script::RuleSet;
 use assay_consensus::script::opcode::op;
@@ -40,7 +40,7 @@ impl Kernel {
         let (name, rules) = match build {
             Build::Ordinary => (KERNEL, RuleSet::TODAY),
             Build::Element8000 => {
-                let unknown = || BenchError::UnknownRules { names: "report-8000".to_owned() };
+                let unknown = || BenchError::Setting(RuleSet::unknown("report-8000").into());
                 (KERNEL_8000, RuleSet::by_name("report-8000").ok_or_else(unknown)?)
             }
         };

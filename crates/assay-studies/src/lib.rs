@@ -1,69 +1,120 @@
-//! Benchmarks of two reports, stack element size and initial block download, and an atlas of worst
-//! blocks, on top of the harness of `assay-bench`. The benchmarks on pairing curves and on
-//! compilers belong to another program, which this crate finds and builds.
+//! The suites and experiments of `assay-bench`: benchmarks of two reports, stack element size and initial block download, an atlas of
+//! worst blocks, and experiments on signatures, blocks, the mempool and agreement with another node.
 //!
-//! A study is a suite of benchmarks for one section of a plan, with an evaluation: tables and findings from the
-//! times. Tables of parameters are data next to the plans: published figures (`plans/published/`), claims
-//! (`plans/claims/`), and programs and sizes of operations (`plans/studies/`).
+//! A suite belongs to a section of a plan and evaluates its times: tables and findings. Tables of parameters are data next to the
+//! plans: published figures (`plans/published/`), claims (`plans/claims/`), and programs and sizes of operations
+//! (`plans/studies/`).
 //!
 //! ```
-//! let names: Vec<&str> = assay_studies::sections().iter().map(|section| section.name).collect();
-//! assert_eq!(names, ["stack", "worst", "ibd", "harness"]);
+//! use assay_bench::programs::Suites;
+//!
+//! let names: Vec<&str> = assay_studies::sections_of(Suites::all()).iter().map(|section| section.name).collect();
+//! assert_eq!(names, ["stack", "worst", "ibd"]);
 //! ```
 //!
-//! Deliberately absent: timing, comparison and reports, which are in `assay-bench`.
+//! Deliberately absent: timing, comparison and reports, which are in the library `assay-bench`.
 
-mod curves;
+mod agreement;
+mod block_builder;
+mod blocks;
+mod forged;
 mod heap;
 mod ibd;
 mod kernels;
+mod mempool;
+mod peer;
 mod rules;
+mod signatures;
 mod spend;
 pub mod stack;
 mod worst;
 
-use assay_bench::BenchError;
-use assay_bench::plan::{BenchPlan, IbdSettings, StackSettings, WorstSettings};
+use assay_bench::programs::Suites;
 use assay_bench::registry::Section;
+use assay_bench::serve::Outcome;
+use assay_bench::{BenchError, Progress};
+use assay_engine::SubmitOutcome;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::ibd::IbdSuite;
 use crate::stack::StackSuite;
 use crate::worst::WorstSuite;
 
-fn stack(settings: StackSettings) -> Section {
-    Section { name: "stack", suite: Box::new(StackSuite::new(settings)) }
+/// Suites with their settings, by the names of their sections.
+pub fn sections_of(suites: Suites) -> Vec<Section> {
+    let Suites { stack, worst, ibd } = suites;
+    let mut sections = Vec::new();
+    if let Some(settings) = stack {
+        sections.push(Section { name: "stack", suite: Box::new(StackSuite::new(settings)) });
+    }
+    if let Some(settings) = worst {
+        sections.push(Section { name: "worst", suite: Box::new(WorstSuite::new(settings)) });
+    }
+    if let Some(settings) = ibd {
+        sections.push(Section { name: "ibd", suite: Box::new(IbdSuite::new(settings)) });
+    }
+    sections
 }
 
-fn worst(settings: WorstSettings) -> Section {
-    Section { name: "worst", suite: Box::new(WorstSuite::new(settings)) }
-}
-
-fn ibd(settings: IbdSettings) -> Section {
-    Section { name: "ibd", suite: Box::new(IbdSuite::new(settings)) }
-}
-
-/// All suites of this program with their default settings, including the harness's own.
-pub fn sections() -> Vec<Section> {
-    vec![
-        stack(StackSettings::default()),
-        worst(WorstSettings::default()),
-        ibd(IbdSettings::default()),
-        Section::harness(),
-    ]
-}
-
-/// The suites of a plan. `assay-curves` is built first if the plan needs it, which `say` announces.
+/// Runs the experiment of this name. Options are JSON.
 ///
 /// # Errors
-/// If the plan needs `assay-curves`, which is missing and cannot be built.
-pub fn sections_of(plan: &BenchPlan, say: &dyn Fn(&str)) -> Result<Vec<Section>, BenchError> {
-    let stack = plan.stack.clone().map(stack);
-    let worst = plan.worst.clone().map(worst);
-    let ibd = plan.ibd.clone().map(ibd);
-    let mut sections: Vec<Section> = [stack, worst, ibd].into_iter().flatten().collect();
-    sections.extend(curves::sections(plan, say)?);
-    sections.extend(plan.core.clone().map(Section::bench_bitcoin));
-    Ok(sections)
+/// When there is no such experiment, or it fails.
+pub fn experiment(
+    name: &str,
+    options: &str,
+    progress: &dyn Progress,
+) -> Result<Outcome, BenchError> {
+    match name {
+        "signatures" => {
+            let report = signatures::run(&parse(options)?, progress)?;
+            outcome(&report, report.text(), true)
+        }
+        "blocks" => {
+            let report = blocks::run(&parse(options)?, progress)?;
+            outcome(&report, report.text(), true)
+        }
+        "mempool" => {
+            let report = mempool::run(&parse(options)?, progress)?;
+            outcome(&report, report.text(), true)
+        }
+        "agreement" => {
+            let report = agreement::run(&parse(options)?, progress).map_err(setting)?;
+            outcome(&report, report.text(), report.agrees())
+        }
+        _ => Err(BenchError::Unknown { name: format!("experiment {name}") }),
+    }
+}
+
+fn parse<T: DeserializeOwned>(options: &str) -> Result<T, BenchError> {
+    serde_json::from_str(options).map_err(setting)
+}
+
+fn outcome(report: &impl Serialize, text: String, has_passed: bool) -> Result<Outcome, BenchError> {
+    let report = serde_json::to_value(report).map_err(setting)?;
+    Ok(Outcome { report, text, has_passed })
+}
+
+fn setting(error: impl std::error::Error + Send + Sync + 'static) -> BenchError {
+    BenchError::Setting(Box::new(error))
+}
+
+/// Threads of a measurement: for 0 one for each core.
+fn threads(asked: usize) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    if asked > 0 { asked } else { cores() }
+}
+
+/// Error for a block of a benchmark's own chain that the engine did not connect.
+fn own_block(height: u32, outcome: &SubmitOutcome) -> BenchError {
+    let detail = match outcome {
+        SubmitOutcome::Rejected { reason, .. } => reason.clone(),
+        SubmitOutcome::Undecodable(error) => error.to_string(),
+        SubmitOutcome::Failed(error) => error.to_string(),
+        _ => "it is not the tip".to_owned(),
+    };
+    BenchError::OwnBlock { height, detail }
 }
 
 #[cfg(test)]
@@ -92,7 +143,8 @@ mod tests {
             counter: None,
             plan_source: String::new(),
         };
-        let results = run(&sections(), &options, &Silent).expect("suites with their defaults");
+        let results = run(&sections_of(Suites::all()), &options, &Silent)
+            .expect("suites with their defaults");
         assert!(results.failures.is_empty(), "{:#?}", results.failures);
         let text = serde_json::to_string(&results).expect("results are JSON");
         assert_eq!(serde_json::from_str::<BenchResults>(&text).expect("and back"), results);

@@ -16,7 +16,7 @@ pub(crate) fn named<'a>(
 ) -> Result<Vec<(String, RuleSet)>, BenchError> {
     let mut all: Vec<(String, RuleSet)> = Vec::new();
     for name in names {
-        let unknown = || BenchError::UnknownRules { names: name.to_owned() };
+        let unknown = || BenchError::Setting(RuleSet::unknown(name).into());
         let rules = RuleSet::by_name(name).ok_or_else(unknown)?;
         if all.iter().all(|known| known.1 != rules) {
             all.push((name.to_owned(), rules));

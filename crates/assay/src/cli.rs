@@ -15,8 +15,8 @@ mod top;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
+use assay_bench::options::duration;
 use assay_engine::{BlockHash, EXACT_NEAR_TIP_DEFAULT, SAMPLE_SIGNATURES_DEFAULT};
 use assay_lab::plan::{Delivery, TargetSpec};
 use assay_node::http::{RpcAuth, Subnet};
@@ -24,12 +24,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::{
     BenchAgreementArguments, BenchArguments, BenchCommand, BenchCompareArguments,
-    BenchListArguments, BenchMempoolArguments, BenchNetworkArguments, BenchOneArguments,
-    BenchPeersArguments, BenchServeArguments, CutArgument, MeasureArguments,
+    BenchListArguments, BenchMempoolArguments, BenchNetworkArguments, BenchPeersArguments,
+    BenchServeArguments, CutArgument, MeasureArguments,
 };
-pub(crate) use bench_engine::{
-    Against, BenchBlocksArguments, BenchSignaturesArguments, BenchSyncArguments,
-};
+pub(crate) use bench_engine::{BenchBlocksArguments, BenchSignaturesArguments, BenchSyncArguments};
 pub(crate) use block_files::{LedgerArguments, ServeChainArguments};
 pub(crate) use builds::{
     BuildsArguments, BuildsCleanArguments, BuildsCommand, BuildsMakeArguments, HowArguments,
@@ -770,23 +768,6 @@ fn assumed_block(text: &str) -> Result<BlockHash, String> {
         return Ok(BlockHash::ZERO);
     }
     text.parse().map_err(|_| "give a block hash of 64 hex digits, or 0".to_owned())
-}
-
-/// A duration with its unit: 500ms, 30s, 2m.
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (count, unit) = text.split_at(digits);
-    let unit_ms = match unit {
-        "ms" => 1,
-        "s" | "" => 1000,
-        "m" => 60_000,
-        _ => return Err("give a number with ms, s or m".to_owned()),
-    };
-    let count: u64 = count.parse().map_err(|_| "give a number with ms, s or m".to_owned())?;
-    match count.checked_mul(unit_ms) {
-        Some(0) | None => Err("give more than nothing and less than eternity".to_owned()),
-        Some(milliseconds) => Ok(Duration::from_millis(milliseconds)),
-    }
 }
 
 /// A size as a number or a word.

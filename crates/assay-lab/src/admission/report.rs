@@ -61,7 +61,9 @@ pub(super) fn record(
     for case in &plan.cases {
         record.set(&case.name, format!("{} transactions, {}", plan.txs_of(case), title(case)));
     }
-    runs.iter().for_each(|run| add_run(&mut record, run));
+    for run in runs {
+        add_run(&mut record, run);
+    }
     record.headline = add_intervals(&mut record, plan, targets, runs);
     add_checks(&mut record, targets.first().map_or("", |target| &target.name), runs);
     record.notes.extend(NOTES.map(str::to_owned));

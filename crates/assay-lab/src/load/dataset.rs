@@ -218,7 +218,7 @@ mod tests {
         let stranger = "07".repeat(32);
         let new =
             |strangers: &[String]| Dataset::new(None, None, strangers, 1).expect("nothing is read");
-        let dataset = new(&[stranger.clone()]);
+        let dataset = new(std::slice::from_ref(&stranger));
         assert_eq!((dataset.used.len(), dataset.unused.len(), dataset.txs.len()), (1, UNUSED, 0));
         assert_eq!(dataset.script(&stranger), Some(dataset.used[0]));
         assert_eq!(dataset.script(&"08".repeat(32)), None);

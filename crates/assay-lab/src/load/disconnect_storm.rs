@@ -65,10 +65,14 @@ type Latencies = [Histogram<u64>; PHASES.len()];
 pub fn run(options: &LeavingOptions, stop: &AtomicBool) -> Result<Record, LoadError> {
     let address = super::resolve(&options.address)?;
     let mut record = new_record("leaving", &options.software, &options.rerun, Path::new("."));
-    record.set("clients that leave", LEAVERS);
-    record.set("outpoint subscriptions of each, of one script", options.subscriptions);
-    record.set("honest clients, a request per millisecond", HONEST);
-    record.set("honest clients, a connection per 5 ms", HONEST_ANEW);
+    let leaving = format!(
+        "{LEAVERS} with {} outpoint subscriptions of one script each",
+        options.subscriptions
+    );
+    record.set("server", &options.address);
+    record.set("clients that leave", leaving);
+    record.set("honest clients", format!("{HONEST} with a request per millisecond"));
+    record.set("honest clients that reconnect", format!("{HONEST_ANEW}, each 5 ms"));
     let server = options.address.as_str();
     let mut all: Latencies = std::array::from_fn(|_| histogram());
     for round in 0..options.rounds {
@@ -77,12 +81,12 @@ pub fn run(options: &LeavingOptions, stop: &AtomicBool) -> Result<Record, LoadEr
         }
         let (latencies, accepted) = one_round(address, options.subscriptions, round)
             .map_err(|source| LoadError::System { source })?;
-        let accepted = count("accepted subscriptions", accepted);
-        record.add((server, PHASES[SUBSCRIBING], Some(round)), &[accepted]);
         for (phase, latencies) in PHASES.iter().zip(&latencies) {
             let longest = Some(latencies.max() as f64 / 1e9);
             record.add((server, phase, Some(round)), &[("longest", Unit::Seconds, longest)]);
         }
+        let accepted = count("accepted subscriptions", accepted);
+        record.add((server, PHASES[SUBSCRIBING], Some(round)), &[accepted]);
         add(&mut all, &latencies).map_err(|source| LoadError::System { source })?;
     }
     for (phase, latencies) in PHASES.iter().zip(&all) {

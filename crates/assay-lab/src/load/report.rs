@@ -188,7 +188,7 @@ pub(super) fn finish(record: &mut Record, options: &LoadOptions, is_known: bool,
     check("responses are those of the chain", &answers);
     // Wallets may have no subscription at the end.
     if options.mix == Mix::Subscribe || subscriptions.compared() > 0 {
-        check("last statuses are those of the last block", &subscriptions);
+        check("statuses are those of the last block", &subscriptions);
     }
     record.notes.extend(answers.examples.into_iter().chain(subscriptions.examples));
     let is_watched = options.server_pid.is_some() || options.server_metrics.is_some();

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::forged::{Forge, Kind};
 use assay_bench::BenchError;
-use assay_bench::forged::{Forge, Kind};
 use assay_bench::harness::Alternative;
 use assay_bench::suite::{Benchmark, Extent};
 use assay_consensus::params::ChainParams;
@@ -122,7 +122,7 @@ impl Forged {
         for block in blocks {
             match node.engine.submit_block(block.raw) {
                 SubmitOutcome::Accepted => {}
-                other => return Err(BenchError::own_block(block.height, &other)),
+                other => return Err(crate::own_block(block.height, &other)),
             }
         }
         let forge = Arc::new(Mutex::new(forge));

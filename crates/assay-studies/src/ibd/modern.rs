@@ -5,7 +5,7 @@
 //! Sizes and kinds are realistic. Keys and signatures are random bytes, since no benchmark verifies
 //! them. The block passes all context-free checks.
 
-use assay_bench::block_builder::Coinbase;
+use crate::block_builder::Coinbase;
 use assay_consensus::commitment::txid_merkle_root;
 use assay_consensus::params::ChainParams;
 use assay_report::stats::random::SplitMix64;

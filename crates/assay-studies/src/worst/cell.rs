@@ -298,7 +298,7 @@ fn one_thread() -> Result<rayon::ThreadPool, BenchError> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .build()
-        .map_err(|source| BenchError::Threads { threads: 1, source })
+        .map_err(|error| BenchError::Threads { threads: 1, source: Box::new(error) })
 }
 
 fn timed(work: impl Fn() -> Result<(), BenchError>) -> Result<f64, BenchError> {

@@ -3,6 +3,7 @@
 use assay_bench::suite::{Extent, StudyTable};
 use assay_bench::{BenchError, Progress};
 use assay_consensus::script::RuleSet;
+use assay_lab::companion::Companion;
 use assay_lab::outside::{Outside, OutsideError};
 use assay_lab::plan::{TargetSpec, TargetSpecError};
 
@@ -10,6 +11,13 @@ use super::block::Made;
 use super::cell::{Effort, STEP, growth};
 use super::classes::Class;
 use super::hashing::Rules;
+
+/// The program of the target `assay`.
+const ASSAY: Companion<'static> = Companion {
+    variable: "ASSAY",
+    folder: "",
+    file: if cfg!(debug_assertions) { "target/debug/assay" } else { "target/release/assay" },
+};
 
 /// Time of a node for a block.
 #[derive(Clone, Debug)]
@@ -90,8 +98,11 @@ fn give(spec: &TargetSpec, class: &Class, made: &Made) -> Result<Timed, BenchErr
     let outside = |error: OutsideError| failed(&name, &chain_of(&error));
     let dir = tempfile::tempdir()
         .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
-    let own = std::env::current_exe()
-        .map_err(|source| BenchError::File { path: "assay".into(), source })?;
+    let looked = ASSAY.places(None);
+    let own = looked.iter().find(|path| path.is_file()).ok_or_else(|| BenchError::File {
+        path: looked[0].clone(),
+        source: std::io::ErrorKind::NotFound.into(),
+    })?;
     let own = (own.as_path(), env!("CARGO_PKG_VERSION"));
     let mut node = Outside::start(spec, own, &dir.path().join("node")).map_err(outside)?;
     let mut blocks = 0;

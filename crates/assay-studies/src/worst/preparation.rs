@@ -1,7 +1,7 @@
 //! The chain that a node needs before a worst block: coinbases that anyone can spend, and
 //! transactions that create the outputs for the block.
 
-use assay_bench::block_builder::{Coinbase, mined};
+use crate::block_builder::{Coinbase, mined};
 use assay_consensus::params::ChainParams;
 use assay_consensus::sigops::count_sigops;
 use assay_consensus::subsidy::block_subsidy;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_bench::options::{AgreementOptions, MempoolOptions};
 use assay_bench::suite::Extent;
 use assay_lab::plan::TargetSpec;
 use clap::{Args, Subcommand, ValueEnum};
@@ -27,9 +28,6 @@ pub(crate) struct BenchArguments {
 pub(crate) enum BenchCommand {
     List(BenchListArguments),
     Compare(BenchCompareArguments),
-    /// Run one alternative N times, untimed, for valgrind to count.
-    #[command(hide = true)]
-    One(BenchOneArguments),
     /// Benchmark server for a comparison of builds.
     #[command(hide = true)]
     Serve(BenchServeArguments),
@@ -58,15 +56,8 @@ pub(crate) enum BenchCommand {
 /// reason differs; the bytes are printed.
 #[derive(Debug, Args)]
 pub(crate) struct BenchAgreementArguments {
-    /// The node to compare with: `bitcoind=PATH` for a program of Bitcoin Cash Node.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) target: TargetSpec,
-    /// Transactions, each of which comes in a block as well.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub(crate) cases: u64,
-    /// Seed of everything random.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) options: AgreementOptions,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -81,27 +72,8 @@ pub(crate) struct BenchAgreementArguments {
 /// over quiet ones.
 #[derive(Debug, Args)]
 pub(crate) struct BenchMempoolArguments {
-    /// Pairs of blocks.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub(crate) blocks: usize,
-    /// Transactions in a block; 8000 of one input nearly fill it.
-    #[arg(long, value_name = "N", default_value_t = 8000)]
-    pub(crate) txs: usize,
-    /// Hostile clusters; half of them fit in the mempool.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub(crate) clusters: usize,
-    /// Threads that submit hostile transactions: every other one replacements, the others clusters.
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    pub(crate) hostile_threads: usize,
-    /// Threads that verify scripts; 0 takes one for each core.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) threads: usize,
-    /// Lead time of the hostile threads before each block under attack.
-    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = super::duration)]
-    pub(crate) lead: Duration,
-    /// Seed of fees and dependencies.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) options: MempoolOptions,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -293,22 +265,6 @@ pub(crate) struct BenchCompareArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Run one alternative N times, untimed.
-#[derive(Debug, Args)]
-pub(crate) struct BenchOneArguments {
-    #[command(flatten)]
-    pub(crate) of: BenchServeArguments,
-    /// The benchmark, by its whole name.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) benchmark: String,
-    /// The alternative.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) alternative: String,
-    /// Operations, at least.
-    #[arg(long, value_name = "N")]
-    pub(crate) operations: u64,
 }
 
 /// Benchmark server on standard input and output.

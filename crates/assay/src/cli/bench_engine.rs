@@ -2,14 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-
-/// Reference to compare with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Against {
-    /// Bitcoin Core's validation library, in a process of its own (peers/kernel).
-    Kernel,
-}
+use assay_bench::options::{Against, BlocksOptions, SignaturesOptions};
+use clap::Args;
 
 /// Signature checks in batches against plain calls of libsecp256k1, interleaved, on one thread.
 ///
@@ -19,20 +13,8 @@ pub(crate) enum Against {
 /// a vector backend.
 #[derive(Debug, Args)]
 pub(crate) struct BenchSignaturesArguments {
-    /// Checks in a batch.
-    #[arg(long, value_name = "N", default_value_t = 4096)]
-    pub(crate) batch: usize,
-    /// Rounds; in each every alternative does one batch.
-    #[arg(long, value_name = "N", default_value_t = 21)]
-    pub(crate) rounds: usize,
-    /// Backend that does the arithmetic of batches: ifma, ifma-256, avx-ifma, avx512, avx2,
-    /// libsecp256k1, portable or portable-rounded [default: the fastest on this machine, by
-    /// measuring].
-    #[arg(long, value_name = "NAME", env = "ASSAY_BACKEND")]
-    pub(crate) backend: Option<String>,
-    /// Seed of keys and messages.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) options: SignaturesOptions,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -46,36 +28,8 @@ pub(crate) struct BenchSignaturesArguments {
 /// other's time over ours.
 #[derive(Debug, Args)]
 pub(crate) struct BenchBlocksArguments {
-    /// Reference to compare with.
-    #[arg(long, value_enum, value_name = "PEER")]
-    pub(crate) against: Option<Against>,
-    /// The program assay-peer-kernel [default: where Cargo puts it in this checkout].
-    #[arg(long, value_name = "PATH", env = "ASSAY_PEER_KERNEL")]
-    pub(crate) kernel: Option<PathBuf>,
-    /// Folder with real blocks, NETWORK-HEIGHT.blk, and the outputs they spend,
-    /// NETWORK-HEIGHT.prevouts; or one that holds such a folder called blocks. Without it no real
-    /// block is measured.
-    #[arg(long, value_name = "DIR", env = "ASSAY_TEST_DATA")]
-    pub(crate) data: Option<PathBuf>,
-    /// Rounds of each stage.
-    #[arg(long, value_name = "N", default_value_t = 11)]
-    pub(crate) rounds: usize,
-    /// Transactions in a forged block.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub(crate) txs: usize,
-    /// Forged blocks of each kind to connect.
-    #[arg(long, value_name = "N", default_value_t = 9)]
-    pub(crate) connect_blocks: usize,
-    /// Inputs of a legacy transaction in a block of its own, connected on one thread and on all; 0
-    /// for none.
-    #[arg(long, value_name = "N", default_value_t = 5000)]
-    pub(crate) large_inputs: usize,
-    /// Threads that connect blocks, on both sides; 0 takes one for each core.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) threads: usize,
-    /// Seed of the forged blocks.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) options: BlocksOptions,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

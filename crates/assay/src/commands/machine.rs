@@ -1,8 +1,8 @@
 //! `assay machine`.
 
 use assay_bench::counters;
-use assay_bench::signatures::Backend;
 use assay_lab::survey::{BackendSpeed, Effort, SurveyOptions, survey};
+use assay_secp::Backend;
 
 use crate::Outcome;
 use crate::bar::Bar;

@@ -51,7 +51,7 @@ fn json(output: &Output) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
 }
 
-/// What a successful command prints as JSON.
+/// The JSON that a successful command prints.
 fn good(output: &Output) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     json(output)

@@ -217,13 +217,3 @@ pub(super) fn code(programs: &Programs, kernel: Kernel) -> StudyTable {
         rows: pairs.filter_map(line).collect(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn three_digits() {
-        assert_eq!([1.234, 12.34, 123.4].map(ns), ["1.23", "12.3", "123"]);
-    }
-}

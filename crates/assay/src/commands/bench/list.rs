@@ -2,7 +2,6 @@
 
 use assay_bench::registry::{Filter, benchmarks};
 use assay_bench::suite::Benchmark;
-use assay_studies::sections;
 use serde::Serialize;
 
 use crate::Outcome;
@@ -19,7 +18,7 @@ struct Entry<'a> {
 }
 
 pub(super) fn run(arguments: &BenchListArguments) -> anyhow::Result<Outcome> {
-    let sections = sections();
+    let sections = super::caller(&super::software()).sections()?;
     let all =
         benchmarks(&sections, arguments.extent.into(), &Filter::new(arguments.filter.clone()))?;
     if arguments.json {

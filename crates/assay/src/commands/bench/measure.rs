@@ -4,7 +4,6 @@ use anyhow::bail;
 use assay_bench::registry::Filter;
 use assay_bench::run::{RunOptions, run as measure};
 use assay_bench::{report, table};
-use assay_studies::sections;
 
 use super::progress::RunBar;
 use crate::Outcome;
@@ -27,7 +26,8 @@ pub(super) fn run(arguments: &MeasureArguments) -> anyhow::Result<Outcome> {
     };
     let bar = RunBar::stopped_by(stop_flag());
     bar.warn();
-    let results = measure(&sections(), &options, &bar)?;
+    let sections = super::caller(&options.software).sections()?;
+    let results = measure(&sections, &options, &bar)?;
     drop(bar);
     if results.benchmarks.is_empty() && results.failures.is_empty() {
         bail!("no benchmark is called that; `assay bench list` shows them");

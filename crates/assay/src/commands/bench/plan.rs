@@ -11,7 +11,6 @@ use assay_bench::results::BenchResults;
 use assay_bench::run::{RunOptions, run as measure};
 use assay_bench::suite::Extent;
 use assay_bench::{report, table};
-use assay_studies::sections_of;
 
 use super::progress::RunBar;
 use crate::Outcome;
@@ -45,7 +44,7 @@ pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<
         rerun: rerun(arguments),
         software: super::software(),
         plan: Some(plan.clone()),
-        counter: super::counter(arguments.instructions, Some(&arguments.plan))?,
+        counter: super::counter(arguments.instructions, Some(plan))?,
         plan_source: arguments.plan.clone(),
     };
     let results = make(plan, &options, &out_dir, stop_flag())?;
@@ -61,7 +60,7 @@ pub(crate) fn make(
     out_dir: &Path,
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResults> {
-    let sections = sections_of(plan, &output::complain)?;
+    let sections = super::caller(&options.software).sections_of(plan)?;
     let bar = RunBar::stopped_by(stop);
     bar.warn();
     let results = measure(&sections, options, &bar)?;

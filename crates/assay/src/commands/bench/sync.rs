@@ -1,6 +1,7 @@
 //! `assay bench sync`.
 
 use anyhow::{Context, ensure};
+use assay_bench::options::Against;
 use assay_lab::process::cores;
 use assay_lab::progress::Terminal;
 use assay_lab::run::RunOptions;
@@ -8,7 +9,7 @@ use assay_lab::sync::{SyncOptions, run as measure};
 use assay_lab::target::kernel;
 
 use super::progress::Bar;
-use crate::cli::{Against, BenchSyncArguments};
+use crate::cli::BenchSyncArguments;
 use crate::commands::own_command;
 use crate::commands::stop_flag;
 use crate::{Outcome, output};

@@ -7,20 +7,17 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use assay_report::stats::ratio::Ratio;
-pub use assay_secp::Backend;
-use assay_secp::{BatchVerifier, Check, SampledVerifier};
+use assay_secp::{Backend, BatchVerifier, Check, SampledVerifier};
 use rayon::prelude::*;
 use secp256k1::{
     Keypair, Message, Parity, PublicKey, Scalar, SecretKey, XOnlyPublicKey, ecdsa, schnorr,
 };
 use serde::Serialize;
 
-use crate::conditions::Conditions;
-use crate::harness::{Alternative, Rounds, Row, Sample, compare};
-use crate::{BenchError, Progress, table};
-
-/// The library of the crate of this name; its version is the crate's, which vendors the C code.
-pub const LIBRARY: &str = "libsecp256k1 0.8.0 (crate secp256k1 0.33)";
+use assay_bench::conditions::Conditions;
+use assay_bench::harness::{Alternative, Rounds, Row, Sample, compare};
+use assay_bench::options::SignaturesOptions;
+use assay_bench::{BenchError, LIBSECP, Progress, table};
 
 /// Names of the alternatives.
 const PLAIN: &str = "libsecp256k1, plain";
@@ -40,50 +37,40 @@ const WARM_UP: usize = 1;
 /// One in this many checks is made invalid when results are compared.
 const WRONG_EVERY: usize = 37;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Checks per batch.
-    pub batch: usize,
-    pub rounds: usize,
-    pub backend: Backend,
-    /// Seed of keys and messages.
-    pub seed: u64,
-}
-
 /// Results. Every ratio is the plain library's time over Assay's: above 1 Assay is faster.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     schema: u32,
     kind: &'static str,
     /// Compressed ECDSA.
-    pub ecdsa_ratio: f64,
+    pub(crate) ecdsa_ratio: f64,
     /// BIP340, each signature separately.
-    pub schnorr_ratio: f64,
+    pub(crate) schnorr_ratio: f64,
     /// BIP340, one weighted sum of all.
-    pub schnorr_batch_ratio: f64,
+    pub(crate) schnorr_batch_ratio: f64,
     /// Tweaks of Taproot output keys.
-    pub tweak_ratio: f64,
+    pub(crate) tweak_ratio: f64,
     /// ECDSA with the libsecp256k1 backend of the batch verifier.
-    pub libsecp_backend_ecdsa_ratio: f64,
+    pub(crate) libsecp_backend_ecdsa_ratio: f64,
     /// The same for BIP340.
-    pub libsecp_backend_schnorr_ratio: f64,
+    pub(crate) libsecp_backend_schnorr_ratio: f64,
     /// The same for weighted batches.
-    pub libsecp_backend_schnorr_batch_ratio: f64,
+    pub(crate) libsecp_backend_schnorr_batch_ratio: f64,
     /// The same for tweaks.
-    pub libsecp_backend_tweak_ratio: f64,
+    pub(crate) libsecp_backend_tweak_ratio: f64,
     /// ECDSA with spot checks: time of a batch without over that with them, so below 1.
-    pub sampled_ecdsa_ratio: f64,
+    pub(crate) sampled_ecdsa_ratio: f64,
     /// The same for BIP340, each signature separately.
-    pub sampled_schnorr_ratio: f64,
+    pub(crate) sampled_schnorr_ratio: f64,
     /// The same for weighted batches.
-    pub sampled_schnorr_batch_ratio: f64,
+    pub(crate) sampled_schnorr_batch_ratio: f64,
     /// The same for tweaks.
-    pub sampled_tweak_ratio: f64,
+    pub(crate) sampled_tweak_ratio: f64,
     /// One in this many proven checks is repeated by libsecp256k1.
     sample_one_of: u32,
     /// Median time of one self-test of the backend, microseconds.
     self_test_us: f64,
-    pub backend: &'static str,
+    pub(crate) backend: &'static str,
     library: &'static str,
     threads: u32,
     batch: usize,
@@ -106,7 +93,7 @@ pub struct Report {
     clippy::struct_field_names,
     reason = "named as the fields of the report that they belong to"
 )]
-pub struct Intervals {
+pub(crate) struct Intervals {
     ecdsa_ratio: Option<Ratio>,
     schnorr_ratio: Option<Ratio>,
     schnorr_batch_ratio: Option<Ratio>,
@@ -161,7 +148,7 @@ impl Intervals {
 const FORCED_WEIGHTED: &str = "libsecp256k1, weighted";
 
 impl Report {
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = format!(
             "batches of {}, {} rounds, one thread, compressed keys parsed, seed {}; backend {}, {}\n\n",
             self.batch, self.rounds, self.seed, self.backend, self.library
@@ -189,10 +176,14 @@ impl Report {
 ///
 /// # Errors
 /// When a result is wrong.
-pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
+pub(crate) fn run(
+    options: &SignaturesOptions,
+    progress: &dyn Progress,
+) -> Result<Report, BenchError> {
     if options.batch == 0 || options.rounds == 0 {
         return Err(BenchError::Parameter { what: "--batch and --rounds", wanted: "at least 1" });
     }
+    let backend = backend(options.backend.as_deref())?;
     let conditions = Conditions::now();
     let numbers = 0..options.batch as u64;
     let cases: Vec<Case> =
@@ -206,11 +197,11 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchEr
     for (name, check) in kinds {
         progress.begin(name, (WARM_UP + options.rounds) as u64);
         let wrong: Vec<Check<'_>> = wrong.iter().map(check).collect();
-        let (answered, invalid) = compare_answers(name, &wrong, options.backend)?;
+        let (answered, invalid) = compare_answers(name, &wrong, backend)?;
         checks += answered;
         checks_invalid += invalid;
         let right: Vec<Check<'_>> = cases.iter().map(check).collect();
-        let mut alternatives = alternatives(&right, options.backend, name == "Schnorr");
+        let mut alternatives = alternatives(&right, backend, name == "Schnorr");
         let epochs = (WARM_UP + options.rounds) * alternatives.len();
         checks += (epochs * right.len()) as u64;
         rows.push(compare(name, &mut alternatives, rounds, &mut || progress.step())?);
@@ -234,9 +225,9 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchEr
         sampled_schnorr_batch_ratio: median(intervals.sampled_schnorr_batch_ratio),
         sampled_tweak_ratio: median(intervals.sampled_tweak_ratio),
         sample_one_of: SAMPLE_ONE_OF,
-        self_test_us: self_test_us(options.backend),
-        backend: BatchVerifier::with_backend(options.backend).backend().name(),
-        library: LIBRARY,
+        self_test_us: self_test_us(backend),
+        backend: BatchVerifier::with_backend(backend).backend().name(),
+        library: LIBSECP,
         threads: 1,
         batch: options.batch,
         rounds: options.rounds,
@@ -250,28 +241,20 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchEr
     })
 }
 
-/// The fastest backend of this machine, and its ECDSA verifications per second on one thread, in batches with spot checks by
-/// libsecp256k1, as in the engine; keys are distinct and have to be parsed. Takes a third of a second.
-pub fn batch_rate() -> (&'static str, f64) {
-    let cases: Vec<Case> =
-        (0..RATE_BATCH).into_par_iter().map(|number| Case::new(1, number)).collect();
-    let checks: Vec<Check<'_>> = cases.iter().map(Case::ecdsa).collect();
-    let backend = BatchVerifier::new().backend();
-    let (mut verifier, mut answers) = (verifier(backend, SAMPLE_ONE_OF), Vec::new());
-    let mut times_s: Vec<f64> = (0..RATE_ROUNDS)
-        .map(|_| {
-            let start = Instant::now();
-            each(&mut verifier, &checks, &mut answers);
-            start.elapsed().as_secs_f64()
-        })
-        .collect();
-    assert!(!answers.contains(&false), "all checks hold");
-    times_s.sort_by(f64::total_cmp);
-    (backend.name(), RATE_BATCH as f64 / times_s[times_s.len() / 2])
+/// The backend of this name, which this CPU can run; without a name the fastest.
+fn backend(name: Option<&str>) -> Result<Backend, BenchError> {
+    let Some(name) = name else { return Ok(Backend::fastest()) };
+    match Backend::by_name(name) {
+        Some(backend) if backend.available() => Ok(backend),
+        Some(_) => Err(BenchError::Setting(
+            format!("this processor or build does not run the backend {name}").into(),
+        )),
+        None => {
+            let known = Backend::all().map(|backend| backend.name().to_owned()).collect();
+            Err(BenchError::UnknownName { what: "backend", name: name.to_owned(), known })
+        }
+    }
 }
-
-const RATE_BATCH: u64 = 4096;
-const RATE_ROUNDS: usize = 9;
 
 type Question = for<'a> fn(&'a Case) -> Check<'a>;
 
@@ -477,12 +460,13 @@ fn wrong_cases(cases: &[Case]) -> Vec<Case> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Silent;
+    use assay_bench::Silent;
 
     #[test]
     fn every_backend_answers_right() {
         for backend in [Backend::Libsecp, Backend::Portable, Backend::detect()] {
-            let options = Options { batch: 75, rounds: 2, backend, seed: 3 };
+            let backend = Some(backend.name().to_owned());
+            let options = SignaturesOptions { batch: 75, rounds: 2, backend, seed: 3 };
             let report = run(&options, &Silent).expect("right answers");
             assert!(report.ecdsa_ratio > 0.0 && report.tweak_ratio > 0.0);
             // Three kinds, seven alternatives, one wrong check in 37.
@@ -493,8 +477,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_refused() {
-        let backend = Backend::detect();
-        assert!(run(&Options { batch: 0, rounds: 1, backend, seed: 1 }, &Silent).is_err());
+    fn empty_batches_and_unknown_backends_are_rejected() {
+        let options = SignaturesOptions { batch: 0, rounds: 1, backend: None, seed: 1 };
+        assert!(run(&options, &Silent).is_err());
+        let options = SignaturesOptions { batch: 1, backend: Some("gpu".to_owned()), ..options };
+        let error = run(&options, &Silent).expect_err("there is none").to_string();
+        assert!(error.contains("no backend `gpu`"), "{error}");
     }
 }

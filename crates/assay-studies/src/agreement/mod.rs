@@ -12,18 +12,18 @@ mod spend;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine, SubmitOutcome, TestAccept, TxRejectCode};
-use assay_lab::plan::TargetSpec;
+use assay_lab::plan::{TargetSpec, TargetSpecError};
 use assay_lab::reference::{Answer, Reference, ReferenceError};
 use assay_wire::{Block, Encoding, OutPoint, Txid};
 
 use self::chain::{BASE, Candidate, Chain};
-pub use self::report::{Disagreement, Report};
+pub(crate) use self::report::Report;
 use self::spend::Case;
-use crate::{BenchError, Progress};
+use assay_bench::options::AgreementOptions;
+use assay_bench::{BenchError, Progress};
 use assay_report::stats::random::SplitMix64;
 
 /// Cases per round: their coins are created in one block, and requests form one batch.
@@ -31,24 +31,14 @@ const ROUND: u64 = 250;
 /// One in this many blocks is mutated as a whole.
 const CHANGED_BLOCKS: u64 = 25;
 
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The other node.
-    pub target: TargetSpec,
-    /// Number of transactions, and of blocks.
-    pub cases: u64,
-    pub seed: u64,
-}
-
 #[derive(Debug, thiserror::Error)]
-pub enum AgreementError {
+pub(crate) enum AgreementError {
+    #[error(transparent)]
+    Target(#[from] TargetSpecError),
     #[error(transparent)]
     Bench(#[from] BenchError),
     #[error(transparent)]
     Reference(#[from] ReferenceError),
-    /// Stopped by the user, without results.
-    #[error("interrupted")]
-    Interrupted,
     #[error("block {height} of the comparison's own chain: ours {ours}, the other {theirs}")]
     OwnBlock {
         height: u32,
@@ -68,15 +58,15 @@ struct Court {
     report: Report,
 }
 
-/// Compares in a temporary folder; the report holds every disagreement. `stop` ends the comparison and the other node.
+/// Compares in a temporary folder; the report holds every disagreement.
 ///
 /// # Errors
-/// When either node cannot be used, or the user stopped it.
-pub fn run(
-    options: &Options,
+/// When either node cannot be used.
+pub(crate) fn run(
+    options: &AgreementOptions,
     progress: &dyn Progress,
-    stop: &AtomicBool,
 ) -> Result<Report, AgreementError> {
+    let target: TargetSpec = options.target.parse()?;
     let dir = tempfile::tempdir()
         .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
     let params = ChainParams::by_name("bch-regtest").expect("a known chain");
@@ -85,8 +75,7 @@ pub fn run(
     std::fs::create_dir(&folder)
         .map_err(|source| BenchError::File { path: folder.clone(), source })?;
     let log = dir.path().join("theirs.log");
-    let reference =
-        Reference::start_bchn(&options.target, params.block_bytes_max(), &folder, &log)?;
+    let reference = Reference::start_bchn(&target, params.block_bytes_max(), &folder, &log)?;
     let report = Report::new(options, reference.version(), reference.command());
     let (chain, random) = (Chain::new(&params), SplitMix64::new(options.seed));
     let mut court = Court { engine, reference, chain, random, report };
@@ -95,9 +84,6 @@ pub fn run(
     progress.begin("cases", options.cases.div_ceil(ROUND));
     let mut left = options.cases;
     while left > 0 {
-        if stop.load(Ordering::Relaxed) {
-            return Err(AgreementError::Interrupted);
-        }
         let cases = left.min(ROUND);
         court.round(cases as usize)?;
         left -= cases;

@@ -10,18 +10,19 @@ use std::sync::Arc;
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine, SubmitOutcome};
 
-use super::{ASSAY, ASSAY_LIBSECP, KERNEL, Options, WARM_UP};
+use super::{ASSAY, ASSAY_LIBSECP, KERNEL, WARM_UP};
 use crate::forged::{Forge, ForgedBlock, Kind};
-use crate::harness::{Alternative, Rounds, Row, Sample, compare};
 use crate::peer::KernelPeer;
-use crate::{BenchError, Progress};
+use assay_bench::harness::{Alternative, Rounds, Row, Sample, compare};
+use assay_bench::options::BlocksOptions;
+use assay_bench::{BenchError, Progress};
 
 /// Coin cache: the fixed value of the kernel's interface.
 const CACHE_BYTES: usize = 450 << 20;
 
 /// A row per kind, and the common final tip.
 pub(super) fn measure(
-    options: &Options,
+    options: &BlocksOptions,
     dir: &Path,
     kernel: Option<&RefCell<KernelPeer>>,
     progress: &dyn Progress,
@@ -94,7 +95,7 @@ pub(super) fn submit(engine: &Engine, block: &ForgedBlock) -> Result<Sample, Ben
     let sample = Sample::of(1, || outcome = engine.submit_block(raw));
     match outcome {
         SubmitOutcome::Accepted if engine.tip().height == block.height => Ok(sample),
-        other => Err(BenchError::own_block(block.height, &other)),
+        other => Err(crate::own_block(block.height, &other)),
     }
 }
 

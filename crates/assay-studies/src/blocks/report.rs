@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::large::{Large, alternative};
 use super::stages::{Measured, Subject};
-use super::{ASSAY, ASSAY_LIBSECP, KERNEL, Options};
-use crate::conditions::Conditions;
-use crate::harness::{Figures, Row};
-use crate::table;
+use super::{ASSAY, ASSAY_LIBSECP, KERNEL};
+use assay_bench::conditions::Conditions;
+use assay_bench::harness::{Figures, Row};
+use assay_bench::options::BlocksOptions;
+use assay_bench::table;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct BlockRecord {
@@ -37,33 +38,33 @@ struct RowRatio {
 
 /// The report. Every ratio is the other's time over Assay's: above 1 Assay is faster. Unmeasured values are absent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     schema: u32,
     kind: &'static str,
     /// Scripts of all real blocks, the kernel's time over Assay's.
-    pub real_scripts_ratio: Option<f64>,
+    pub(crate) real_scripts_ratio: Option<f64>,
     /// The same with libsecp256k1 and Assay's interpreter instead of the kernel.
-    pub real_scripts_libsecp_ratio: Option<f64>,
+    pub(crate) real_scripts_libsecp_ratio: Option<f64>,
     /// Scripts of all real blocks, the kernel's time over Assay's with libsecp256k1: the case without vector instructions.
-    pub libsecp_backend_scripts_ratio: Option<f64>,
+    pub(crate) libsecp_backend_scripts_ratio: Option<f64>,
     /// Inputs of the real blocks, verified in each round.
-    pub real_inputs: usize,
+    pub(crate) real_inputs: usize,
     /// Connecting blocks, the kernel's time over Assay's.
-    pub connect_ecdsa_ratio: Option<f64>,
+    pub(crate) connect_ecdsa_ratio: Option<f64>,
     /// The same for Schnorr signatures.
-    pub connect_schnorr_ratio: Option<f64>,
+    pub(crate) connect_schnorr_ratio: Option<f64>,
     /// The same for blocks with both.
-    pub connect_mixed_ratio: Option<f64>,
+    pub(crate) connect_mixed_ratio: Option<f64>,
     /// Parsing, the kernel's time over Assay's: the median over all blocks.
-    pub parse_ratio: Option<f64>,
+    pub(crate) parse_ratio: Option<f64>,
     /// `CheckBlock`.
-    pub check_ratio: Option<f64>,
+    pub(crate) check_ratio: Option<f64>,
     /// The merkle root; by CPU time, since the kernel's figure is a small difference of two times.
-    pub merkle_ratio: Option<f64>,
+    pub(crate) merkle_ratio: Option<f64>,
     /// Connecting a block with one large legacy transaction: time on one thread over time on `connect_threads`.
-    pub large_tx_threads_ratio: Option<f64>,
+    pub(crate) large_tx_threads_ratio: Option<f64>,
     /// The same with libsecp256k1 instead of vectors.
-    pub large_tx_libsecp_threads_ratio: Option<f64>,
+    pub(crate) large_tx_libsecp_threads_ratio: Option<f64>,
     large_tx_threads_interval: Option<Ratio>,
     large_tx_libsecp_threads_interval: Option<Ratio>,
     large_tx_block_bytes: Option<usize>,
@@ -96,7 +97,11 @@ const NOTES: [&str; 4] = [
 ];
 
 impl Report {
-    pub(super) fn new(options: &Options, conditions: Conditions, kernel: Option<String>) -> Self {
+    pub(super) fn new(
+        options: &BlocksOptions,
+        conditions: Conditions,
+        kernel: Option<String>,
+    ) -> Self {
         Self {
             schema: 2,
             kind: "blocks",
@@ -231,7 +236,7 @@ impl Report {
         self.merkle_ratio = of(": merkle root", |ratio| ratio.cpu_ratio);
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = format!(
             "signatures by {}, hashes by {}; {} rounds, seed {}; kernel: {}\n\n",
             self.script_backend,

@@ -6,18 +6,19 @@
 use std::path::Path;
 
 use super::connect::{open, submit};
-use super::{ASSAY, ASSAY_LIBSECP, Options, WARM_UP};
+use super::{ASSAY, ASSAY_LIBSECP, WARM_UP};
 use crate::forged::{Forge, ForgedBlock};
-use crate::harness::{Alternative, Rounds, Row, compare};
-use crate::{BenchError, Progress};
+use assay_bench::harness::{Alternative, Rounds, Row, compare};
+use assay_bench::options::BlocksOptions;
+use assay_bench::{BenchError, Progress};
 
 /// A row: connecting such a block on one thread and on all, with both signature backends; `None` with a single thread.
 pub(super) fn measure(
-    options: &Options,
+    options: &BlocksOptions,
     dir: &Path,
     progress: &dyn Progress,
 ) -> Result<Option<Large>, BenchError> {
-    let Options { large_inputs: inputs, threads, rounds, seed, .. } = *options;
+    let BlocksOptions { large_inputs: inputs, threads, rounds, seed, .. } = *options;
     if inputs == 0 || threads < 2 {
         return Ok(None);
     }

@@ -6,17 +6,17 @@ use assay_wire::{BlockHash, Header, OutPoint, TxBuilder, Wtxid};
 
 /// A coinbase without and with its witness; equal without a witness commitment.
 #[derive(Clone, Debug)]
-pub struct Coinbase {
+pub(crate) struct Coinbase {
     /// Serialization hashed to the txid.
-    pub base: Vec<u8>,
+    pub(crate) base: Vec<u8>,
     /// Serialization in the block.
-    pub full: Vec<u8>,
+    pub(crate) full: Vec<u8>,
 }
 
 impl Coinbase {
     /// For a block at `height`, with `tail` after the height in its script; pays the given satoshi to an output script. With
     /// wtxids, whose first is that of the coinbase itself, it commits to the witnesses.
-    pub fn new(
+    pub(crate) fn new(
         height: u32,
         tail: &[u8],
         (value_sat, script_pubkey): (i64, &[u8]),
@@ -39,7 +39,7 @@ impl Coinbase {
 }
 
 /// A regtest header with proof of work.
-pub fn mined(prev_block: BlockHash, time: u32, txids: Vec<[u8; 32]>) -> Header {
+pub(crate) fn mined(prev_block: BlockHash, time: u32, txids: Vec<[u8; 32]>) -> Header {
     let mut header = Header {
         version: 0x2000_0000,
         prev_block,

@@ -14,12 +14,15 @@ use std::path::{Path, PathBuf};
 
 use crate::forged::{Forge, Kind};
 use assay_consensus::params::ChainParams;
-pub use report::Report;
+pub(crate) use report::Report;
 use stages::{Measured, Subject};
 
-use crate::conditions::Conditions;
 use crate::peer::KernelPeer;
-use crate::{BenchError, Progress};
+use crate::threads;
+use assay_bench::conditions::Conditions;
+use assay_bench::options::BlocksOptions;
+use assay_bench::{BenchError, Progress};
+use assay_lab::target::kernel;
 
 /// Names of the alternatives.
 const ASSAY: &str = "assay";
@@ -29,47 +32,34 @@ const KERNEL: &str = "kernel";
 /// Warm-up rounds, which are ignored.
 const WARM_UP: usize = 1;
 
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub rounds: usize,
-    /// Transactions of a forged block.
-    pub txs: usize,
-    /// Connected forged blocks per kind.
-    pub connect_blocks: usize,
-    /// Inputs of the large legacy transaction that is connected on one thread and on all; 0 skips it.
-    pub large_inputs: usize,
-    pub threads: usize,
-    /// Seed of the keys of forged blocks.
-    pub seed: u64,
-    /// Folder of real blocks (`*.blk`) with their spent outputs (`*.prevouts`).
-    pub data: Option<PathBuf>,
-    /// The wrapper of Bitcoin Core's kernel.
-    pub kernel: Option<PathBuf>,
-}
-
 /// Runs the measurement.
 ///
 /// # Errors
 /// When something fails or a result is wrong.
-pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
-    let Options { rounds, txs, connect_blocks, threads, .. } = *options;
-    if [rounds, txs, connect_blocks, threads].contains(&0) {
-        let what = "--rounds, --txs, --connect-blocks and --threads";
+pub(crate) fn run(options: &BlocksOptions, progress: &dyn Progress) -> Result<Report, BenchError> {
+    let threads = threads(options.threads);
+    let options = &BlocksOptions { threads, ..options.clone() };
+    let BlocksOptions { rounds, txs, connect_blocks, .. } = *options;
+    if [rounds, txs, connect_blocks].contains(&0) {
+        let what = "--rounds, --txs and --connect-blocks";
         return Err(BenchError::Parameter { what, wanted: "at least 1" });
     }
     let conditions = Conditions::now();
     let dir = tempfile::tempdir()
         .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
-    let kernel = options.kernel.as_deref().map(KernelPeer::start).transpose()?.map(RefCell::new);
+    let find = |_| kernel::find(options.kernel.as_deref());
+    let kernel = options.against.map(find).transpose();
+    let kernel = kernel.map_err(|error| BenchError::Setting(Box::new(error)))?;
+    let kernel = kernel.as_deref().map(KernelPeer::start).transpose()?.map(RefCell::new);
     let versions = kernel.as_ref().map(|kernel| kernel.borrow_mut().versions()).transpose()?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .build()
-        .map_err(|source| BenchError::Threads { threads: 1, source })?;
+        .map_err(|error| BenchError::Threads { threads: 1, source: Box::new(error) })?;
     let mut subjects = forged_subjects(options, dir.path())?;
     let forged = subjects.len();
     if let Some(data) = &options.data {
-        subjects.extend(real_subjects(data)?);
+        subjects.extend(real_subjects(&folder_of_blocks(data)?)?);
     }
     let mut measured: Vec<Measured> = Vec::new();
     for subject in &subjects {
@@ -89,7 +79,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchEr
 }
 
 /// One block of each kind, in files that the kernel can read too.
-fn forged_subjects(options: &Options, dir: &Path) -> Result<Vec<Subject>, BenchError> {
+fn forged_subjects(options: &BlocksOptions, dir: &Path) -> Result<Vec<Subject>, BenchError> {
     let (mut forge, _) = Forge::new(options.seed);
     Kind::ALL
         .map(|kind| {
@@ -106,6 +96,19 @@ fn forged_subjects(options: &Options, dir: &Path) -> Result<Vec<Subject>, BenchE
         })
         .into_iter()
         .collect()
+}
+
+/// The folder itself, or the one called blocks in it: whichever holds blocks.
+fn folder_of_blocks(named: &Path) -> Result<PathBuf, BenchError> {
+    let holds_blocks = |dir: &PathBuf| {
+        let mut entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        entries.any(|entry| entry.path().extension().is_some_and(|ext| ext == "blk"))
+    };
+    let found = [named.join("blocks"), named.to_owned()].into_iter().find(holds_blocks);
+    found.ok_or_else(|| {
+        let text = format!("there are no NETWORK-HEIGHT.blk in {} or its blocks", named.display());
+        BenchError::Setting(text.into())
+    })
 }
 
 /// The real blocks in a folder, named `network-height.blk`.
@@ -133,11 +136,11 @@ fn real_subject(path: &Path) -> Option<Subject> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Silent;
+    use assay_bench::Silent;
 
     #[test]
     fn small_runs_come_to_an_end() {
-        let options = Options {
+        let options = BlocksOptions {
             rounds: 2,
             txs: 3,
             connect_blocks: 2,
@@ -145,6 +148,7 @@ mod tests {
             threads: 2,
             seed: 1,
             data: None,
+            against: None,
             kernel: None,
         };
         let report = run(&options, &Silent).expect("figures");
@@ -152,7 +156,7 @@ mod tests {
         for part in ["forged, ecdsa: CheckBlock", "connect, mixed", "40 legacy inputs", "scripts"] {
             assert!(text.contains(part), "{part}:\n{text}");
         }
-        assert!(run(&Options { txs: 0, ..options }, &Silent).is_err());
+        assert!(run(&BlocksOptions { txs: 0, ..options }, &Silent).is_err());
     }
 
     #[test]

@@ -6,17 +6,18 @@ use std::fmt::Write as _;
 use assay_report::stats::ratio::Ratio;
 use serde::Serialize;
 
-use super::{Options, Tally};
-use crate::conditions::Conditions;
+use super::Tally;
+use assay_bench::conditions::Conditions;
+use assay_bench::options::MempoolOptions;
 
 /// Distribution of times, milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Times {
-    pub count: usize,
-    pub median_ms: f64,
+pub(crate) struct Times {
+    pub(crate) count: usize,
+    pub(crate) median_ms: f64,
     /// 99th percentile; the maximum of fewer than a hundred values.
-    pub p99_ms: f64,
-    pub max_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) max_ms: f64,
 }
 
 impl Times {
@@ -34,24 +35,24 @@ impl Times {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     schema: u32,
     kind: &'static str,
     /// Blocks connected without other load.
-    pub quiet: Times,
-    pub attacked: Times,
+    pub(crate) quiet: Times,
+    pub(crate) attacked: Times,
     /// Median under attack over median without.
-    pub median_ratio: f64,
+    pub(crate) median_ratio: f64,
     /// The same for the 99th percentiles.
-    pub p99_ratio: f64,
+    pub(crate) p99_ratio: f64,
     /// Ratios of the two blocks of each pair.
-    pub pair_ratio: Option<Ratio>,
+    pub(crate) pair_ratio: Option<Ratio>,
     /// Hostile replacements, from submission to verdict.
-    pub replacements: Times,
+    pub(crate) replacements: Times,
     /// Transactions of hostile clusters, from submission to verdict.
-    pub cluster_txs: Times,
-    pub verdicts: BTreeMap<String, u64>,
-    pub tip: String,
+    pub(crate) cluster_txs: Times,
+    pub(crate) verdicts: BTreeMap<String, u64>,
+    pub(crate) tip: String,
     blocks: usize,
     txs: usize,
     clusters: usize,
@@ -66,7 +67,7 @@ pub struct Report {
 
 impl Report {
     pub(super) fn new(
-        options: &Options,
+        options: &MempoolOptions,
         conditions: Conditions,
         [quiet_s, attacked_s]: &[Vec<f64>; 2],
         tally: &Tally,
@@ -98,7 +99,7 @@ impl Report {
         }
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = format!(
             "{} pairs of blocks of {} transactions, {} hostile clusters, {} hostile threads, {} threads, seed {}; {}\n\n",
             self.blocks,

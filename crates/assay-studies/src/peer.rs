@@ -8,9 +8,9 @@ use faster_hex::hex_string;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::BenchError;
-use crate::harness::Sample;
-use crate::talk::Talk;
+use assay_bench::BenchError;
+use assay_bench::harness::Sample;
+use assay_bench::talk::Talk;
 
 #[derive(Debug, Deserialize)]
 struct Answer {
@@ -24,14 +24,14 @@ struct Answer {
 
 /// The running peer; stopped on drop.
 #[derive(Debug)]
-pub struct KernelPeer(Talk);
+pub(crate) struct KernelPeer(Talk);
 
 impl KernelPeer {
     /// Starts the peer.
     ///
     /// # Errors
     /// When the peer cannot be started, communication fails, or it rejects the request.
-    pub fn start(program: &Path) -> Result<Self, BenchError> {
+    pub(crate) fn start(program: &Path) -> Result<Self, BenchError> {
         Talk::start(program, &["bench".to_owned()]).map(Self)
     }
 
@@ -39,7 +39,7 @@ impl KernelPeer {
     ///
     /// # Errors
     /// When communication fails, or the peer rejects the request.
-    pub fn versions(&mut self) -> Result<String, BenchError> {
+    pub(crate) fn versions(&mut self) -> Result<String, BenchError> {
         Ok(self.order(&json!({ "do": "versions" }))?.versions.unwrap_or_default())
     }
 
@@ -47,7 +47,7 @@ impl KernelPeer {
     ///
     /// # Errors
     /// When communication fails, or the peer rejects the request.
-    pub fn load(
+    pub(crate) fn load(
         &mut self,
         name: &str,
         (chain, height): (&str, u32),
@@ -65,7 +65,12 @@ impl KernelPeer {
     ///
     /// # Errors
     /// When communication fails, or the peer rejects the request.
-    pub fn run(&mut self, name: &str, stage: &str, times: u64) -> Result<Sample, BenchError> {
+    pub(crate) fn run(
+        &mut self,
+        name: &str,
+        stage: &str,
+        times: u64,
+    ) -> Result<Sample, BenchError> {
         let order = json!({ "do": "run", "name": name, "stage": stage, "times": times });
         let Answer { wall_ns, cpu_ns, .. } = self.order(&order)?;
         Ok(Sample::timed(times, wall_ns, cpu_ns))
@@ -75,7 +80,7 @@ impl KernelPeer {
     ///
     /// # Errors
     /// When communication fails, or the peer rejects the request.
-    pub fn load_spend(
+    pub(crate) fn load_spend(
         &mut self,
         name: &str,
         tx: Tx<'_>,
@@ -92,7 +97,7 @@ impl KernelPeer {
     ///
     /// # Errors
     /// When communication fails, or the peer rejects the request: it supports no flags outside of [`Flags::BITCOIN_BLOCK`].
-    pub fn judge(
+    pub(crate) fn judge(
         &mut self,
         tx: Tx<'_>,
         spent: &[TxOut<'_>],
@@ -110,7 +115,7 @@ impl KernelPeer {
     ///
     /// # Errors
     /// When communication fails, or the peer rejects the request.
-    pub fn verify_input(
+    pub(crate) fn verify_input(
         &mut self,
         name: &str,
         input: usize,
@@ -125,7 +130,12 @@ impl KernelPeer {
     ///
     /// # Errors
     /// When communication fails, or the peer rejects the request.
-    pub fn open(&mut self, chain: &str, dir: &Path, workers: usize) -> Result<(), BenchError> {
+    pub(crate) fn open(
+        &mut self,
+        chain: &str,
+        dir: &Path,
+        workers: usize,
+    ) -> Result<(), BenchError> {
         let order =
             json!({ "do": "open", "chain": chain, "datadir": absolute(dir)?, "workers": workers });
         self.order(&order).map(drop)
@@ -135,7 +145,7 @@ impl KernelPeer {
     ///
     /// # Errors
     /// When communication fails, or the peer rejects the request.
-    pub fn submit(&mut self, block: &Path) -> Result<(Sample, String), BenchError> {
+    pub(crate) fn submit(&mut self, block: &Path) -> Result<(Sample, String), BenchError> {
         let order = json!({ "do": "submit", "block": absolute(block)? });
         let Answer { wall_ns, cpu_ns, tip, .. } = self.order(&order)?;
         Ok((Sample::timed(1, wall_ns, cpu_ns), tip.unwrap_or_default()))

@@ -12,10 +12,11 @@ use assay_hash::merkle_root;
 use assay_wire::{Encoding, Txid};
 use rayon::ThreadPool;
 
-use super::{ASSAY, ASSAY_LIBSECP, KERNEL, Options, WARM_UP};
-use crate::harness::{Alternative, Rounds, Row, Sample, compare, repeats};
+use super::{ASSAY, ASSAY_LIBSECP, KERNEL, WARM_UP};
 use crate::peer::KernelPeer;
-use crate::{BenchError, Progress};
+use assay_bench::harness::{Alternative, Rounds, Row, Sample, compare, repeats};
+use assay_bench::options::BlocksOptions;
+use assay_bench::{BenchError, Progress};
 
 /// A block as on disk.
 pub(super) struct Subject {
@@ -40,7 +41,7 @@ pub(super) const STAGES: usize = 6;
 /// Measures all stages of a block.
 pub(super) fn measure(
     subject: &Subject,
-    options: &Options,
+    options: &BlocksOptions,
     (pool, kernel): (&ThreadPool, Option<&RefCell<KernelPeer>>),
     progress: &dyn Progress,
 ) -> Result<Measured, BenchError> {
@@ -68,8 +69,9 @@ pub(super) fn measure(
     let (mut inputs, mut sig_checks) = (0, 0);
     if let (Some(bytes), Some(path)) = (&prevouts, &subject.prevouts) {
         let verifier = BlockVerifier::new(&params, &block, subject.height, None);
-        let spent = parse_prevouts(bytes, verifier.input_count())
-            .map_err(|source| BenchError::Prevouts { path: path.clone(), source })?;
+        let spent = parse_prevouts(bytes, verifier.input_count()).map_err(|source| {
+            BenchError::Prevouts { path: path.clone(), source: Box::new(source) }
+        })?;
         inputs = spent.len();
         sig_checks = check_scripts(&verifier, &spent, pool).map_err(wrong)?;
         rows.push(scripts(&bench, &params, (&block, &spent), pool)?);

@@ -15,14 +15,14 @@ use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 use crate::block_builder::{Coinbase, mined};
 
 /// Inputs and outputs of a transaction.
-pub const INPUTS: usize = 5;
+pub(crate) const INPUTS: usize = 5;
 
 /// Coinbase maturity in blocks.
 const MATURITY: u32 = 100;
 
 /// Script types of a block's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Ecdsa,
     /// P2TR, spent by the key path.
     Schnorr,
@@ -31,10 +31,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::Ecdsa, Self::Schnorr, Self::Mixed];
+    pub(crate) const ALL: [Self; 3] = [Self::Ecdsa, Self::Schnorr, Self::Mixed];
 
     /// Name in benchmarks.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ecdsa => "ecdsa",
             Self::Schnorr => "schnorr",
@@ -53,15 +53,15 @@ impl Kind {
 }
 
 #[derive(Clone)]
-pub struct ForgedBlock {
-    pub height: u32,
-    pub raw: Vec<u8>,
+pub(crate) struct ForgedBlock {
+    pub(crate) height: u32,
+    pub(crate) raw: Vec<u8>,
     /// Its spent outputs in the format of `assay block verify`.
-    pub prevouts: Vec<u8>,
+    pub(crate) prevouts: Vec<u8>,
 }
 
 /// Forges a regtest chain: preliminary blocks, then the requested blocks of each kind.
-pub struct Forge {
+pub(crate) struct Forge {
     seed: u64,
     height: u32,
     tip: BlockHash,
@@ -109,7 +109,7 @@ const FEE_SAT: i64 = 40;
 
 impl Forge {
     /// The chain up to the height of the first measured block, with its blocks.
-    pub fn new(seed: u64) -> (Self, Vec<ForgedBlock>) {
+    pub(crate) fn new(seed: u64) -> (Self, Vec<ForgedBlock>) {
         let params = ChainParams::by_name("regtest").expect("a known chain");
         let genesis = params.genesis.block();
         let header: &[u8; 80] = genesis.first_chunk().expect("a block begins with its header");
@@ -145,7 +145,7 @@ impl Forge {
     }
 
     /// Next block with `txs` transactions of a kind.
-    pub fn next(&mut self, kind: Kind, txs: usize) -> ForgedBlock {
+    pub(crate) fn next(&mut self, kind: Kind, txs: usize) -> ForgedBlock {
         let index = Kind::ALL.iter().position(|other| *other == kind).expect("it is one of all");
         let mut end = self.ends[index].clone();
         let mut unsigned = Vec::with_capacity(txs);
@@ -161,7 +161,7 @@ impl Forge {
     }
 
     /// Conflicting transactions that spend the first input of the kind's next block: each is valid alone.
-    pub fn rivals(&mut self, kind: Kind, count: usize) -> Vec<Vec<u8>> {
+    pub(crate) fn rivals(&mut self, kind: Kind, count: usize) -> Vec<Vec<u8>> {
         let index = Kind::ALL.iter().position(|other| *other == kind).expect("it is one of all");
         let mut keys = self.keys(count * INPUTS, kind.taproots()).into_iter();
         let mut pay_all = || pay(self.ends[index].clone(), keys.by_ref().take(INPUTS).collect()).0;
@@ -171,7 +171,7 @@ impl Forge {
 
     /// Next two blocks for one large transaction without witnesses: the second contains only that, with `inputs` P2PKH inputs,
     /// which spend outputs of the first, and half as many outputs.
-    pub fn next_large(&mut self, inputs: usize) -> [ForgedBlock; 2] {
+    pub(crate) fn next_large(&mut self, inputs: usize) -> [ForgedBlock; 2] {
         let end = self.ends[0].clone();
         let mut keys = self.keys(INPUTS, 0);
         keys.extend(self.keys_locked(inputs, |_| Lock::P2pkh));

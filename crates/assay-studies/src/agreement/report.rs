@@ -5,42 +5,42 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::Options;
+use assay_bench::options::AgreementOptions;
 
 /// Maximum number of stored disagreements; the rest is only counted.
 const KEPT: usize = 100;
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     schema: u32,
     kind: &'static str,
     /// Version string of the reference node.
-    pub reference: String,
+    pub(crate) reference: String,
     /// Command line of the reference node.
-    pub command: Vec<String>,
-    pub seed: u64,
-    pub transactions: u64,
-    pub blocks: u64,
+    pub(crate) command: Vec<String>,
+    pub(crate) seed: u64,
+    pub(crate) transactions: u64,
+    pub(crate) blocks: u64,
     /// Counts per verdict on transactions; Assay's verdict for a disagreement.
-    pub transaction_verdicts: BTreeMap<String, u64>,
-    pub block_verdicts: BTreeMap<String, u64>,
-    pub disagreement_count: u64,
-    pub disagreements: Vec<Disagreement>,
+    pub(crate) transaction_verdicts: BTreeMap<String, u64>,
+    pub(crate) block_verdicts: BTreeMap<String, u64>,
+    pub(crate) disagreement_count: u64,
+    pub(crate) disagreements: Vec<Disagreement>,
 }
 
 /// Two verdicts on the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Disagreement {
+pub(crate) struct Disagreement {
     /// `transaction`, `block` or `tip`.
-    pub of: &'static str,
-    pub ours: String,
-    pub theirs: String,
+    pub(crate) of: &'static str,
+    pub(crate) ours: String,
+    pub(crate) theirs: String,
     /// Bytes in hex; the height of a tip.
-    pub what: String,
+    pub(crate) what: String,
 }
 
 impl Report {
-    pub(super) fn new(options: &Options, reference: &str, command: &[String]) -> Self {
+    pub(super) fn new(options: &AgreementOptions, reference: &str, command: &[String]) -> Self {
         Self {
             schema: 1,
             kind: "agreement",
@@ -89,11 +89,11 @@ impl Report {
     }
 
     /// True if all verdicts are equal.
-    pub fn agrees(&self) -> bool {
+    pub(crate) fn agrees(&self) -> bool {
         self.disagreement_count == 0
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = format!("reference: {}, seed {}\n", self.reference, self.seed);
         for (what, count, verdicts) in [
             ("transactions", self.transactions, &self.transaction_verdicts),

@@ -13,16 +13,18 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine, SubmitOutcome};
 
 use self::chain::{CoinOf, Mint, MintedBlock};
 use self::hostile::{COINS_PER_CLUSTER, Cluster, VICTIMS, replacement, variant};
-pub use self::report::Report;
-use crate::conditions::Conditions;
-use crate::{BenchError, Progress};
+pub(crate) use self::report::Report;
+use crate::threads;
+use assay_bench::conditions::Conditions;
+use assay_bench::options::MempoolOptions;
+use assay_bench::{BenchError, Progress};
 use assay_report::stats::random::SplitMix64;
 
 /// Warm-up blocks of each kind, which are ignored.
@@ -35,23 +37,6 @@ const RATE_STEP: i64 = 20;
 const RATE_ABOVE: i64 = 40_000;
 /// Upper bound of a cluster's memory in the mempool: half of all hostile clusters fit, with room for two more.
 const CLUSTER_BYTES: u64 = 147_500;
-
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Pairs of blocks.
-    pub blocks: usize,
-    /// Transactions of a block.
-    pub txs: usize,
-    pub clusters: usize,
-    /// Threads that submit hostile transactions; a single one alternates.
-    pub hostile_threads: usize,
-    /// Script check threads.
-    pub threads: usize,
-    /// Time that hostile threads run before the block arrives.
-    pub lead: Duration,
-    /// Seed of fees and dependencies.
-    pub seed: u64,
-}
 
 /// Work of hostile threads until they are stopped.
 struct Attack<'a> {
@@ -79,7 +64,7 @@ struct Tally {
 ///
 /// # Errors
 /// When a parameter is invalid, the engine fails, or a result is wrong.
-pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
+pub(crate) fn run(options: &MempoolOptions, progress: &dyn Progress) -> Result<Report, BenchError> {
     for (what, value) in
         [("--blocks", options.blocks), ("--txs", options.txs), ("--clusters", options.clusters)]
     {
@@ -87,6 +72,8 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchEr
             return Err(BenchError::Parameter { what, wanted: "at least 1" });
         }
     }
+    let threads = threads(options.threads);
+    let options = &MempoolOptions { threads, ..options.clone() };
     let conditions = Conditions::now();
     let dir = tempfile::tempdir()
         .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
@@ -118,7 +105,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchEr
     Ok(Report::new(options, conditions, &times, &tally, engine.tip().hash.to_string()))
 }
 
-fn open(dir: &Path, options: &Options) -> Result<Engine, BenchError> {
+fn open(dir: &Path, options: &MempoolOptions) -> Result<Engine, BenchError> {
     let params = ChainParams::by_name("regtest").expect("a known chain");
     let mut config = Config::new(dir, Arc::new(params));
     config.threads = options.threads;
@@ -130,7 +117,7 @@ fn open(dir: &Path, options: &Options) -> Result<Engine, BenchError> {
 }
 
 /// The clusters that stay, and those that hostile threads submit.
-fn hostile_clusters(options: &Options, coins: &[CoinOf]) -> (Vec<Cluster>, Vec<Cluster>) {
+fn hostile_clusters(options: &MempoolOptions, coins: &[CoinOf]) -> (Vec<Cluster>, Vec<Cluster>) {
     let mut random = SplitMix64::new(options.seed);
     let mut coins = coins.chunks_exact(COINS_PER_CLUSTER);
     let mut next =
@@ -162,7 +149,7 @@ fn submit(engine: &Engine, block: &MintedBlock) -> Result<f64, BenchError> {
         SubmitOutcome::Accepted if (tip.height, tip.hash) == (block.height, block.hash) => {
             Ok(elapsed_s)
         }
-        other => Err(BenchError::own_block(block.height, &other)),
+        other => Err(crate::own_block(block.height, &other)),
     }
 }
 
@@ -170,7 +157,7 @@ impl Attack<'_> {
     /// Seconds of each block: without load, and under attack.
     fn run(
         &self,
-        options: &Options,
+        options: &MempoolOptions,
         mint: &mut Mint,
         moving: &mut [CoinOf],
         progress: &dyn Progress,
