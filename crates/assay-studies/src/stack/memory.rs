@@ -1,7 +1,7 @@
 //! Heap and stack use of scripts.
 
 use std::fs;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
 use assay_bench::plan::Wrap;
@@ -187,9 +187,21 @@ fn stacks(subjects: &[Subject], progress: &dyn Progress) -> Result<StudyTable, B
     })
 }
 
+/// Threads that take stacks of ended threads; the C library keeps 40 MiB of them, mostly of 2 MiB.
+const PARKED: usize = 24;
+
 /// KiB of stack touched by a thread that runs all scripts; `None` if the system does not report it.
 fn in_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, BenchError> {
+    let gate = Mutex::new(());
     thread::scope(|scope| {
+        // A thread gets the stack of one that has ended, some pages of which are resident: these take such stacks before it.
+        let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..PARKED {
+            let parked = thread::Builder::new().stack_size(stack_kib << 10);
+            let wait = || drop(gate.lock().unwrap_or_else(PoisonError::into_inner));
+            let parked = parked.spawn_scoped(scope, wait);
+            parked.map_err(|source| BenchError::File { path: "a thread".into(), source })?;
+        }
         let (done, finished) = mpsc::channel::<usize>();
         let (end, may_end) = mpsc::channel::<()>();
         let worker = move || {
@@ -210,6 +222,7 @@ fn in_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, Benc
             touched_kib(&fs::read_to_string("/proc/self/smaps").ok()?, address)
         });
         let _ = end.send(());
+        drop(closed);
         thread.join().unwrap_or(Ok(())).map(|()| touched)
     })
 }
