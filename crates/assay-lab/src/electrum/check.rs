@@ -321,7 +321,7 @@ mod tests {
         RawValue::from_string(text.to_owned()).expect("JSON")
     }
 
-    fn told(verdict: Verdict) -> String {
+    fn reason(verdict: Verdict) -> String {
         match verdict {
             Verdict::Equal => "equal".to_owned(),
             Verdict::OtherOrder => "other order".to_owned(),
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn histories() {
         let expected = [(1, "aa".to_owned()), (2, "bb".to_owned())];
-        let judge = |text: &str| told(judge_history(&expected, &raw(text)));
+        let judge = |text: &str| reason(judge_history(&expected, &raw(text)));
         let (a, b) = (r#"{"height":1,"tx_hash":"aa"}"#, r#"{"tx_hash":"bb","height":2,"fee":1}"#);
         assert_eq!(judge(&format!("[{a},{b}]")), "equal");
         assert_eq!(judge(&format!("[{b},{a}]")), "other order");
@@ -345,13 +345,13 @@ mod tests {
 
     #[test]
     fn balances_and_unspent_outputs() {
-        let judge = |text: &str| told(judge_balance(7, &raw(text)));
+        let judge = |text: &str| reason(judge_balance(7, &raw(text)));
         assert_eq!(judge(r#"{"confirmed":7,"unconfirmed":0}"#), "equal");
         assert!(judge(r#"{"confirmed":7,"unconfirmed":-7}"#).ends_with("got 7 and -7"));
         assert!(judge(r#"{"confirmed":6,"unconfirmed":0}"#).contains("expected 7"));
         let coin =
             ExpectedCoin { height: 3, txid: "cc".to_owned(), vout: 1, value: 9, spent: None };
-        let judge = |text: &str| told(judge_unspent(vec![coin.item()], &raw(text)));
+        let judge = |text: &str| reason(judge_unspent(vec![coin.item()], &raw(text)));
         let right = r#"[{"tx_hash":"cc","tx_pos":1,"height":3,"value":9}]"#;
         assert_eq!(judge(right), "equal");
         assert!(judge(&right.replace("\"tx_pos\":1", "\"tx_pos\":2")).contains("entry 0"));

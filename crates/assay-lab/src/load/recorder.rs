@@ -277,7 +277,7 @@ mod tests {
         let ping = "quiet, idle, server.ping";
         assert!((of(ping, "p50") - 0.5).abs() < 1e-3 && (of(ping, "p99") - 0.99).abs() < 1e-3);
         assert!((of(ping, "per second") - 100.0).abs() < 1e-9);
-        assert!(of("quiet, idle, x.get_history", "max") >= 600.0, "as long as can be told");
+        assert!(of("quiet, idle, x.get_history", "max") >= 600.0, "the longest time");
         assert!(of("quiet, idle, from sending", "max") < 0.00101);
         assert!(record.values("quiet, blocks, all", "p50").is_empty());
     }

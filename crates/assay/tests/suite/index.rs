@@ -56,9 +56,9 @@ fn a_plan_measures_node_and_index_and_any_server_can_be_compared() {
         assay(&["electrum", "check", &electrum, "--chain-dir", &chain, "--wait", "60"])
     };
     let right = check("chain");
-    let told = stdout(&right);
-    assert!(right.status.success(), "{told}{}", stderr(&right));
-    assert!(told.contains("0 differences") && told.contains("height 122"), "{told}");
+    let printed = stdout(&right);
+    assert!(right.status.success(), "{printed}{}", stderr(&right));
+    assert!(printed.contains("0 differences") && printed.contains("height 122"), "{printed}");
     // The tip identifies another chain before the first query.
     let other = check("chain-distinct");
     assert_eq!(other.status.code(), Some(2));
