@@ -28,8 +28,8 @@ pub(crate) struct Known {
     pub(crate) is_loaded: bool,
     /// The tip at the last check, unless a later operation allows another one of equal work.
     pub(crate) tip: Option<usize>,
-    /// True if old blocks may be pruned.
-    pub(crate) is_pruned: bool,
+    /// Greatest height up to which blocks may be pruned.
+    pub(crate) pruned_to: u32,
 }
 
 impl Known {
@@ -147,7 +147,7 @@ fn check_marks(
         if entry.in_active_chain != active.contains(&index) {
             return differ("is on the other side of a fork");
         }
-        let may_be_gone = known.is_pruned && block.height + PRUNE_KEEPS <= tip_height + 8;
+        let may_be_gone = block.height <= known.pruned_to;
         if is_sound && entry.has_data != known.data.contains(&index) && !may_be_gone {
             return differ(if entry.has_data { "has data" } else { "has no data" });
         }

@@ -10,7 +10,7 @@ use assay_engine::{
 use assay_testkit::random::Random;
 use assay_wire::{Encoding, Header};
 
-use crate::model::{Difference, Model};
+use crate::model::{Difference, Model, PRUNE_KEEPS};
 use crate::snapshot::{KEYS, Snapshot};
 use crate::universe::{BASE, Block, Fault, Universe};
 
@@ -395,8 +395,16 @@ impl Step<'_> {
         if !self.may_prune {
             return Ok(());
         }
-        let height = rng.below(self.engine.tip().height as usize + 1) as u32;
-        self.model.known().is_pruned = true;
+        let tip_height = self.engine.tip().height;
+        let height = rng.below(tip_height as usize + 1) as u32;
+        // Other threads may raise the tip before the engine prunes, and lower it afterwards.
+        let highest = self.universe.blocks.iter().map(|block| block.height).max().unwrap_or(0);
+        let tip_height = if self.is_alone { tip_height } else { highest };
+        let pruned_to = height.min(tip_height.saturating_sub(PRUNE_KEEPS));
+        {
+            let mut known = self.model.known();
+            known.pruned_to = known.pruned_to.max(pruned_to);
+        }
         self.engine.prune_to(height).map(|_| ()).or_else(|error| self.failed("prune", &error))
     }
 
