@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use crate::finish;
 use crate::test_programs::{CURVES, WORKSPACES};
@@ -17,6 +17,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let requires_all = arguments.iter().any(|argument| argument == REQUIRE_ALL);
     let names: Vec<&String> = arguments.iter().filter(|name| *name != REQUIRE_ALL).collect();
     let all = || STAGES.iter().chain(&OPTIONAL);
+    let mut not_run = Vec::new();
     if let Some(unknown) = names.iter().find(|name| all().all(|(known, _)| known != *name)) {
         let known: Vec<&str> = all().map(|(name, _)| *name).collect();
         bail!("there is no stage `{unknown}`; there are {}", known.join(", "));
@@ -30,11 +31,19 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         println!("== {name}");
         let start = Instant::now();
         let result = if *name == "tests" { tests(requires_all) } else { work() };
-        result.with_context(|| format!("stage `{name}` failed"))?;
-        println!("== {name}: ok in {:.1} s", start.elapsed().as_secs_f64());
+        match result {
+            Ok(()) => println!("== {name}: ok in {:.1} s", start.elapsed().as_secs_f64()),
+            Err(error) if error.is::<NotRun>() => not_run.push(format!("{name}: {error}")),
+            Err(error) => return Err(error.context(format!("stage `{name}` failed"))),
+        }
     }
-    Ok(())
+    if not_run.is_empty() { Ok(()) } else { Err(NotRun(not_run.join("; ")).into()) }
 }
+
+/// A check that needs what this machine lacks. The others have passed; the exit status is 77.
+#[derive(Debug, thiserror::Error)]
+#[error("not run: {0}")]
+pub(crate) struct NotRun(pub(crate) String);
 
 type Stage = (&'static str, fn() -> anyhow::Result<()>);
 
@@ -119,15 +128,15 @@ fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     finish(Command::new("cargo").args(arguments))
 }
 
-/// `cargo-deny` is an external tool: if it is missing, the stage prints this and passes; `.ci/run` installs it.
+/// `cargo-deny` is an external tool, which `.ci/run` installs.
 fn deny() -> anyhow::Result<()> {
     let is_installed = Command::new("cargo")
         .args(["deny", "--version"])
         .output()
         .is_ok_and(|output| output.status.success());
     if !is_installed {
-        println!("skipped: cargo-deny is not installed (cargo install cargo-deny --locked)");
-        return Ok(());
+        let reason = "cargo-deny is not installed (cargo install cargo-deny --locked)";
+        return Err(NotRun(reason.to_owned()).into());
     }
     // A build fetches only the crates of its own platform; the policy covers several.
     cargo(&["fetch", "--locked"])?;

@@ -5,20 +5,20 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
+use crate::ci::NotRun;
 use crate::finish;
 use crate::fuzz;
 
 const PACKAGE: &str = "python/assay-cluster";
 
-/// The stage of `cargo xtask ci`. If Python or the packages are unavailable, it prints this and passes.
+/// The stage of `cargo xtask ci`. It does not run where Python or the packages cannot be had.
 pub(crate) fn run() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     let program = program(root)?;
     let fuzz = fuzz::program(root)?;
     let environment = root.join("target/assay-cluster");
     if let Some(missing) = make(root, &environment) {
-        println!("skipped: {missing}");
-        return Ok(());
+        return Err(NotRun(missing.to_owned()).into());
     }
     let bin = environment.join("bin");
     let in_package = |tool: &str, arguments: &[&str]| {

@@ -21,6 +21,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   ci     [--require-all] [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass;
+         exit status 77 if a check could not run here (a tool is absent) and all others passed;
          with --require-all `tests` fails if a test was skipped because data or a program is absent;
          only by name: size (of the release program, against its budget), package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation), \
          backends (tests of what chooses a backend, with processor features hidden), \
@@ -35,6 +36,9 @@ usage: cargo xtask <command>
   tidy [--comments]
          budgets of size (xtask/budgets.toml), allowed and used crate edges, import cycles, files with unsafe code, file length, forbidden words, documents,
          programs of tests";
+
+/// Exit status if a check needs what the machine lacks.
+const NOT_RUN: u8 = 77;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -69,7 +73,7 @@ fn main() -> ExitCode {
 
 fn fail(error: &anyhow::Error) -> ExitCode {
     eprintln!("xtask: {error:#}");
-    ExitCode::FAILURE
+    if error.is::<ci::NotRun>() { ExitCode::from(NOT_RUN) } else { ExitCode::FAILURE }
 }
 
 fn usage() -> ExitCode {

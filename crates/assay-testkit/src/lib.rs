@@ -22,10 +22,17 @@ pub mod data {
         std::env::var_os("ASSAY_TEST_DATA").map(Into::into)
     }
 
-    /// A file of that folder; if it is missing, prints that the test was skipped.
+    /// A file of that folder, or of this repository under the same name.
+    pub fn find(name: &str) -> Option<Vec<u8>> {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let read = |folder: std::path::PathBuf| std::fs::read(folder.join(name)).ok();
+        folder().and_then(read).or_else(|| read(root))
+    }
+
+    /// The same; if it is missing, prints that the test was skipped.
     #[expect(clippy::print_stdout, reason = "skipped tests are noted in the output")]
     pub fn read(name: &str) -> Option<Vec<u8>> {
-        let bytes = folder().and_then(|folder| std::fs::read(folder.join(name)).ok());
+        let bytes = find(name);
         if bytes.is_none() {
             println!("skipped: {name} is not among the test data");
         }

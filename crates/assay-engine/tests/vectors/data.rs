@@ -1,6 +1,6 @@
-//! Locations of vectors: shared test data, packages of the Rust registry, modules of the Go proxy.
+//! Locations of vectors: `vectors/` of this repository, shared test data, packages of the Rust registry, modules of the Go proxy.
 //!
-//! Nothing is downloaded or copied. Rust packages are dev-dependencies, so cargo has stored them; Go modules are used if they
+//! Nothing is downloaded. Rust packages are dev-dependencies, so cargo has stored them; Go modules are used if they
 //! have been fetched (`go mod download`, see `docs/testing.md`).
 
 use std::collections::HashMap;
@@ -11,12 +11,9 @@ use std::sync::LazyLock;
 use assay_testkit::hex;
 use serde_json::Value;
 
-/// A file of the shared test data.
-pub(crate) fn shared(name: &str) -> Option<Vec<u8>> {
-    std::fs::read(assay_testkit::data::folder()?.join(name)).ok()
-}
+pub(crate) use assay_testkit::data::find as shared;
 
-/// A file of a checkout of `bitcoin/bips`, by its path there: `vectors/bips` of the shared test data.
+/// A file of `bitcoin/bips`, by its path there.
 pub(crate) fn bips(path: &str) -> Option<String> {
     String::from_utf8(shared(&format!("vectors/bips/{path}"))?).ok()
 }
@@ -34,7 +31,7 @@ pub(crate) fn bips_json(path: &str) -> Option<Value> {
     Some(json.expect("the vectors are JSON"))
 }
 
-/// A file of the shared test data as JSON.
+/// A file of `vectors/` or the shared test data as JSON.
 pub(crate) fn shared_json(name: &str) -> Option<Value> {
     shared(name).map(|bytes| serde_json::from_slice(&bytes).expect("the vectors are JSON"))
 }

@@ -102,12 +102,13 @@ pub(crate) struct Report {
     rows: usize,
     failures: Vec<String>,
     notes: Vec<String>,
+    absent: Vec<String>,
 }
 
 impl Report {
     /// A report on the files whose names contain one of `filters`, or on all if there is none.
     pub(crate) fn new(filters: Vec<String>) -> Self {
-        Self { filters, rows: 0, failures: Vec::new(), notes: Vec::new() }
+        Self { filters, rows: 0, failures: Vec::new(), notes: Vec::new(), absent: Vec::new() }
     }
 
     /// Runs the cases of one file, or reports the file as absent.
@@ -126,6 +127,7 @@ impl Report {
         self.rows += 1;
         let Some(data) = data() else {
             println!("{file:<44}{:>15}", "absent");
+            self.absent.push(file.to_owned());
             return;
         };
         let mut outcome = Outcome::new(file);
@@ -145,6 +147,9 @@ impl Report {
     pub(crate) fn finish(self) -> bool {
         for note in &self.notes {
             println!("{note}");
+        }
+        for file in &self.absent {
+            println!("skipped: {file} is absent");
         }
         for failure in &self.failures {
             println!("FAILED {failure}");
