@@ -72,6 +72,8 @@ pub(crate) struct State {
     pub(crate) best_invalid_work: Option<U256>,
     /// Error after which the engine rejects further work.
     pub(crate) poisoned: Option<String>,
+    /// True once the mempool is saved for the last time.
+    pub(crate) is_mempool_closed: bool,
     /// Notifies those that wait for a failure.
     pub(crate) failure: Arc<Failure>,
 }
@@ -88,6 +90,16 @@ impl State {
             Some(cause) => Err(EngineError::Poisoned(cause.clone())),
             None => Ok(()),
         }
+    }
+
+    /// Fails if no transaction may be admitted: the coins of a failed engine may not be those of its tip, and a closed mempool is
+    /// not saved again.
+    pub(crate) fn check_admission(&self) -> Result<(), EngineError> {
+        self.check()?;
+        if self.is_mempool_closed {
+            return Err(EngineError::Poisoned("it is shut down".to_owned()));
+        }
+        Ok(())
     }
 
     /// Returns `outcome`; after an error the engine rejects further work.

@@ -203,6 +203,7 @@ impl Engine {
                 best_invalid_work,
                 archiving: None,
                 poisoned: None,
+                is_mempool_closed: false,
                 failure: Arc::clone(&failure),
             }),
             chain: Chainstate {
