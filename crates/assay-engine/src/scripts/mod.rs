@@ -33,7 +33,7 @@ pub(crate) use many::verify_many;
 use parts::LargeTx;
 pub(crate) use parts::{PART_COST, cut};
 use runs::RunVerdict;
-pub(crate) use verifier::Verifier;
+pub(crate) use verifier::{Verifier, verify_threads};
 
 /// Inputs per batch: at least half a millisecond of work.
 const BATCH_INPUTS: usize = 64;
