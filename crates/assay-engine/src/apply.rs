@@ -66,6 +66,21 @@ impl CoinbaseLog {
     }
 }
 
+/// The coins after a block of a chain, and its coinbases.
+pub(crate) struct ChainCoins {
+    pub(crate) store: CoinStore,
+    pub(crate) coinbases: CoinbaseLog,
+}
+
+impl ChainCoins {
+    /// Coins of a chain without known coinbases: as a part of BIP30, all outputs of its next blocks are looked up.
+    pub(crate) fn with_unknown_coinbases(store: CoinStore) -> Self {
+        let mut coinbases = CoinbaseLog::default();
+        coinbases.note_gap();
+        Self { store, coinbases }
+    }
+}
+
 /// Number of coins prefetched ahead of use.
 const LOOKAHEAD: usize = 16;
 
@@ -141,13 +156,12 @@ impl<'a> Applier<'a> {
     /// `on_spend` receives each transaction with its spent coins, in block order, and may drain them.
     pub(crate) fn apply<A: Ancestors>(
         &mut self,
-        coins: &mut CoinStore,
-        log: &CoinbaseLog,
+        ChainCoins { store: coins, coinbases }: &mut ChainCoins,
         ancestors: &A,
         on_spend: &mut dyn FnMut(usize, &mut Vec<Coin>),
     ) -> Result<(), ApplyError> {
         if self.rules.bip30 {
-            self.check_overwrites(coins, log)?;
+            self.check_overwrites(coins, coinbases)?;
         }
         let mut spent = Vec::new();
         let count = self.prepared.block.tx_count();

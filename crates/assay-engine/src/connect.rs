@@ -7,9 +7,7 @@ use assay_consensus::chain::Ancestors;
 use assay_store::{CoinError, CoinStore, decode_undo};
 use assay_wire::{BlockHash, Coin, OutPoint};
 
-use crate::apply::{
-    Applier, ApplyError, CoinbaseLog, Moved, UnwindError, first_overwrite, unapply,
-};
+use crate::apply::{Applier, ApplyError, ChainCoins, Moved, UnwindError, first_overwrite, unapply};
 use crate::error::EngineError;
 use crate::prepared::Prepared;
 use crate::scripts::{BlockScripts, Lookahead, ScriptQueue};
@@ -42,48 +40,47 @@ pub(crate) struct Connected {
 /// If the block breaks a rule, everything is left unchanged; the scripts are not verified yet.
 pub(crate) fn connect<A: Ancestors>(
     mut queue: ScriptQueue<'_>,
-    (coins, coinbases, ancestors): (&mut CoinStore, &mut CoinbaseLog, &A),
+    coins: &mut ChainCoins,
+    ancestors: &A,
     read_threads: usize,
     mut verify: impl FnMut(&mut ScriptQueue<'_>, usize, &mut Vec<Coin>),
 ) -> Result<Connected, ConnectError> {
     let (prepared, rules) = queue.block();
-    coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
+    coins.coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
     let ahead = Lookahead::hand_over(&mut queue, &mut verify);
-    let moved = move_coins(
-        (&prepared, &rules, read_threads),
-        (coins, coinbases, ancestors),
-        &mut |tx_index, spent| {
-            if !ahead.has(tx_index) {
-                verify(&mut queue, tx_index, spent);
-            }
-        },
-    );
+    let mut applier = Applier::new(&prepared, &rules, read_threads);
+    let applied = applier.apply(coins, ancestors, &mut |tx_index, spent| {
+        if !ahead.has(tx_index) {
+            verify(&mut queue, tx_index, spent);
+        }
+    });
+    let moved = finish_coins(applier, applied, &prepared, &rules, &mut coins.store);
     // Also for a rejected block: its scripts in the queue hold a reference to it.
     let scripts = queue.finish();
     match moved {
         Ok(undo) => {
-            coins.move_to(&prepared.block.header().prev_block, &prepared.hash);
+            coins.store.move_to(&prepared.block.header().prev_block, &prepared.hash);
             Ok(Connected { scripts, undo })
         }
         Err(error) => {
             scripts.give_up();
-            coinbases.disconnect(&prepared.txids[0]);
+            coins.coinbases.disconnect(&prepared.txids[0]);
             Err(error)
         }
     }
 }
 
-/// Moves the coins of a block and checks every rule that needs them, except scripts. Returns the encoded undo data.
+/// The encoded undo data of a block that breaks no rule of coins and amounts. Otherwise its coins are reverted.
 ///
-/// The amount checks come last, before scripts, in Core's order (`validation.cpp`, `ConnectBlock`). After a broken rule the coins
-/// are unchanged.
-fn move_coins<A: Ancestors>(
-    (prepared, rules, read_threads): (&Prepared, &BlockRules, usize),
-    (coins, coinbases, ancestors): (&mut CoinStore, &CoinbaseLog, &A),
-    on_spend: &mut dyn FnMut(usize, &mut Vec<Coin>),
+/// The amount checks come last, before scripts, in Core's order (`validation.cpp`, `ConnectBlock`).
+fn finish_coins(
+    applier: Applier<'_>,
+    applied: Result<(), ApplyError>,
+    prepared: &Prepared,
+    rules: &BlockRules,
+    coins: &mut CoinStore,
 ) -> Result<Vec<u8>, ConnectError> {
-    let mut applier = Applier::new(prepared, rules, read_threads);
-    let verdict = match applier.apply(coins, coinbases, ancestors, on_spend) {
+    let verdict = match applied {
         Ok(()) => check_coinbase_amount(rules, &prepared.block, applier.totals().fees),
         Err(ApplyError::Rule(error)) => Err(error),
         Err(ApplyError::Coin(error)) => return Err(error.into()),
@@ -114,16 +111,16 @@ pub(crate) fn disconnect(
     prepared: &Prepared,
     undo: &[u8],
     outputs_first: bool,
-    (coins, coinbases): (&mut CoinStore, &mut CoinbaseLog),
+    coins: &mut ChainCoins,
 ) -> Result<(), EngineError> {
     let Prepared { block, hash, txids, .. } = prepared;
     let unapplied = decode_undo(undo).map_err(UnwindError::Undo).and_then(|spent| {
         let moved = Moved { txs_added: block.tx_count(), spent };
-        unapply(block, txids, outputs_first, moved, &mut *coins)
+        unapply(block, txids, outputs_first, moved, &mut coins.store)
     });
     unapplied.map_err(|cause| doubt(*hash, cause))?;
-    coins.move_to(hash, &block.header().prev_block);
-    coinbases.disconnect(&txids[0]);
+    coins.store.move_to(hash, &block.header().prev_block);
+    coins.coinbases.disconnect(&txids[0]);
     Ok(())
 }
 

@@ -118,6 +118,6 @@ pub use validate::{
 };
 pub use verify::{
     BlockVerifier, PrevoutsError, SpendSums, SpendType, TypeCount, TypeCounts, VerifyBlockError,
-    parse_prevouts, verify_tx_scripts,
+    parse_prevouts,
 };
 pub use work::{Stage, WorkDone};

@@ -4,14 +4,19 @@
 //! of many blocks are verified in parallel, and a watermark follows: the highest block with verified scripts up to it. Nothing
 //! above it is written to disk. When a script fails, that block and later ones are disconnected; the lowest invalid block is
 //! reported, regardless of the order of discovery.
+//!
+//! Blocks are connected in four loops over it, which differ for a reason: that of the tip (`chainstate/activate.rs`) ends between
+//! any two blocks, so that other threads get the lock, and may turn back to another branch; that below a snapshot
+//! (`chainstate/historical.rs`) never waits for scripts under the lock; that of block files (`validate/connect.rs`) knows all
+//! branches beforehand, reads ahead and writes coins while scripts run; that of a part (`shard/part.rs`) has the spent coins, and
+//! moves none. A block alone (`verify/block.rs`) has no chain to connect to.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use assay_consensus::block::{BlockError, BlockRules};
-use assay_store::CoinStore;
 
-use crate::apply::CoinbaseLog;
+use crate::apply::ChainCoins;
 use crate::connect::{Connected, disconnect, overwrite_or};
 use crate::error::EngineError;
 use crate::prepared::Prepared;
@@ -59,18 +64,14 @@ impl<T> FailedBlocks<T> {
     }
 
     /// Disconnects all blocks from the coins, highest first. Returns the note of the lowest, and its error.
-    pub(crate) fn unwind(
-        mut self,
-        coins: &mut CoinStore,
-        coinbases: &mut CoinbaseLog,
-    ) -> Result<(T, BlockError), EngineError> {
+    pub(crate) fn unwind(mut self, coins: &mut ChainCoins) -> Result<(T, BlockError), EngineError> {
         while let Some(InFlight { block: Connected { scripts, undo }, note }) =
             self.blocks.pop_back()
         {
             let BlockScripts { prepared, rules, .. } = &*scripts;
-            disconnect(prepared, &undo, rules.cash.is_some(), (coins, coinbases))?;
+            disconnect(prepared, &undo, rules.cash.is_some(), coins)?;
             if self.blocks.is_empty() {
-                let error = overwrite_or(self.error, prepared, rules, coins)?;
+                let error = overwrite_or(self.error, prepared, rules, &coins.store)?;
                 return Ok((note, error));
             }
         }

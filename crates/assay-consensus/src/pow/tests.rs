@@ -1,5 +1,6 @@
+//! Published values; the rules of retargets are compared with an oracle in `tests/suite/difficulty.rs`.
+
 use super::*;
-use crate::chain::HeaderFacts;
 
 fn params(name: &str) -> ChainParams {
     ChainParams::by_name(name).expect("the chain is known")
@@ -103,71 +104,5 @@ fn work_of_known_targets() {
         (0xff12_3456, U256::ZERO),
     ] {
         assert_eq!(block_work(bits), work, "{bits:#010x}");
-    }
-}
-
-/// A chain at ten minutes per block whose blocks from `easy_from` on have the easiest target.
-fn chain(length: u32, bits: u32, easy_from: u32, limit_bits: u32) -> Vec<HeaderFacts> {
-    (0..length)
-        .map(|height| HeaderFacts {
-            hash: BlockHash::ZERO,
-            time: 1_400_000_000 + height * 600,
-            bits: if height >= easy_from { limit_bits } else { bits },
-        })
-        .collect()
-}
-
-#[test]
-fn the_target_stays_within_a_period() {
-    let main = params("main");
-    let chain = chain(2015, 0x1b01_0203, u32::MAX, 0);
-    assert_eq!(next_work_required(&main, chain.as_slice(), 0), 0x1b01_0203);
-    assert_eq!(next_work_required(&main, chain.as_slice(), u32::MAX), 0x1b01_0203);
-}
-
-#[test]
-fn a_period_looks_back_on_one_interval_too_few() {
-    let main = params("main");
-    let chain = chain(2 * 2016, 0x1b01_0000, u32::MAX, 0);
-    let expected = retarget(&main.pow, 0x1b01_0000, 2015 * 600);
-    assert_eq!(next_work_required(&main, chain.as_slice(), 0), expected);
-    assert_ne!(expected, 0x1b01_0000, "2015 gaps are measured against two weeks");
-}
-
-#[test]
-fn late_blocks_of_test_networks_may_be_easy() {
-    let test = params("test");
-    let limit = 0x1d00_ffff;
-    let real = 0x1b01_0203;
-    let chain = chain(2016 + 100, real, 2016 + 50, limit);
-    let tip_time = chain.last().expect("the chain is not empty").time;
-    let next = |time| next_work_required(&test, chain.as_slice(), time);
-    assert_eq!(next(tip_time + 1201), limit);
-    assert_eq!(next(tip_time + 1200), real, "the last block not mined under the exception");
-    // If the period has only easy blocks, the search ends at its first one.
-    let all_easy = self::chain(2016 + 100, real, 2016, limit);
-    assert_eq!(next_work_required(&test, all_easy.as_slice(), tip_time), limit);
-}
-
-#[test]
-fn bip94_retargets_from_the_first_block() {
-    let limit = 0x1d00_ffff;
-    let real = 0x1b01_0000;
-    let chain = chain(2016, real, 2015, limit);
-    let testnet3 = params("test");
-    let testnet4 = params("testnet4");
-    let elapsed = 2015 * 600;
-    let from_tip = retarget(&testnet3.pow, limit, elapsed);
-    let from_first = retarget(&testnet4.pow, real, elapsed);
-    assert_eq!(next_work_required(&testnet3, chain.as_slice(), 0), from_tip);
-    assert_eq!(next_work_required(&testnet4, chain.as_slice(), 0), from_first);
-}
-
-#[test]
-fn regtest_never_retargets() {
-    for name in ["regtest", "bch-regtest"] {
-        let params = params(name);
-        let chain = chain(params.pow.retarget_interval(), 0x207f_ffff, u32::MAX, 0);
-        assert_eq!(next_work_required(&params, chain.as_slice(), 0), 0x207f_ffff, "{name}");
     }
 }

@@ -15,8 +15,8 @@ use std::ops::Range;
 use assay_hash::Sha256;
 use assay_wire::{Tx, TxOut};
 
+use super::message::{blank_input, update_script_without_separators};
 use super::opcode::{is_p2sh, last_push, witness_program};
-use super::sighash::{blank_input, update_script_without_separators};
 
 /// Legacy messages computed together at most: the lanes of the widest vector.
 pub const LANES: usize = 16;

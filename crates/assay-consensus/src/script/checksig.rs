@@ -5,8 +5,9 @@ use super::encoding;
 use super::error::ScriptError;
 use super::exec::{Exec, Frame, SigVersion};
 use super::flags::Flags;
+use super::message::SIGHASH_FORKID;
 use super::opcode::{MAX_MULTISIG_KEYS, MAX_OPS};
-use super::sighash::{CodeKey, SIGHASH_FORKID, TapscriptPosition};
+use super::sighash::{CodeKey, TapscriptPosition};
 
 /// The cost of a passed signature in the tapscript budget (BIP-0342).
 const WEIGHT_PER_SIGNATURE: i64 = 50;

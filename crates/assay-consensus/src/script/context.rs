@@ -10,9 +10,8 @@ use assay_wire::{Tx, TxOut};
 
 use super::ahead::{self, LegacyAhead};
 use super::keys::KeyHashesOf;
-use super::long::LONG_BYTES;
+use super::message::{LegacyPrefix, TAP_SIGHASH, taproot_head, update_compact_size};
 use super::shared::SharedHashes;
-use super::sighash::{TAP_SIGHASH, blank_input, taproot_head, update_compact_size};
 
 /// A transaction together with the outputs its inputs spend.
 ///
@@ -40,39 +39,6 @@ pub struct TxContext<'a> {
     segwit_v0_start: OnceCell<Sha256>,
     taproot_start: OnceCell<(u8, Sha256)>,
     check_template_start: OnceCell<Sha256>,
-}
-
-/// The legacy message for all inputs and outputs begins with the version, the number of inputs and
-/// the blanked inputs before the signed one: a prefix that later inputs extend. Verifying the inputs
-/// of a transaction in order therefore hashes about half of what the messages add up to.
-pub(super) struct LegacyPrefix {
-    blank_inputs: usize,
-    hasher: Sha256,
-}
-
-impl LegacyPrefix {
-    /// The state before the first of `input_count` inputs.
-    pub(super) fn start(tx: Tx<'_>, input_count: usize) -> Self {
-        let mut hasher = Sha256::new();
-        hasher.update(&tx.version().to_le_bytes());
-        update_compact_size(&mut hasher, input_count);
-        Self { blank_inputs: 0, hasher }
-    }
-
-    /// The state after `blank_inputs` inputs, which the caller knows to have been absorbed.
-    pub(super) fn after(blank_inputs: usize, hasher: Sha256) -> Self {
-        Self { blank_inputs, hasher }
-    }
-
-    /// Absorbs the inputs up to, not including, number `input`; gives the state there.
-    pub(super) fn extend(&mut self, tx: Tx<'_>, input: usize) -> Sha256 {
-        while self.blank_inputs < input {
-            let blank = tx.input(self.blank_inputs);
-            self.hasher.update(&blank_input(&blank, blank.sequence));
-            self.blank_inputs += 1;
-        }
-        self.hasher.clone()
-    }
 }
 
 impl<'a> TxContext<'a> {
@@ -307,3 +273,6 @@ fn kept<'h>(
         None => compute(),
     })
 }
+
+/// Transactions whose legacy messages have about this many bytes have long ones.
+const LONG_BYTES: usize = 4_096;

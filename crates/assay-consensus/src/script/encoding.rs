@@ -2,7 +2,7 @@
 
 use super::error::ScriptError;
 use super::flags::Flags;
-use super::sighash::{SIGHASH_ANYONECANPAY, SIGHASH_SINGLE};
+use super::message::{SIGHASH_ANYONECANPAY, SIGHASH_SINGLE};
 
 /// Half of the group order, big endian; S above it is "high".
 const HALF_ORDER: [u8; 32] = [

@@ -3,7 +3,7 @@
 //! Follows Bitcoin Core's `EvalScript` (`script/interpreter.cpp`) rule by rule and in its order, so
 //! that also the reported error is the same.
 
-use super::bch;
+use super::bch_rules;
 use super::checker::SignatureChecker;
 use super::context::TxContext;
 use super::deletion::Deletions;
@@ -209,7 +209,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             return false;
         }
         if self.flags.contains(Flags::BCH) {
-            return bch::is_disabled(opcode, self.flags);
+            return bch_rules::is_disabled(opcode, self.flags);
         }
         matches!(
             opcode,

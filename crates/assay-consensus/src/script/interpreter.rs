@@ -2,7 +2,7 @@
 
 use assay_wire::Witness;
 
-use super::bch;
+use super::bch_rules;
 use super::checker::SignatureChecker;
 use super::context::TxContext;
 use super::error::ScriptError;
@@ -127,7 +127,7 @@ impl Interpreter {
             checker,
             ctx,
             input,
-            flags: bch::implied(flags),
+            flags: bch_rules::implied(flags),
             rules,
             language: &rules.base,
             version: SigVersion::Base,
@@ -137,7 +137,7 @@ impl Interpreter {
         let script_sig = ctx.tx().input(input).script_sig;
         exec.verify(script_sig, ctx.spent(input).script_pubkey, ctx.tx().witness(input))?;
         let sig_checks = exec.sig_checks;
-        bch::check_input_sig_checks(flags, script_sig.len(), sig_checks)?;
+        bch_rules::check_input_sig_checks(flags, script_sig.len(), sig_checks)?;
         Ok(InputStats { sig_checks })
     }
 }
@@ -220,7 +220,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         let redeem_script = &buffer[..length];
         // Coins were lost to hashes of 20 bytes alone.
         if is_p2sh(script_pubkey)
-            && bch::is_segwit_recovery(self.flags, redeem_script, self.stack.len())
+            && bch_rules::is_segwit_recovery(self.flags, redeem_script, self.stack.len())
         {
             return Ok(Spend::Exempt);
         }

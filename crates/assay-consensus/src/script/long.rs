@@ -2,9 +2,6 @@
 
 use super::sighash::CodeKey;
 
-/// Transactions whose legacy messages have about this many bytes have long ones.
-pub(super) const LONG_BYTES: usize = 4_096;
-
 /// Signature messages from before `SegWit` that were long, in the order in which the scripts of one input asked for them.
 ///
 /// A script may ask for a message of a megabyte as often as it has opcodes, each time another one. An input that runs again

@@ -10,6 +10,7 @@
 mod ahead;
 pub mod asm;
 mod bch;
+mod bch_rules;
 mod checker;
 mod checksig;
 mod context;
@@ -22,6 +23,7 @@ mod interpreter;
 mod introspection;
 mod keys;
 mod long;
+mod message;
 mod num;
 pub mod opcode;
 mod ops;
@@ -45,12 +47,12 @@ pub use flags::Flags;
 pub use interpreter::{InputStats, Interpreter, verify_input};
 pub use keys::{KeyHashes, KeyHashesOf};
 pub use long::LongMessages;
+pub use message::{
+    SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_FORKID, SIGHASH_NONE, SIGHASH_SINGLE, SINGLE_BUG,
+};
 pub use output::OutputKind;
 pub use rule_sets::{NAMED_RULES, NamedRules};
 pub use rules::{Copies, LEAVES_MAX, Language, Leaf, Operation, Operations, Program, RuleSet};
 pub use shared::SharedHashes;
-pub use sighash::{
-    SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_FORKID, SIGHASH_NONE, SIGHASH_SINGLE, SINGLE_BUG,
-    TapscriptPosition,
-};
+pub use sighash::TapscriptPosition;
 pub use witness::{annex_hash, tap_branch_hash, tap_leaf_hash, tap_tweak_hash};

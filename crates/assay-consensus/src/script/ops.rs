@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use assay_hash::{ripemd160, sha1, sha256, sha256d};
 
-use super::bch;
+use super::bch_rules;
 use super::checker::SignatureChecker;
 use super::error::ScriptError;
 use super::exec::Exec;
@@ -180,7 +180,9 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             op::GREATERTHANOREQUAL => i64::from(a >= b),
             op::MIN => a.min(b),
             op::MAX => a.max(b),
-            op::DIV | op::MOD if self.flags.contains(Flags::BCH) => bch::divide(opcode, a, b)?,
+            op::DIV | op::MOD if self.flags.contains(Flags::BCH) => {
+                bch_rules::divide(opcode, a, b)?
+            }
             _ => return Err(ScriptError::BadOpcode),
         };
         self.stack.drop_top(2);

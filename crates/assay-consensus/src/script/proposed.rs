@@ -10,8 +10,9 @@ use super::context::TxContext;
 use super::error::ScriptError;
 use super::exec::{Exec, Frame};
 use super::flags::Flags;
+use super::message::update_compact_size;
 use super::rules::Operation;
-use super::sighash::{TapscriptPosition, update_compact_size};
+use super::sighash::TapscriptPosition;
 
 static TEMPLATE_HASH: LazyLock<TaggedHasher> = LazyLock::new(|| TaggedHasher::new("TemplateHash"));
 

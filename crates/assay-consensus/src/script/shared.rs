@@ -6,7 +6,7 @@ use assay_hash::Sha256;
 use assay_wire::Tx;
 
 use super::ahead::legacy_tail;
-use super::context::LegacyPrefix;
+use super::message::LegacyPrefix;
 
 /// Hashes that the signature messages of all inputs of a transaction have in common, for the contexts of its parts
 /// ([`TxContext::for_part`](super::TxContext::for_part)). The first that asks computes them, while others that ask wait.

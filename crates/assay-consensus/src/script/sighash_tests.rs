@@ -7,6 +7,7 @@ use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, Transaction, TxOut};
 
 use super::*;
+use crate::script::opcode::op;
 
 /// The native P2WPKH example of BIP-0143.
 #[test]

@@ -10,10 +10,10 @@ use super::checksig::split_schnorr;
 use super::error::ScriptError;
 use super::exec::{Exec, Frame, SigVersion};
 use super::flags::Flags;
+use super::message::update_compact_size;
 use super::num;
 use super::opcode::{MAX_STACK_SIZE, is_op_success, op, read_instruction};
 use super::rules::{Language, Operation, Program};
-use super::sighash::update_compact_size;
 
 /// Number of the script a witness program runs, for the sighash cache.
 const WITNESS_SCRIPT: u8 = 3;

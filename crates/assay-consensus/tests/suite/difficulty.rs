@@ -117,7 +117,9 @@ proptest! {
 
     #[test]
     fn regtest_never_changes(clock in clocks()) {
-        grow("regtest", &Network::REGTEST, 0x207f_ffff, &clock, 300);
+        for name in ["regtest", "bch-regtest"] {
+            grow(name, &Network::REGTEST, 0x207f_ffff, &clock, 300);
+        }
     }
 }
 

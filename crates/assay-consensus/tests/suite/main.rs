@@ -1,4 +1,3 @@
-//! Rules from outside, against vectors and an oracle.
+//! Rules from outside, against an oracle.
 
 mod difficulty;
-mod tx_vectors;

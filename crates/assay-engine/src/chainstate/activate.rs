@@ -311,12 +311,7 @@ impl Chainstate {
         judged: &mut ConnectResult,
         id: NodeId,
     ) -> Result<(), EngineError> {
-        let block = if let Some(block) = state.ready.take(id) {
-            block
-        } else {
-            let block = self.work.time(Stage::Read, || self.load(state, id));
-            Arc::new(block.map_err(|source| EngineError::ReadBlock(Box::new(source)))?)
-        };
+        let block = self.work.time(Stage::Read, || self.next_block(state, id))?;
         match self.work.time(Stage::Coins, || self.connect_block(state, &way.pipeline, id, &block))
         {
             Ok(block) => way.pipeline.push(block),
@@ -332,7 +327,7 @@ impl Chainstate {
         let mut passed = Vec::new();
         self.work.time(Stage::Scripts, || way.pipeline.make_room(|block| passed.push(block)));
         self.connect_tips(state, way, judged, passed)?;
-        let is_due = state.flushes.is_due(&mut state.coins) || self.is_pruning_due(state);
+        let is_due = state.flushes.is_due(&mut state.coins.store) || self.is_pruning_due(state);
         if !(is_due || way.pipeline.has_failure()) {
             return Ok(());
         }
@@ -356,7 +351,7 @@ impl Chainstate {
         self.connect_tips(state, way, judged, passed)?;
         let refuted = match outcome {
             Ok(()) => None,
-            Err(refuted) => Some(refuted.unwind(&mut state.coins, &mut state.coinbases)?),
+            Err(refuted) => Some(refuted.unwind(&mut state.coins)?),
         };
         way.coins_at = state.tree.tip();
         Ok(refuted)

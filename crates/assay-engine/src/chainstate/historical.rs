@@ -6,24 +6,22 @@
 
 use std::sync::Arc;
 
-use assay_consensus::block::{BlockError, BlockRules};
-use assay_store::CoinStore;
+use assay_consensus::block::BlockError;
 
+use super::tip::{KnownScripts, Parent};
 use super::{Chainstate, State};
-use crate::apply::CoinbaseLog;
-use crate::connect::{ConnectError, Connected, connect, disconnect, load_outputs};
+use crate::apply::ChainCoins;
+use crate::connect::{ConnectError, disconnect, load_outputs};
 use crate::error::EngineError;
 use crate::flush::FlushPolicy;
 use crate::log;
 use crate::pipeline::{InFlight, Passed, Pipeline};
-use crate::prepared::Prepared;
 use crate::scripts::Verifier;
 use crate::tree::{BlockTree, NodeId};
 
 /// Coins of validated blocks below the base of a snapshot.
 pub(crate) struct Historical {
-    pub(crate) coins: CoinStore,
-    coinbases: CoinbaseLog,
+    pub(crate) coins: ChainCoins,
     flushes: FlushPolicy,
     pipeline: Pipeline<NodeId>,
     /// The last validated block.
@@ -51,13 +49,13 @@ pub(crate) enum HistoricalStep {
 
 impl Historical {
     pub(crate) fn new(
-        (coins, coinbases): (CoinStore, CoinbaseLog),
+        coins: ChainCoins,
         flushes: FlushPolicy,
         verifier: Arc<Verifier>,
         (tip, base): (NodeId, NodeId),
     ) -> Self {
         let pipeline = Pipeline::new(verifier);
-        Self { coins, coinbases, flushes, pipeline, tip, coins_at: tip, base, is_flush_due: false }
+        Self { coins, flushes, pipeline, tip, coins_at: tip, base, is_flush_due: false }
     }
 }
 
@@ -140,13 +138,13 @@ impl Chainstate {
         historical: &mut Historical,
         next: NodeId,
     ) -> Result<(), EngineError> {
-        let block = if let Some(block) = state.ready.take(next) {
-            block
-        } else {
-            let block = self.load(state, next);
-            Arc::new(block.map_err(|source| EngineError::ReadBlock(Box::new(source)))?)
-        };
-        match self.connect_historical(state, historical, next, &block) {
+        let block = self.next_block(state, next)?;
+        let tree = &state.tree;
+        let is_known = tree.get(next).is_valid() || self.cause_to_verify(tree, next).is_none();
+        let known = if is_known { KnownScripts::All } else { KnownScripts::None };
+        let Historical { coins, pipeline, coins_at, .. } = historical;
+        let parent = Parent { tree, id: *coins_at, coins };
+        match self.connect_on(parent, pipeline, &block, &known) {
             Ok(block) => historical.pipeline.push(InFlight { block, note: next }),
             Err(ConnectError::Rule(error)) => {
                 // Of two invalid blocks the lower one is reported.
@@ -156,7 +154,7 @@ impl Chainstate {
             Err(ConnectError::Engine(error)) => return Err(error),
         }
         historical.coins_at = next;
-        historical.is_flush_due = historical.flushes.is_due(&mut historical.coins);
+        historical.is_flush_due = historical.flushes.is_due(&mut historical.coins.store);
         Ok(())
     }
 
@@ -174,33 +172,6 @@ impl Chainstate {
         self.pass_historical(state, historical, passed)
     }
 
-    /// Moves the coins of a block and hands over its scripts.
-    fn connect_historical(
-        &self,
-        state: &State,
-        historical: &mut Historical,
-        id: NodeId,
-        prepared: &Arc<Prepared>,
-    ) -> Result<Connected, ConnectError> {
-        let tree = &state.tree;
-        let branch = tree.ancestors(historical.coins_at);
-        let rules =
-            BlockRules::new(self.params(), &branch, prepared.block.header(), &prepared.hash);
-        let Historical { coins, coinbases, pipeline, .. } = historical;
-        let mut queue = pipeline.queue(prepared, rules);
-        if self.is_exact(tree, rules.height, prepared) {
-            queue.verify_at_once();
-        }
-        let was_valid = tree.get(id).is_valid();
-        let is_known = was_valid || self.cause_to_verify(tree, id).is_none();
-        let threads = self.config.read_threads;
-        connect(queue, (coins, coinbases, &branch), threads, |queue, tx_index, spent| {
-            if tx_index > 0 && !is_known {
-                queue.push(tx_index, spent);
-            }
-        })
-    }
-
     /// Waits for the scripts of all blocks whose coins have moved.
     fn drain_historical(
         &self,
@@ -210,12 +181,11 @@ impl Chainstate {
         let mut passed = Vec::new();
         let outcome = historical.pipeline.drain(|block| passed.push(block));
         self.pass_historical(state, historical, passed)?;
-        let Historical { coins, coinbases, .. } = historical;
         let Err(refuted) = outcome else {
             assert!(historical.coins_at == historical.tip, "the coins are above the validated tip");
             return Ok(());
         };
-        let (id, error) = refuted.unwind(coins, coinbases)?;
+        let (id, error) = refuted.unwind(&mut historical.coins)?;
         historical.coins_at = historical.tip;
         Err(self.invalid_historical(state, historical, id, &error))
     }
@@ -229,12 +199,7 @@ impl Chainstate {
     ) -> Result<(), EngineError> {
         for Passed { scripts, undo, note: id } in blocks {
             let prepared = scripts.prepared();
-            let node = state.tree.get(id);
-            if !node.is_valid() || node.undo.is_none() {
-                let undo = self.put_undo(node, &undo)?;
-                state.tree.set_valid(id, undo, false);
-                self.index.put(&[state.tree.get(id).to_record()])?;
-            }
+            self.keep_valid(state, id, &undo, false)?;
             historical.tip = id;
             self.work.connected(prepared.block.tx_count(), prepared.block.bytes().len());
         }
@@ -248,6 +213,7 @@ impl Chainstate {
     ) -> Result<(), EngineError> {
         let node = state.tree.get(historical.tip);
         let Historical { coins, flushes, is_flush_due, .. } = historical;
+        let coins = &mut coins.store;
         let stats = assay_store::commit(coins, &self.blocks, &self.index, node.height, &node.hash)?;
         flushes.flushed();
         *is_flush_due = false;
@@ -261,17 +227,13 @@ impl Chainstate {
         historical: &mut Historical,
     ) -> Result<(), EngineError> {
         let id = historical.tip;
-        let prepared = self.load(state, id)?;
-        let node = state.tree.get(id);
-        let (hash, height) = (node.hash, node.height);
-        let missing = EngineError::MissingData { hash, height, what: "undo data" };
-        let undo = self.blocks.read_undo(node.undo.ok_or(missing)?, &hash)?;
-        let Historical { coins, coinbases, .. } = historical;
-        load_outputs(&prepared, coins, self.config.read_threads)?;
-        disconnect(&prepared, &undo, self.params().cash.is_some(), (&mut *coins, coinbases))?;
-        historical.tip = node.parent.expect("the genesis block is below every base");
+        let (prepared, undo) = self.read_with_undo(state, id)?;
+        let coins = &mut historical.coins;
+        load_outputs(&prepared, &mut coins.store, self.config.read_threads)?;
+        disconnect(&prepared, &undo, self.params().cash.is_some(), coins)?;
+        historical.tip = state.tree.get(id).parent.expect("the genesis block is below every base");
         historical.coins_at = historical.tip;
-        if historical.flushes.is_due(&mut historical.coins) {
+        if historical.flushes.is_due(&mut historical.coins.store) {
             self.commit_historical(state, historical)?;
         }
         Ok(())
@@ -320,7 +282,7 @@ impl Chainstate {
     pub(crate) fn divide_cache(&self, state: &mut State) {
         let total = self.coin_cache_bytes;
         let Some(historical) = &mut state.historical else {
-            state.coins.set_cache_bytes_max(total);
+            state.coins.store.set_cache_bytes_max(total);
             return;
         };
         let small = total / 20;
@@ -330,8 +292,8 @@ impl Chainstate {
         } else {
             (small, large)
         };
-        state.coins.set_cache_bytes_max(active);
-        historical.coins.set_cache_bytes_max(other);
+        state.coins.store.set_cache_bytes_max(active);
+        historical.coins.store.set_cache_bytes_max(other);
     }
 }
 

@@ -19,11 +19,11 @@ use std::sync::Arc;
 use assay_consensus::params::ChainParams;
 use assay_consensus::uint256::U256;
 use assay_store::defect::{Point, point};
-use assay_store::{BlockIndex, BlockStore, CoinStore};
+use assay_store::{BlockIndex, BlockStore};
 use assay_wire::Block;
 use rayon::ThreadPool;
 
-use crate::apply::CoinbaseLog;
+use crate::apply::{ChainCoins, CoinbaseLog};
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::failure::Failure;
@@ -41,6 +41,7 @@ pub(crate) use activate::{BlockCache, ConnectResult, ReorgPath, Step};
 pub(crate) use archive::{Archive, Archiving};
 pub(crate) use assume::Cause;
 pub(crate) use historical::{Historical, HistoricalStep};
+pub(crate) use tip::{KnownScripts, Parent, settle_alone};
 pub(crate) use unknown_rules::{UnknownRules, signals_after};
 pub use validity::{TrialChecks, TrialError};
 
@@ -50,11 +51,10 @@ const RECORDS_PER_GROUP: usize = 4096;
 pub(crate) struct State {
     pub(crate) tree: BlockTree,
     /// Coins of the tip: those of a snapshot while a historical chain exists.
-    pub(crate) coins: CoinStore,
+    pub(crate) coins: ChainCoins,
     /// Validates the blocks below a snapshot.
     pub(crate) historical: Option<Box<Historical>>,
     pub(crate) mempool: Mempool,
-    pub(crate) coinbases: CoinbaseLog,
     pub(crate) flushes: FlushPolicy,
     /// Blocks that wait to be connected.
     pub(crate) ready: BlockCache,
@@ -72,6 +72,8 @@ pub(crate) struct State {
     pub(crate) best_invalid_work: Option<U256>,
     /// Error after which the engine rejects further work.
     pub(crate) poisoned: Option<String>,
+    /// True once the mempool is saved for the last time.
+    pub(crate) is_mempool_closed: bool,
     /// Notifies those that wait for a failure.
     pub(crate) failure: Arc<Failure>,
 }
@@ -79,7 +81,7 @@ pub(crate) struct State {
 impl State {
     /// View of the state for mempool admission.
     pub(crate) fn view(&mut self) -> View<'_> {
-        View { tree: &self.tree, coins: &mut self.coins, mempool: &mut self.mempool }
+        View { tree: &self.tree, coins: &mut self.coins.store, mempool: &mut self.mempool }
     }
 
     /// Fails if the engine has failed before.
@@ -88,6 +90,16 @@ impl State {
             Some(cause) => Err(EngineError::Poisoned(cause.clone())),
             None => Ok(()),
         }
+    }
+
+    /// Fails if no transaction may be admitted: the coins of a failed engine may not be those of its tip, and a closed mempool is
+    /// not saved again.
+    pub(crate) fn check_admission(&self) -> Result<(), EngineError> {
+        self.check()?;
+        if self.is_mempool_closed {
+            return Err(EngineError::Poisoned("it is shut down".to_owned()));
+        }
+        Ok(())
     }
 
     /// Returns `outcome`; after an error the engine rejects further work.
@@ -182,12 +194,12 @@ impl Chainstate {
         let node = state.tree.tip_node();
         let (height, hash) = (node.height, node.hash);
         let committed = self.work.time(Stage::Flush, || {
-            assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash)
+            assay_store::commit(&mut state.coins.store, &self.blocks, &self.index, height, &hash)
         });
         // A retry might succeed without the data that the failed sync dropped.
         let stats = state.poison(committed.map_err(EngineError::from))?;
         state.flushes.flushed();
-        log::flushed(height, &stats, &state.coins.usage());
+        log::flushed(height, &stats, &state.coins.store.usage());
         let pruned = self.prune_to_target(state);
         state.poison(pruned)
     }

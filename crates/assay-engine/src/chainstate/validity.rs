@@ -5,12 +5,14 @@ use std::sync::Arc;
 use assay_consensus::block::{BlockError, BlockRules};
 use assay_consensus::header::{check_header, contextual_check_header};
 use assay_consensus::signet::check_signet_solution;
+use assay_store::defect::{Point, point};
 
+use super::tip::{KnownScripts, Parent, settle_alone};
 use super::{Chainstate, State};
 use crate::checker::ImmediateChecker;
-use crate::connect::{ConnectError, disconnect};
+use crate::connect::disconnect;
 use crate::error::EngineError;
-use crate::pipeline::{InFlight, Passed, Pipeline};
+use crate::pipeline::Pipeline;
 use crate::prepared::Prepared;
 
 /// Optional checks of a trial block.
@@ -78,28 +80,20 @@ impl Chainstate {
         state: &mut State,
         prepared: Prepared,
     ) -> Result<Result<(), BlockError>, EngineError> {
-        let (tip, prepared) = (state.tree.tip(), Arc::new(prepared));
-        let mut pipeline = Pipeline::new(Arc::clone(&self.verifier));
-        let mut passed = Vec::new();
-        match self.connect_on(state, &pipeline, (tip, false), &prepared) {
-            Ok(block) => pipeline.push(InFlight { block, note: () }),
-            Err(ConnectError::Rule(error)) => {
-                // As in Core: the trial leaves nothing behind.
-                let Ok(()) = pipeline.drain(|block| passed.push(block)) else {
-                    unreachable!("no block is in the pipeline")
-                };
-                return Ok(Err(error));
+        let prepared = Arc::new(prepared);
+        let pipeline = Pipeline::new(Arc::clone(&self.verifier));
+        let State { tree, coins, mempool, .. } = state;
+        let (id, known) = (tree.tip(), KnownScripts::Of(mempool));
+        let parent = Parent { tree, id, coins: &mut *coins };
+        let connected = self.connect_on(parent, &pipeline, &prepared, &known);
+        point(Point::Connect);
+        // As in Core: the trial leaves nothing behind.
+        match settle_alone(pipeline, connected, coins)? {
+            Ok(undo) => {
+                disconnect(&prepared, &undo, self.params().cash.is_some(), coins)?;
+                Ok(Ok(()))
             }
-            Err(ConnectError::Engine(error)) => return Err(error),
+            Err(error) => Ok(Err(error)),
         }
-        let coins = (&mut state.coins, &mut state.coinbases);
-        if let Err(refuted) = pipeline.drain(|block| passed.push(block)) {
-            return refuted.unwind(coins.0, coins.1).map(|((), error)| Err(error));
-        }
-        let is_cash = self.params().cash.is_some();
-        for Passed { undo, .. } in passed {
-            disconnect(&prepared, &undo, is_cash, (&mut *coins.0, &mut *coins.1))?;
-        }
-        Ok(Ok(()))
     }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use assay_consensus::block::{BlockError, BlockRules, check_block};
 use assay_consensus::tx::is_unspendable;
-use assay_store::{CoinError, CoinRef, CoinStore, decode_undo};
+use assay_store::{CoinError, CoinRef, decode_undo};
 use assay_wire::{Block, Coin, OutPoint};
 
 use super::Engine;
-use crate::apply::CoinbaseLog;
+use crate::apply::ChainCoins;
+use crate::chainstate::{KnownScripts, Parent, settle_alone};
 use crate::config::ChainCheck;
-use crate::connect::{ConnectError, connect};
 use crate::error::{EngineError, OpenError};
-use crate::pipeline::{InFlight, Pipeline};
+use crate::pipeline::Pipeline;
 use crate::prepared::Prepared;
 use crate::scripts::Verifier;
 use crate::tree::{Node, NodeId};
@@ -43,7 +43,7 @@ struct Check<'a> {
     level: u32,
     tip_height: u32,
     /// Coins below the checked blocks.
-    coins: CoinStore,
+    coins: ChainCoins,
     /// True if the coins are not disconnected any further.
     is_shallow: bool,
     good_txs: usize,
@@ -75,7 +75,8 @@ impl Engine {
             engine: self,
             level,
             tip_height: tip.height,
-            coins,
+            // Earlier coinbases are not read again.
+            coins: ChainCoins::with_unknown_coinbases(coins),
             is_shallow: false,
             good_txs: 0,
             unvalidated_to: self.historical_chain().map(|chain| chain.base.height),
@@ -111,8 +112,7 @@ impl Engine {
         &self,
         node: &Node,
         prepared: Prepared,
-        coins: &mut CoinStore,
-        coinbases: &mut CoinbaseLog,
+        coins: &mut ChainCoins,
     ) -> Result<Result<(), BlockError>, EngineError> {
         let chain = &self.chain;
         let pool = Some(&*chain.pool);
@@ -121,34 +121,19 @@ impl Engine {
         }
         let prepared = Arc::new(prepared);
         let verifier = Verifier::new(Arc::clone(&chain.pool), chain.config.script_batch);
-        let mut pipeline = Pipeline::new(verifier);
-        let moved = {
+        let pipeline = Pipeline::new(verifier);
+        let connected = {
             let state = self.lock_tree();
-            let branch = state.tree.ancestors(node.parent.unwrap_or(NodeId::GENESIS));
-            let header = prepared.block.header();
+            let (tree, id) = (&state.tree, node.parent.unwrap_or(NodeId::GENESIS));
+            let (branch, header) = (tree.ancestors(id), prepared.block.header());
             let rules = BlockRules::new(chain.params(), &branch, header, &prepared.hash);
             if let Err(error) = prepared.check_context(&rules, pool) {
                 return Ok(Err(error));
             }
-            let queue = pipeline.queue(&prepared, rules);
-            let parts = (&mut *coins, &mut *coinbases, &branch);
-            connect(queue, parts, chain.config.read_threads, |queue, tx_index, spent| {
-                if tx_index > 0 {
-                    queue.push(tx_index, spent);
-                }
-            })
+            let parent = Parent { tree, id, coins: &mut *coins };
+            chain.connect_on(parent, &pipeline, &prepared, &KnownScripts::None)
         };
-        match moved {
-            Ok(block) => {
-                pipeline.push(InFlight { block, note: () });
-                match pipeline.drain(|_| ()) {
-                    Ok(()) => Ok(Ok(())),
-                    Err(refuted) => Ok(Err(refuted.unwind(coins, coinbases)?.1)),
-                }
-            }
-            Err(ConnectError::Rule(error)) => Ok(Err(error)),
-            Err(ConnectError::Engine(error)) => Err(error),
-        }
+        settle_alone(pipeline, connected, coins).map(|verdict| verdict.map(|_| ()))
     }
 
     /// A block on disk, if it is the expected one.
@@ -275,7 +260,7 @@ impl Check<'_> {
             return Ok(Err(self.fault("found bad undo data", height, node)));
         };
         if self.level >= 3 && !self.is_shallow {
-            let used = self.coins.cache_bytes() + self.engine.cache().1;
+            let used = self.coins.store.cache_bytes() + self.engine.cache().1;
             if used > self.engine.chain.config.cache_bytes_max {
                 self.is_shallow = true;
                 return Ok(Ok(()));
@@ -317,8 +302,8 @@ impl Check<'_> {
             for input in (0..block.tx(index).input_count()).rev().filter(|_| index > 0) {
                 let Some(coin) = spent.pop() else { return Ok(None) };
                 let prevout = block.tx(index).input(input).prevout;
-                is_clean &= !self.coins.have(&prevout)?;
-                self.coins.add(prevout, CoinRef::from(&coin), true)?;
+                is_clean &= !self.coins.store.have(&prevout)?;
+                self.coins.store.add(prevout, CoinRef::from(&coin), true)?;
             }
         }
         for index in (0..txids.len()).rev().filter(|_| is_cash) {
@@ -342,7 +327,7 @@ impl Check<'_> {
                 continue;
             }
             let outpoint = OutPoint { txid: prepared.txids[index], vout };
-            let coin = self.coins.spend(&outpoint)?;
+            let coin = self.coins.store.spend(&outpoint)?;
             let is_same = coin.is_some_and(|coin| {
                 coin.value == output.value
                     && coin.script_pubkey[..] == *output.script_pubkey
@@ -360,11 +345,7 @@ impl Check<'_> {
         let Some(prepared) = self.engine.read_prepared(&node) else {
             return Ok(Err(self.fault("ReadBlock failed", node.height, &node)));
         };
-        let mut coinbases = CoinbaseLog::default();
-        // Earlier coinbases are unknown.
-        coinbases.note_gap();
-        let connected =
-            self.engine.connect_over(&node, prepared, &mut self.coins, &mut coinbases)?;
+        let connected = self.engine.connect_over(&node, prepared, &mut self.coins)?;
         let Err(error) = connected else { return Ok(Ok(())) };
         tracing::error!(
             "Verification error: found unconnectable block at {}, hash={} ({})",

@@ -4,11 +4,11 @@
 
 use std::io::{self, Write};
 
-use assay_store::{CoinSnapshot, CoinStore, KeyForms, SnapshotHeader};
+use assay_store::{CoinSnapshot, KeyForms, SnapshotHeader};
 use assay_wire::{Block, BlockHash};
 
 use super::Engine;
-use crate::apply::CoinbaseLog;
+use crate::apply::ChainCoins;
 use crate::connect::disconnect;
 use crate::error::EngineError;
 use crate::prepared::Prepared;
@@ -98,26 +98,21 @@ impl Engine {
         goes_on: &dyn Fn() -> bool,
     ) -> Result<CoinSnapshot, DumpError> {
         let bytes_max = self.chain.config.cache_bytes_max;
-        let mut coins = snapshot.into_scratch(bytes_max).map_err(EngineError::from)?;
-        let mut coinbases = CoinbaseLog::default();
+        let coins = snapshot.into_scratch(bytes_max).map_err(EngineError::from)?;
+        let mut coins = ChainCoins::with_unknown_coinbases(coins);
         for node in above {
             if !goes_on() {
                 return Err(DumpError::Interrupted);
             }
-            if coins.cache_bytes() > bytes_max {
+            if coins.store.cache_bytes() > bytes_max {
                 return Err(DumpError::Memory { height: node.height });
             }
-            self.take_back(node, &mut coins, &mut coinbases)?;
+            self.take_back(node, &mut coins)?;
         }
-        Ok(coins.snapshot().map_err(EngineError::from)?)
+        Ok(coins.store.snapshot().map_err(EngineError::from)?)
     }
 
-    pub(super) fn take_back(
-        &self,
-        node: &Node,
-        coins: &mut CoinStore,
-        coinbases: &mut CoinbaseLog,
-    ) -> Result<(), DumpError> {
+    pub(super) fn take_back(&self, node: &Node, coins: &mut ChainCoins) -> Result<(), DumpError> {
         let (height, chain) = (node.height, &self.chain);
         let raw = node.block.and_then(|pos| chain.blocks.read_block(pos).ok());
         let block = raw.and_then(|raw| Block::parse(raw, chain.params().encoding).ok());
@@ -126,7 +121,7 @@ impl Engine {
         let undo = undo.ok_or(DumpError::RollBack { height })?;
         let prepared = Prepared::in_parallel(block, node.hash, &chain.pool);
         let is_cash = chain.params().cash.is_some();
-        disconnect(&prepared, &undo, is_cash, (coins, coinbases)).map_err(|error| {
+        disconnect(&prepared, &undo, is_cash, coins).map_err(|error| {
             tracing::error!("cannot roll back block {}: {error}", node.hash);
             DumpError::RollBack { height }
         })

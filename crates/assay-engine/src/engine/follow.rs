@@ -73,6 +73,6 @@ impl Engine {
     /// A spent coin of a transaction cannot be read.
     pub fn mempool_since(&self, since: Option<u64>) -> Result<MempoolDelta, EngineError> {
         let state = self.lock();
-        state.mempool.changes_since(since, state.tree.tip_facts(), &state.coins)
+        state.mempool.changes_since(since, state.tree.tip_facts(), &state.coins.store)
     }
 }

@@ -35,7 +35,7 @@ impl Engine {
             header_height: self.header_height(),
             is_initial_block_download: self.is_initial_block_download(),
             mempool: self.chain.admission.info(&mut state.mempool, is_loaded),
-            coins: state.coins.usage(),
+            coins: state.coins.store.usage(),
             ready: state.ready.size(),
             unverified: state.way.as_ref().map_or((0, 0), ReorgPath::unverified),
             archive_bytes: self.chain.blocks.bytes(),

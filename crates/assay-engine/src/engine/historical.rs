@@ -141,7 +141,7 @@ impl Engine {
                 snapshot: None,
                 is_validated: true,
                 tier_cache_bytes,
-                cache_bytes: historical.coins.usage().bytes_max,
+                cache_bytes: historical.coins.store.usage().bytes_max,
             });
         }
         states.push(ChainState {
@@ -149,7 +149,7 @@ impl Engine {
             snapshot: base.or_else(|| self.loaded_base()),
             is_validated: base.is_none(),
             tier_cache_bytes,
-            cache_bytes: state.coins.usage().bytes_max,
+            cache_bytes: state.coins.store.usage().bytes_max,
         });
         states
     }
@@ -219,7 +219,7 @@ impl Engine {
             let mut state = self.lock_tree();
             self.chain.flush_historical(&mut state)?;
             let Some(historical) = &state.historical else { return Ok(false) };
-            historical.coins.snapshot()?
+            historical.coins.store.snapshot()?
         };
         // In Core's words (`validation.cpp`, `MaybeValidateSnapshot`).
         tracing::info!(

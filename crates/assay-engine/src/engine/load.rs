@@ -11,7 +11,7 @@ use assay_store::{
 use assay_wire::BlockHash;
 
 use super::Engine;
-use crate::apply::CoinbaseLog;
+use crate::apply::{ChainCoins, CoinbaseLog};
 use crate::chainstate::{Historical, State};
 use crate::error::EngineError;
 use crate::flush::FlushPolicy;
@@ -121,9 +121,9 @@ impl Engine {
             // Evict the current coins to make room for the snapshot.
             self.chain.flush(&mut state)?;
             let total = self.chain.coin_cache_bytes;
-            state.coins.set_cache_bytes_max(total / 20);
+            state.coins.store.set_cache_bytes_max(total / 20);
             // The disk has all evicted coins.
-            let _ = state.coins.make_room();
+            let _ = state.coins.store.make_room();
             known
         };
         let loaded = self.read_snapshot(reader, &known, goes_on).and_then(|loading| {
@@ -205,14 +205,14 @@ impl Engine {
         // Headers up to the base, and the current coins, must be on disk at the next start.
         self.chain.flush(state)?;
         let coins = loading.finish(&known.block)?;
+        let coins = ChainCoins { store: coins, coinbases: CoinbaseLog::default() };
         let historical = std::mem::replace(&mut state.coins, coins);
-        let coinbases = std::mem::take(&mut state.coinbases);
         let tip = state.tree.tip();
         state.tree.assume(base, known.chain_txs);
         state.tree.set_active(base);
         let log = self.chain.coinbase_log(state, base);
-        state.coinbases = state.poison(log)?;
-        self.begin_historical(state, (historical, coinbases), (tip, base));
+        state.coins.coinbases = state.poison(log)?;
+        self.begin_historical(state, historical, (tip, base));
         self.chain.notifier.announce(&state.tree);
         tracing::info!("[snapshot] successfully activated snapshot {}", known.block);
         self.historical.wake();
@@ -225,7 +225,7 @@ impl Engine {
     pub(super) fn begin_historical(
         &self,
         state: &mut State,
-        coins: (CoinStore, CoinbaseLog),
+        coins: ChainCoins,
         (tip, base): (NodeId, NodeId),
     ) {
         let config = &self.chain.config;

@@ -115,11 +115,12 @@ impl Engine {
                 None => {}
             }
             if batch.len() == BATCH_TXS || is_end {
-                if self.chain.notifier.is_closing() {
+                self.admit_batch(&mut batch, load);
+                // Also if it closed before the batch, which it then rejected.
+                if self.chain.notifier.is_closing() || self.lock_tree().check_admission().is_err() {
                     load.is_interrupted = true;
                     return;
                 }
-                self.admit_batch(&mut batch, load);
             }
             if is_end {
                 break;
@@ -151,8 +152,7 @@ impl Engine {
             let candidate = Candidate::new(Arc::new(tx), txid, wtxid).at(time as u64);
             candidates.push(candidate.checked(&self.chain.config));
         }
-        let options = AcceptOptions { fee_sat_per_kvb_max: None, is_trial: false };
-        let (verdicts, _) = self.admit_in_turn(candidates, options);
+        let (verdicts, _) = self.admit_in_turn(candidates, AcceptOptions::ADMIT);
         let state = self.lock();
         for (txid, verdict) in txids.iter().zip(verdicts) {
             match verdict {
@@ -194,8 +194,9 @@ impl Engine {
         Ok(path)
     }
 
-    /// Saves the mempool at shutdown, if enabled and if it was loaded.
+    /// Closes the mempool, and saves it if enabled and if it was loaded: no transaction is admitted and then missing in the file.
     pub(crate) fn save_mempool_at_shutdown(&self) {
+        self.lock_tree().is_mempool_closed = true;
         if self.chain.config.persist_mempool
             && self.is_mempool_loaded()
             && let Err(error) = self.save_mempool()

@@ -37,7 +37,7 @@ use assay_store::io::{Io, RealIo};
 use assay_store::{BlockRecord, CoinStore, CoinTier, Store, StoreConfig};
 use assay_wire::{Block, BlockHash};
 
-use crate::apply::CoinbaseLog;
+use crate::apply::{ChainCoins, CoinbaseLog};
 use crate::chainstate::{BlockCache, Chainstate, ConnectResult, State, UnknownRules};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -49,7 +49,7 @@ use crate::mempool::{Admission, LockPriority, Mempool};
 use crate::mining::LastTemplate;
 use crate::notifier::Notifier;
 use crate::prune_lock::PruneLocks;
-use crate::scripts::Verifier;
+use crate::scripts::{Verifier, verify_threads};
 use crate::sync::{Mutex, MutexGuard};
 use crate::tree::{BlockTree, NodeId};
 use crate::types::Tip;
@@ -161,12 +161,7 @@ impl Engine {
             schnorr: config.schnorr,
             evidence_dir: Some(config.datadir.clone()),
         });
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(config.threads.max(1))
-            .thread_name(|index| format!("verify-{index}"))
-            .build()
-            .map_err(|error| OpenError::Threads(error.to_string()))?;
-        let pool = Arc::new(pool);
+        let pool = verify_threads(config.threads).map_err(OpenError::Threads)?;
         let params = Arc::clone(&config.params);
         let config = Arc::new(config);
         let mut tree = block_tree(&params, &store)?;
@@ -189,10 +184,9 @@ impl Engine {
             mempool_loaded: AtomicBool::new(!config.persist_mempool),
             state: Mutex::new(State {
                 tree,
-                coins: store.coins,
+                coins: ChainCoins { store: store.coins, coinbases: CoinbaseLog::default() },
                 historical: None,
                 mempool,
-                coinbases: CoinbaseLog::default(),
                 flushes: FlushPolicy::new(Some(config.flush_interval)),
                 ready: BlockCache::default(),
                 is_importing: store.recovery.is_reindexing,
@@ -203,6 +197,7 @@ impl Engine {
                 best_invalid_work,
                 archiving: None,
                 poisoned: None,
+                is_mempool_closed: false,
                 failure: Arc::clone(&failure),
             }),
             chain: Chainstate {
@@ -280,7 +275,7 @@ impl Engine {
             None => NodeId::GENESIS,
         };
         let coinbases = self.chain.coinbase_log(&state, tip)?;
-        self.begin_historical(&mut state, (coins, coinbases), (tip, base));
+        self.begin_historical(&mut state, ChainCoins { store: coins, coinbases }, (tip, base));
         Ok(())
     }
 
@@ -311,7 +306,7 @@ impl Engine {
     fn recover(&self, unindexed: &[assay_store::BlockPos]) -> Result<(), OpenError> {
         let start = Instant::now();
         let mut state = self.lock();
-        state.coinbases = self.chain.coinbase_log(&state, state.tree.tip())?;
+        state.coins.coinbases = self.chain.coinbase_log(&state, state.tree.tip())?;
         let from = state.tree.tip_node().height;
         self.chain.activate(&mut state, None)?;
         if self.chain.is_pruning_due(&state) {

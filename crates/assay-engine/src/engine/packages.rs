@@ -17,12 +17,7 @@ impl Engine {
         raws: Vec<Vec<u8>>,
         fee_sat_per_kvb_max: Option<u64>,
     ) -> Result<PackageOutcome, TxReject> {
-        let outcome =
-            self.judge_package(raws, AcceptOptions { fee_sat_per_kvb_max, is_trial: false })?;
-        let is_new = |tx: &PackageTx| matches!(tx.verdict, PackageVerdict::Admitted(_));
-        let txids: Vec<_> = outcome.txs.iter().map(|tx| (tx.txid, is_new(tx))).collect();
-        self.note_handed_in(&txids);
-        Ok(outcome)
+        self.judge_package(raws, AcceptOptions::submit(fee_sat_per_kvb_max))
     }
 
     /// [`Engine::submit_package`] for transactions of peers, which announce them themselves.
@@ -30,7 +25,7 @@ impl Engine {
     /// # Errors
     /// The bytes of one are not a transaction.
     pub fn take_package(&self, raws: Vec<Vec<u8>>) -> Result<PackageOutcome, TxReject> {
-        self.judge_package(raws, AcceptOptions { fee_sat_per_kvb_max: None, is_trial: false })
+        self.judge_package(raws, AcceptOptions::ADMIT)
     }
 
     /// Tests transactions that may depend on each other, each by its own fee, without admission. The first failure ends the test,
@@ -39,7 +34,7 @@ impl Engine {
     /// # Errors
     /// The bytes of one are not a transaction.
     pub fn test_package(&self, raws: Vec<Vec<u8>>) -> Result<PackageOutcome, TxReject> {
-        let options = AcceptOptions { fee_sat_per_kvb_max: None, is_trial: true };
+        let options = AcceptOptions::trial(None);
         if raws.len() > 1 && self.chain.config.params.cash.is_none() {
             return self.judge_package(raws, options);
         }
@@ -75,7 +70,18 @@ impl Engine {
         let pending = admission.look_at_package(&mut self.lock().view(), &package, options);
         let ahead = admission.run_checks(pending, || turn.pause());
         turn.pause();
-        let outcome = admission.admit_package(&mut self.lock().view(), &package, options, ahead);
+        let mut state = self.lock();
+        if let Err(error) = state.check_admission() {
+            let debug = error.to_string();
+            let reject = PackageReject::new(PackageFault::Policy, "internal error", debug);
+            return Ok(not_validated(&package, reject));
+        }
+        let outcome = admission.admit_package(&mut state.view(), &package, options, ahead);
+        if options.is_announced {
+            let is_new = |tx: &PackageTx| matches!(tx.verdict, PackageVerdict::Admitted(_));
+            self.hand_in(&mut state.mempool, outcome.txs.iter().map(|tx| (tx.txid, is_new(tx))));
+        }
+        drop(state);
         self.settle(&turn);
         Ok(PackageOutcome { work: admission.work() - work_before, ..outcome })
     }

@@ -98,7 +98,7 @@ impl Engine {
                 return Ok(Some((coin, tip)));
             }
         }
-        Ok(state.coins.get(outpoint)?.map(|coin| (coin, tip)))
+        Ok(state.coins.store.get(outpoint)?.map(|coin| (coin, tip)))
     }
 
     /// A transaction of a block, by its txid.
@@ -119,7 +119,7 @@ impl Engine {
     /// Number of coins in memory, and their bytes.
     pub fn cache(&self) -> (usize, usize) {
         let state = self.lock_tree();
-        (state.coins.cached_coins(), state.coins.cache_bytes())
+        (state.coins.store.cached_coins(), state.coins.store.cache_bytes())
     }
 
     /// Bytes of blocks and undo data on disk (Core's `size_on_disk`).
@@ -215,10 +215,10 @@ impl Engine {
         let mut state = self.lock();
         self.check_coins()?;
         // A snapshot copies the changes. A large number is flushed first; Core always flushes.
-        if state.flushes.is_due_for_snapshot(&state.coins) {
+        if state.flushes.is_due_for_snapshot(&state.coins.store) {
             self.chain.flush(&mut state)?;
         }
-        Ok((state.coins.snapshot()?, state.tree.tip_facts()))
+        Ok((state.coins.store.snapshot()?, state.tree.tip_facts()))
     }
 }
 

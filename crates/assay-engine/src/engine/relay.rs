@@ -18,8 +18,7 @@ impl Engine {
     pub fn take_transaction(&self, tx: Arc<Transaction>) -> Result<Txid, TxReject> {
         let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
         let candidate = Candidate::new(tx, txid, wtxid).checked(&self.chain.admission.config);
-        let options = AcceptOptions { fee_sat_per_kvb_max: None, is_trial: false };
-        let (mut verdicts, _) = self.admit_in_turn(vec![candidate], options);
+        let (mut verdicts, _) = self.admit_in_turn(vec![candidate], AcceptOptions::ADMIT);
         let verdict = verdicts.pop().expect("one transaction has one verdict");
         verdict.map(|admitted| admitted.txid)
     }
@@ -77,17 +76,13 @@ impl Engine {
 
     /// Records that a known transaction was submitted again, possibly with another witness.
     pub fn handed_in_again(&self, txid: Txid) {
-        self.note_handed_in(&[(txid, false)]);
+        self.hand_in(&mut self.lock().mempool, [(txid, false)].into_iter());
     }
 
-    /// Records submitted transactions; the flag is true for new ones.
-    pub(super) fn note_handed_in(&self, txids: &[(Txid, bool)]) {
-        if !self.chain.config.has_peers || txids.is_empty() {
-            return;
-        }
-        let mut state = self.lock();
-        for (txid, is_new) in txids {
-            state.mempool.hand_in(*txid, *is_new);
+    /// Records submitted transactions, under the lock of their admission; the flag is true for new ones.
+    pub(super) fn hand_in(&self, mempool: &mut Mempool, txids: impl Iterator<Item = (Txid, bool)>) {
+        if self.chain.config.has_peers {
+            txids.for_each(|(txid, is_new)| mempool.hand_in(txid, is_new));
         }
     }
 

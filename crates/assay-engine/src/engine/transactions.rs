@@ -40,11 +40,8 @@ impl Engine {
         fee_sat_per_kvb_max: Option<u64>,
     ) -> (Vec<Result<Txid, TxReject>>, u64) {
         let candidates = self.chain.admission.parse_all(raws);
-        let options = AcceptOptions { fee_sat_per_kvb_max, is_trial: false };
+        let options = AcceptOptions::submit(fee_sat_per_kvb_max);
         let (verdicts, work) = self.admit_in_turn(candidates, options);
-        let admitted = verdicts.iter().flatten();
-        let admitted: Vec<_> = admitted.map(|admitted| (admitted.txid, admitted.is_new)).collect();
-        self.note_handed_in(&admitted);
         let verdicts = verdicts.into_iter().map(|verdict| verdict.map(|admitted| admitted.txid));
         (verdicts.collect(), work)
     }
@@ -56,7 +53,7 @@ impl Engine {
         fee_sat_per_kvb_max: Option<u64>,
     ) -> Vec<TestAccept> {
         let candidates = self.chain.admission.parse_all(raws);
-        let options = AcceptOptions { fee_sat_per_kvb_max, is_trial: true };
+        let options = AcceptOptions::trial(fee_sat_per_kvb_max);
         let (verdicts, _) = self.admit_in_turn(candidates, options);
         verdicts.into_iter().map(trial_verdict).collect()
     }
@@ -74,7 +71,20 @@ impl Engine {
         let pending = admission.look_ahead(&mut self.lock().view(), &candidates, options);
         let ahead = admission.run_checks(pending, || turn.pause());
         turn.pause();
-        let verdicts = admission.admit_with(&mut self.lock().view(), candidates, options, ahead);
+        let mut state = self.lock();
+        let verdicts = match state.check_admission() {
+            Ok(()) => admission.admit_with(&mut state.view(), candidates, options, ahead),
+            Err(error) => {
+                let fail = |candidate: Candidate| Err(candidate.failed(&error));
+                candidates.into_iter().map(|candidate| candidate.and_then(fail)).collect()
+            }
+        };
+        if options.is_announced {
+            let admitted = verdicts.iter().flatten();
+            let admitted = admitted.map(|admitted| (admitted.txid, admitted.is_new));
+            self.hand_in(&mut state.mempool, admitted);
+        }
+        drop(state);
         self.settle(&turn);
         (verdicts, admission.work() - work_before)
     }

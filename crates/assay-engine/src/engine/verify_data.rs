@@ -8,12 +8,12 @@ use std::path::PathBuf;
 
 use assay_consensus::tx::is_unspendable;
 use assay_hash::{KeyedHash, Sum256};
-use assay_store::{CoinRef, CoinStore};
+use assay_store::CoinRef;
 use assay_wire::{BlockHash, OutPoint};
 
 use super::Engine;
 use super::check::OVERWRITTEN;
-use crate::apply::CoinbaseLog;
+use crate::apply::ChainCoins;
 use crate::error::EngineError;
 use crate::prepared::Prepared;
 use crate::stats::serialise;
@@ -101,7 +101,7 @@ impl Engine {
             return Err(VerifyDataError::Unvalidated);
         }
         // Also in parts that a scan does not read, such as filters.
-        if let Some((path, offset)) = self.lock_tree().coins.find_damage() {
+        if let Some((path, offset)) = self.lock_tree().coins.store.find_damage() {
             return Err(VerifyDataError::Damaged { path, offset });
         }
         let (snapshot, tip) = self.snapshot()?;
@@ -202,31 +202,25 @@ impl Engine {
             };
             (nodes(fork, top), nodes(fork, parent))
         };
-        let mut coins = snapshot.into_scratch(self.chain.config.cache_bytes_max)?;
-        let mut coinbases = CoinbaseLog::default();
-        coinbases.note_gap();
+        let coins = snapshot.into_scratch(self.chain.config.cache_bytes_max)?;
+        let mut coins = ChainCoins::with_unknown_coinbases(coins);
         for active in &down {
-            if self.take_back(active, &mut coins, &mut coinbases).is_err() {
+            if self.take_back(active, &mut coins).is_err() {
                 return Ok(MarkFinding::NotChecked);
             }
         }
         // Paths have the highest block first.
         for below in up.iter().rev() {
-            if self.find_rule(below, &mut coins, &mut coinbases)? != MarkFinding::Unsupported {
+            if self.find_rule(below, &mut coins)? != MarkFinding::Unsupported {
                 return Ok(MarkFinding::NotChecked);
             }
         }
-        self.find_rule(node, &mut coins, &mut coinbases)
+        self.find_rule(node, &mut coins)
     }
 
-    fn find_rule(
-        &self,
-        node: &Node,
-        coins: &mut CoinStore,
-        coinbases: &mut CoinbaseLog,
-    ) -> Result<MarkFinding, EngineError> {
+    fn find_rule(&self, node: &Node, coins: &mut ChainCoins) -> Result<MarkFinding, EngineError> {
         let Some(prepared) = self.read_prepared(node) else { return Ok(MarkFinding::NotChecked) };
-        Ok(match self.connect_over(node, prepared, coins, coinbases)? {
+        Ok(match self.connect_over(node, prepared, coins)? {
             Ok(()) => MarkFinding::Unsupported,
             Err(error) => MarkFinding::Broken(error.reject_reason().into_owned()),
         })

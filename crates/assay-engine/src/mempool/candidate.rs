@@ -1,17 +1,17 @@
 //! A transaction before its admission: well formed, then staged, then admitted or rejected.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use assay_consensus::block::{ScriptFailure, ScriptRules};
 use assay_consensus::script::opcode::{last_push, witness_program};
 use assay_consensus::script::{Flags, OutputKind, ScriptError, TxContext, verify_input};
 use assay_consensus::tx::{TxError, check_transaction};
-use assay_store::CoinError;
 use assay_wire::{Coin, Transaction, Tx, TxOut, Txid, Wtxid};
 
+use super::entry::{Entry, LockPoints};
 use super::policy;
-use super::pool::{Entry, Mempool};
-use super::replace::conflicts;
+use super::pool::Mempool;
 use crate::checker::ImmediateChecker;
 use crate::config::Config;
 use crate::package::PackageFees;
@@ -72,7 +72,7 @@ impl Candidate {
         if pool.is_empty() || pool.get(&self.txid).is_some() {
             return Vec::new();
         }
-        conflicts(pool, self.tx.view().inputs().map(|input| input.prevout))
+        pool.conflicts(self.tx.view().inputs().map(|input| input.prevout))
     }
 
     pub(super) fn txid(&self) -> Txid {
@@ -134,16 +134,36 @@ impl Candidate {
         self.reject(TxRejectCode::MissingInputs, "bad-txns-inputs-missingorspent", "")
     }
 
-    pub(super) fn coin_error(&self, error: &CoinError) -> TxReject {
+    /// A rejection because the engine, not the transaction, has failed.
+    pub(crate) fn failed(&self, error: &impl Display) -> TxReject {
         self.reject(TxRejectCode::Failed, "internal error", error.to_string())
     }
+}
+
+/// The coins that a transaction spends, checked at one tip.
+#[derive(Default)]
+pub(super) struct Spends {
+    pub(super) coins: Vec<Coin>,
+    pub(super) fee_sat: i64,
+    pub(super) sigop_cost: u64,
+    pub(super) lock_points: Option<Box<LockPoints>>,
+}
+
+/// A transaction that has passed [`Admission::pre_check`](super::context::Admission::pre_check).
+pub(super) struct Checked {
+    pub(super) staged: Staged,
+    pub(super) entry: Entry,
+    pub(super) parents: Vec<Txid>,
+    /// Transactions that it replaces.
+    pub(super) conflicts: Vec<Txid>,
+    /// True if the last conflict is a sibling to be evicted, not a real conflict.
+    pub(super) evicts_sibling: bool,
 }
 
 /// A transaction that passed all checks except scripts.
 pub(super) struct Staged {
     candidate: Candidate,
-    coins: Vec<Coin>,
-    fee_sat: i64,
+    spends: Arc<Spends>,
     modified_fee_sat: i64,
     vsize: u32,
 }
@@ -178,14 +198,13 @@ impl Staged {
                 _ => witness_program(script).is_some(),
             }
         };
-        !tx.has_witness() && tx.inputs().zip(&self.coins).any(needs)
+        !tx.has_witness() && tx.inputs().zip(&self.spends.coins).any(needs)
     }
 
-    pub(super) fn new(candidate: &Candidate, coins: Vec<Coin>, entry: &Entry) -> Self {
+    pub(super) fn new(candidate: &Candidate, spends: Arc<Spends>, entry: &Entry) -> Self {
         Self {
             candidate: candidate.clone(),
-            coins,
-            fee_sat: entry.fee_sat,
+            spends,
             modified_fee_sat: entry.modified_fee_sat(),
             vsize: entry.vsize,
         }
@@ -199,8 +218,12 @@ impl Staged {
         self.candidate.txid
     }
 
+    pub(super) fn spends(&self) -> &Arc<Spends> {
+        &self.spends
+    }
+
     pub(super) fn input_count(&self) -> usize {
-        self.coins.len()
+        self.spends.coins.len()
     }
 
     pub(super) const fn wtxid(&self) -> Wtxid {
@@ -208,7 +231,7 @@ impl Staged {
     }
 
     pub(super) fn spending(&self) -> (Tx<'_>, Vec<TxOut<'_>>) {
-        (self.candidate.tx.view(), self.coins.iter().map(Coin::as_tx_out).collect())
+        (self.candidate.tx.view(), self.spends.coins.iter().map(Coin::as_tx_out).collect())
     }
 
     pub(super) fn failure(&self, cause: Cause, flags: Flags) -> ScriptFailureOrLimit {
@@ -259,9 +282,9 @@ pub(crate) struct Admitted {
 
 impl Admitted {
     pub(super) fn of(staged: &Staged, replaced: Vec<Txid>) -> Self {
-        let Staged { candidate, fee_sat, modified_fee_sat, vsize, .. } = staged;
+        let Staged { candidate, spends, modified_fee_sat, vsize } = staged;
         let (txid, wtxid) = (candidate.txid, candidate.wtxid);
-        let (fee_sat, modified_fee_sat, vsize) = (*fee_sat, *modified_fee_sat, *vsize);
+        let (fee_sat, modified_fee_sat, vsize) = (spends.fee_sat, *modified_fee_sat, *vsize);
         Self { txid, wtxid, vsize, fee_sat, modified_fee_sat, is_new: true, replaced }
     }
 

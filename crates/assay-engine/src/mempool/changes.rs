@@ -6,9 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use assay_wire::Txid;
+use assay_wire::{Transaction, Txid};
 
-use super::Mempool;
 use crate::events::{Event, Events};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,31 +43,29 @@ impl Changes {
         }
         self.pending.push(Some((change, txid)));
     }
-}
-
-impl Mempool {
     /// Number of changes so far, including changes by blocks.
-    pub(crate) fn change_count(&self) -> u64 {
-        self.changes.count
+    pub(super) fn count(&self) -> u64 {
+        self.count
     }
 
-    /// Numbers the pending changes and reports them to event queue and journal.
-    pub(crate) fn settle_changes(&mut self) {
-        if self.changes.pending.is_empty() {
+    /// Numbers the pending changes and reports them to the event queue; `tx_of` returns the transactions that are present.
+    pub(super) fn settle(&mut self, tx_of: impl Fn(&Txid) -> Option<Arc<Transaction>>) {
+        if self.pending.is_empty() {
             return;
         }
-        self.changes.added.clear();
-        let pending = std::mem::take(&mut self.changes.pending);
-        for (change, txid) in pending.into_iter().flatten() {
-            self.changes.count += 1;
-            let sequence = self.changes.count;
-            let Some(events) = &self.changes.events else { continue };
-            match (change, self.get(&txid)) {
-                (Change::Removed, _) => events.push(Event::Removed { txid, sequence }),
-                (Change::Added, Some(entry)) => {
-                    events.push(Event::Added { tx: Arc::clone(&entry.tx), txid, sequence });
+        self.added.clear();
+        for (change, txid) in std::mem::take(&mut self.pending).into_iter().flatten() {
+            self.count += 1;
+            let sequence = self.count;
+            let Some(events) = &self.events else { continue };
+            match change {
+                Change::Removed => events.push(Event::Removed { txid, sequence }),
+                Change::Added => {
+                    if let Some(tx) = tx_of(&txid) {
+                        events.push(Event::Added { tx, txid, sequence });
+                    }
                 }
-                (Change::Added, None) | (Change::Mined, _) => {}
+                Change::Mined => {}
             }
         }
     }

@@ -10,30 +10,17 @@ use assay_consensus::script::Flags;
 use assay_consensus::tx::SpentCoin;
 use assay_wire::{Coin, OutPoint, Transaction, Txid};
 
-use super::admission::{Admission, Rules, Scope, View};
-use super::candidate::{Candidate, Staged};
-use super::ephemeral;
+use super::candidate::{Candidate, Checked, Spends, Staged};
+use super::context::{Admission, Rules, Scope, View};
+use super::entry::{CLUSTER_OVERHEAD_BYTES, Entry, lock_points, output_of, usage_bytes};
 use super::linearize::CLUSTER_COUNT_MAX;
-use super::policy;
-use super::pool::{CLUSTER_OVERHEAD_BYTES, Entry, Mempool, output_of, usage_bytes};
-use super::reorg::lock_points;
-use super::truc;
+use super::pool::Mempool;
+use super::{ephemeral, policy, truc};
 use crate::package::fee_at;
 use crate::types::{TxReject, TxRejectCode};
 
 /// Core's `MAX_STANDARD_TX_SIGOPS_COST`.
 const SIGOP_COST_MAX: u64 = 16_000;
-
-/// A transaction that has passed [`Admission::pre_check`].
-pub(super) struct Checked {
-    pub(super) staged: Staged,
-    pub(super) entry: Entry,
-    pub(super) parents: Vec<Txid>,
-    /// Transactions that it replaces.
-    pub(super) conflicts: Vec<Txid>,
-    /// True if the last conflict is a sibling to be evicted, not a real conflict.
-    pub(super) evicts_sibling: bool,
-}
 
 impl Admission {
     /// Core's `PreChecks`; `None` for a transaction in the mempool. Replacements, room, dust of parents and scripts are checked
@@ -55,13 +42,36 @@ impl Admission {
         }
         let mut conflicts = candidate.conflicts(view.mempool);
         rules.check_conflicts(candidate, &conflicts)?;
-        let coins = resolve(view, rules, candidate, earlier)?;
-        let entry = self.check_coins(view, rules, candidate, &coins)?;
+        let known = rules.ahead.spends(&candidate.wtxid(), &rules.tip);
+        // At the same tip only unconfirmed parents can be gone.
+        let spends = match known.filter(|it| it.has_parents(candidate, rules, view, earlier)) {
+            Some(spends) => spends,
+            None => Arc::new(self.check_spends(view, rules, candidate, earlier)?),
+        };
+        let entry = self.check_fees(view, rules, candidate, &spends)?;
         let parents = view.mempool.parents(&entry);
         let sibling = check_truc(view.mempool, rules, candidate, &entry, &parents, &conflicts)?;
         conflicts.extend(sibling);
-        let staged = Staged::new(candidate, coins, &entry);
+        let staged = Staged::new(candidate, spends, &entry);
         Ok(Some(Checked { staged, entry, parents, conflicts, evicts_sibling: sibling.is_some() }))
+    }
+
+    /// Reads in parallel the coins that only the disk has, and caches them: the block that confirms the transactions needs them
+    /// again.
+    pub(super) fn load_coins<'a>(
+        &self,
+        view: &mut View<'_>,
+        candidates: impl Iterator<Item = &'a Candidate>,
+    ) {
+        let View { coins, mempool, .. } = view;
+        let prevouts = candidates
+            .flat_map(|candidate| candidate.tx().view().inputs().map(|input| input.prevout))
+            .filter(|prevout| mempool.get(&prevout.txid).is_none());
+        let unknown = coins.unknown(prevouts);
+        if !unknown.is_empty() && coins.has_room_to_load(unknown.len()) {
+            // The error recurs when its coin is requested.
+            coins.load(unknown, self.config.read_threads).ok();
+        }
     }
 
     /// The checks after replacements and room, and before scripts.
@@ -83,14 +93,15 @@ impl Admission {
         ephemeral::check_spends(view.mempool, earlier, candidate, policy.dust_fee_sat_per_kvb)
     }
 
-    /// The checks that need the spent coins.
-    fn check_coins(
+    /// The checks of the spent coins, which depend on the tip alone.
+    fn check_spends(
         &self,
-        view: &mut View<'_>,
+        view: &View<'_>,
         rules: &Rules,
         candidate: &Candidate,
-        coins: &[Coin],
-    ) -> Result<Entry, TxReject> {
+        earlier: &HashMap<Txid, Arc<Transaction>>,
+    ) -> Result<Spends, TxReject> {
+        let coins = resolve(view, rules, candidate, earlier)?;
         let tx = candidate.tx().view();
         let branch = view.tree.ancestors(view.tree.tip());
         let spent = || coins.iter().map(SpentCoin::from);
@@ -102,9 +113,24 @@ impl Admission {
             .and_then(|()| rules.block.check_spends(tx, spent(), median_time_past_at))
             .map_err(|error| candidate.broken_rule(&error))?;
         if self.config.policy.require_standard {
-            policy::check_inputs(tx, coins, rules.is_cash)
+            policy::check_inputs(tx, &coins, rules.is_cash)
                 .map_err(|(reason, debug)| candidate.refused(reason, debug))?;
         }
+        let lock_points = lock_points(view.tree, tx, &coins, rules.block.height);
+        Ok(Spends { coins, fee_sat: fee, sigop_cost, lock_points })
+    }
+
+    /// The checks of fees and of the size that counts for them.
+    fn check_fees(
+        &self,
+        view: &mut View<'_>,
+        rules: &Rules,
+        candidate: &Candidate,
+        spends: &Spends,
+    ) -> Result<Entry, TxReject> {
+        let tx = candidate.tx().view();
+        let Spends { coins, fee_sat, sigop_cost, lock_points } = spends;
+        let (fee, sigop_cost) = (*fee_sat, *sigop_cost);
         let fee_delta_sat = view.mempool.fee_delta_sat(&candidate.txid());
         if self.config.policy.require_standard && !rules.is_cash {
             let dust_fee = self.config.policy.dust_fee_sat_per_kvb;
@@ -144,7 +170,7 @@ impl Admission {
             was_confirmed: rules.bypass_limits,
             usage_bytes: usage_bytes(candidate.tx()) + cluster_bytes,
             depends_on_height,
-            lock_points: lock_points(view.tree, tx, coins, rules.block.height),
+            lock_points: lock_points.clone(),
         })
     }
 
@@ -233,6 +259,23 @@ fn check_truc(
     }
 }
 
+impl Spends {
+    /// True if the unconfirmed outputs, which count as created in the next block, still exist.
+    fn has_parents(
+        &self,
+        candidate: &Candidate,
+        rules: &Rules,
+        view: &View<'_>,
+        earlier: &HashMap<Txid, Arc<Transaction>>,
+    ) -> bool {
+        candidate.tx().view().inputs().zip(&self.coins).all(|(input, coin)| {
+            let parent = &input.prevout.txid;
+            let is_confirmed = coin.height < rules.block.height;
+            is_confirmed || view.mempool.get(parent).is_some() || earlier.contains_key(parent)
+        })
+    }
+}
+
 /// The coins spent by a transaction, confirmed or not.
 fn resolve(
     view: &View<'_>,
@@ -250,7 +293,7 @@ fn resolve(
         });
         let coin = match unconfirmed {
             Some(coin) => Some(coin),
-            None => view.coins.get(&input.prevout).map_err(|error| candidate.coin_error(&error))?,
+            None => view.coins.get(&input.prevout).map_err(|error| candidate.failed(&error))?,
         };
         let Some(coin) = coin else {
             return Err(missing_or_confirmed(view, candidate));
@@ -268,7 +311,7 @@ fn missing_or_confirmed(view: &View<'_>, candidate: &Candidate) -> TxReject {
                 return candidate.reject(TxRejectCode::AlreadyInChain, "txn-already-known", "");
             }
             Ok(false) => {}
-            Err(error) => return candidate.coin_error(&error),
+            Err(error) => return candidate.failed(&error),
         }
     }
     candidate.missing_inputs()

@@ -13,7 +13,8 @@ use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, Paral
 use rayon::slice::ParallelSliceMut as _;
 
 use super::changes::Change;
-use super::pool::{Entry, Mempool};
+use super::entry::Entry;
+use super::pool::Mempool;
 use super::shards::{Key as _, SHARDS};
 use crate::prepared::Prepared;
 
@@ -321,7 +322,7 @@ mod tests {
                     }
                 }
                 if round % 3 == 1 {
-                    mempool.ranking = Some(Ranking::of(&mempool));
+                    mempool.ranking = Some(Ranking::of(mempool.iter()));
                 }
                 mempool.settle_changes();
                 mempool
@@ -338,7 +339,8 @@ mod tests {
                     assert_eq!(known, mempool.get(txid).map(|entry| entry.sigchecks));
                 }
                 mempool.remove_confirmed(&prepared, &pool, 0);
-                assert!(mempool.ranking.as_ref().is_none_or(|ranking| ranking.is_of(&mempool)));
+                let is_of = |ranking: &Ranking| *ranking == Ranking::of(mempool.iter());
+                assert!(mempool.ranking.as_ref().is_none_or(is_of));
                 assert_eq!(facts(&mut mempool), expected, "round {round}, {threads} threads");
             }
         }

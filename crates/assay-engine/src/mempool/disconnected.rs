@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use assay_wire::{OutPoint, Transaction, Txid, Wtxid};
 
-use super::pool::usage_bytes;
+use super::entry::usage_bytes;
 use crate::prepared::Prepared;
 
 /// A transaction that was confirmed.

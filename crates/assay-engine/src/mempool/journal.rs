@@ -3,11 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use assay_store::CoinStore;
 use assay_wire::{Coin, Transaction, Txid};
 
-use super::{Mempool, UNCONFIRMED_HEIGHT};
-use crate::error::EngineError;
+use super::changes::Change;
 use crate::notifier::Signal;
 use crate::types::Tip;
 
@@ -45,18 +43,12 @@ pub(crate) struct Journal {
     changes: VecDeque<(Change, Txid)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    Added,
-    Removed,
-}
-
 impl Journal {
-    pub(crate) fn new(signal: Arc<Signal>) -> Self {
+    pub(super) fn new(signal: Arc<Signal>) -> Self {
         Self { signal, first: 1, changes: VecDeque::new() }
     }
 
-    pub(crate) fn note(&mut self, change: Change, txid: Txid) {
+    pub(super) fn note(&mut self, change: Change, txid: Txid) {
         if self.changes.len() == CHANGES_MAX {
             self.changes.pop_front();
             self.first += 1;
@@ -65,68 +57,15 @@ impl Journal {
         self.signal.mempool_changed(self.last());
     }
 
-    fn last(&self) -> u64 {
+    /// Number of the last change.
+    pub(super) fn last(&self) -> u64 {
         self.first + self.changes.len() as u64 - 1
     }
 
     /// The changes after number `since`; `None` if some of them are dropped.
-    fn since(&self, since: u64) -> Option<impl Iterator<Item = (Change, Txid)> + '_> {
+    pub(super) fn since(&self, since: u64) -> Option<impl Iterator<Item = (Change, Txid)> + '_> {
         let skipped = (since + 1).checked_sub(self.first)?;
         Some(self.changes.iter().skip(usize::try_from(skipped).ok()?).copied())
-    }
-}
-
-impl Mempool {
-    /// Changes since number `since`; everything for `None`. `coins` are those of the chain at `tip`.
-    ///
-    /// # Errors
-    /// A spent coin of a transaction cannot be read.
-    pub(crate) fn changes_since(
-        &self,
-        since: Option<u64>,
-        tip: Tip,
-        coins: &CoinStore,
-    ) -> Result<MempoolDelta, EngineError> {
-        let journal = self.journal.as_ref();
-        let changes = since.and_then(|since| journal?.since(since));
-        let from_scratch = changes.is_none();
-        let (mut removed, mut txids) = (Vec::new(), Vec::new());
-        match changes {
-            None => txids.extend(self.iter().map(|(txid, _)| *txid)),
-            Some(changes) => {
-                for (change, txid) in changes {
-                    match change {
-                        Change::Added => txids.push(txid),
-                        Change::Removed => removed.push(txid),
-                    }
-                }
-            }
-        }
-        let mut entries: Vec<_> =
-            txids.iter().filter_map(|txid| Some((*txid, self.get(txid)?))).collect();
-        entries.sort_unstable_by_key(|(_, entry)| entry.order);
-        entries.dedup_by_key(|(_, entry)| entry.order);
-        let mut added = Vec::with_capacity(entries.len());
-        for (txid, entry) in entries {
-            let mut spent = Vec::with_capacity(entry.tx.view().input_count());
-            for input in entry.tx.view().inputs() {
-                let coin = match self.output(&input.prevout, UNCONFIRMED_HEIGHT) {
-                    Some(coin) => Some(coin),
-                    None => coins.get(&input.prevout)?,
-                };
-                let outpoint = input.prevout;
-                spent.push(coin.ok_or(EngineError::NoCoin { outpoint })?);
-            }
-            let (fee_sat, vsize) = (entry.fee_sat, entry.vsize);
-            added.push(UnconfirmedTx { txid, tx: Arc::clone(&entry.tx), spent, fee_sat, vsize });
-        }
-        Ok(MempoolDelta {
-            tip,
-            sequence: journal.map_or(0, Journal::last),
-            from_scratch,
-            removed,
-            added,
-        })
     }
 }
 

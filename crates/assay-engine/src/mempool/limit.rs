@@ -1,19 +1,13 @@
-//! Memory limit of the mempool, and the minimum fee rate after evictions.
+//! Minimum fee rate after evictions, and the eviction order without clusters.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use assay_consensus::amount::format_money;
 use assay_wire::Txid;
 
-use super::admission::Admission;
+use super::entry::Entry;
 use super::linearize::Rate;
-use super::pool::{Entry, Mempool};
 
-/// Clusters settled before an eviction: enough for the changes of one transaction.
-const SETTLED_MAX: usize = 4;
-/// Bitcoin Cash Node's `MEMPOOL_FULL_FEE_INCREMENT` (`txmempool.h`).
-const CASH_FEE_STEP_SAT_PER_KVB: u64 = 1000;
 /// Core's `ROLLING_FEE_HALFLIFE` (`txmempool.h`).
 const HALFLIFE_S: f64 = 12.0 * 3600.0;
 
@@ -21,14 +15,14 @@ const HALFLIFE_S: f64 = 12.0 * 3600.0;
 /// hours, faster if the mempool is far from full.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RollingFee {
-    sat_per_kvb: f64,
+    pub(super) sat_per_kvb: f64,
     updated_s: u64,
     has_block_since: bool,
 }
 
 impl RollingFee {
     /// Records the eviction of a chunk with this fee rate.
-    fn evicted(&mut self, sat_per_kvb: u64, step: u64) {
+    pub(super) fn evicted(&mut self, sat_per_kvb: u64, step: u64) {
         // A transaction that pays no more than an evicted one should not enter.
         let rate = (sat_per_kvb + step) as f64;
         if rate > self.sat_per_kvb {
@@ -45,7 +39,7 @@ impl RollingFee {
     }
 
     /// The current minimum, satoshi per 1,000 virtual bytes.
-    fn at(&mut self, now_s: u64, usage_bytes: u64, bytes_max: u64, step: u64) -> u64 {
+    pub(super) fn at(&mut self, now_s: u64, usage_bytes: u64, bytes_max: u64, step: u64) -> u64 {
         if self.sat_per_kvb == 0.0 || !self.has_block_since {
             return self.sat_per_kvb.round() as u64;
         }
@@ -67,76 +61,8 @@ impl RollingFee {
     }
 }
 
-impl Admission {
-    /// Minimum fee rate because of the memory limit; 0 while there is room.
-    pub(super) fn rolling_fee_sat_per_kvb(&self, pool: &mut Mempool) -> u64 {
-        let usage = pool.usage_bytes();
-        let bytes_max = self.config.mempool_bytes_max;
-        pool.rolling_fee.at(
-            self.config.clock.now_s(),
-            usage,
-            bytes_max,
-            self.fee_step_sat_per_kvb(),
-        )
-    }
-
-    /// Step between the fee rate of an evicted transaction and the new minimum.
-    fn fee_step_sat_per_kvb(&self) -> u64 {
-        if self.config.params.cash.is_some() {
-            CASH_FEE_STEP_SAT_PER_KVB
-        } else {
-            self.config.policy.incremental_fee_sat_per_kvb
-        }
-    }
-
-    /// True if the mempool exceeds its limit by so much that it cannot wait for the end of a list.
-    pub(super) fn is_far_over_limit(&self, pool: &Mempool) -> bool {
-        pool.usage_bytes() > self.config.mempool_bytes_max + self.config.mempool_bytes_max / 8
-    }
-
-    /// Removes expired transactions, then the last ones in mining order, until the rest fits (Core `LimitMempoolSize`).
-    pub(super) fn limit(&self, pool: &mut Mempool) {
-        let now_s = self.config.clock.now_s();
-        expire(pool, now_s.saturating_sub(self.config.mempool_expiry_s));
-        let bytes_max = self.config.mempool_bytes_max;
-        if pool.usage_bytes() <= bytes_max {
-            return;
-        }
-        let before = pool.len();
-        let step = self.fee_step_sat_per_kvb();
-        if let Some(graph) = &mut pool.graph {
-            let cost = graph.settle_some(SETTLED_MAX);
-            self.note_work(cost);
-        }
-        while pool.usage_bytes() > bytes_max
-            && let Some((rate, worst)) = worst(pool)
-        {
-            pool.rolling_fee.evicted(rate.sat_per_kvb(), step);
-            let gone = pool.with_descendants(worst);
-            pool.remove_all(&gone);
-        }
-        tracing::debug!(
-            "Removed {} txn, rolling minimum fee bumped to {} BTC/kvB",
-            before - pool.len(),
-            format_money(pool.rolling_fee.sat_per_kvb as i64)
-        );
-    }
-}
-
-/// The last transactions in mining order. Without clusters each transaction counts individually and is removed with its
-/// descendants, as in Bitcoin Cash Node.
-fn worst(pool: &mut Mempool) -> Option<(Rate, Vec<Txid>)> {
-    if let Some(graph) = &pool.graph {
-        return graph.worst();
-    }
-    if pool.ranking.is_none() {
-        pool.ranking = Some(Ranking::of(pool));
-    }
-    let worst = pool.ranking.as_ref()?.places.first()?;
-    Some((worst.rate, vec![worst.txid]))
-}
-
 /// Transactions by their own fee rates.
+#[derive(PartialEq)]
 pub(super) struct Ranking {
     places: BTreeSet<Place>,
 }
@@ -169,13 +95,13 @@ impl PartialOrd for Place {
 }
 
 impl Ranking {
-    pub(super) fn of(pool: &Mempool) -> Self {
-        Self { places: pool.iter().map(|(txid, entry)| Place::of(*txid, entry)).collect() }
+    pub(super) fn of<'a>(entries: impl Iterator<Item = (&'a Txid, &'a Entry)>) -> Self {
+        Self { places: entries.map(|(txid, entry)| Place::of(*txid, entry)).collect() }
     }
 
-    #[cfg(test)]
-    pub(super) fn is_of(&self, pool: &Mempool) -> bool {
-        self.places == Self::of(pool).places
+    /// The transaction to be evicted first.
+    pub(super) fn worst(&self) -> Option<(Rate, Txid)> {
+        self.places.first().map(|place| (place.rate, place.txid))
     }
 
     pub(super) fn insert(&mut self, txid: Txid, entry: &Entry) {
@@ -185,18 +111,6 @@ impl Ranking {
     pub(super) fn remove(&mut self, txid: Txid, entry: &Entry) {
         self.places.remove(&Place::of(txid, entry));
     }
-}
-
-/// Removes transactions older than `oldest_s`.
-fn expire(pool: &mut Mempool, oldest_s: u64) {
-    if pool.oldest_s >= oldest_s {
-        return;
-    }
-    let old: Vec<Txid> =
-        pool.iter().filter(|(_, entry)| entry.time < oldest_s).map(|(txid, _)| *txid).collect();
-    let gone = pool.with_descendants(old);
-    pool.remove_all(&gone);
-    pool.oldest_s = pool.iter().map(|(_, entry)| entry.time).min().unwrap_or(u64::MAX);
 }
 
 #[cfg(test)]

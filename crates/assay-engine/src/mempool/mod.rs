@@ -10,11 +10,14 @@ mod checks;
 mod chunks;
 mod cluster;
 mod confirmed;
+mod context;
 #[cfg(test)]
 mod densest;
 mod diagram;
 mod disconnected;
+mod entry;
 mod ephemeral;
+mod eviction;
 mod fault;
 mod file;
 #[cfg(fuzzing)]
@@ -34,6 +37,7 @@ mod pool;
 mod precheck;
 mod reorg;
 mod replace;
+mod script_checks;
 mod shards;
 mod trim;
 mod truc;
@@ -42,9 +46,10 @@ mod verdicts;
 use assay_wire::Txid;
 
 use crate::types::{MempoolEntryInfo, MempoolInfo};
-pub(crate) use admission::{Admission, View};
 pub(crate) use candidate::{Admitted, Candidate, trial_verdict};
+pub(crate) use context::{AcceptOptions, Admission, View};
 pub(crate) use disconnected::DisconnectedTxs;
+pub(crate) use entry::Entry;
 pub(crate) use ephemeral::has_dust;
 pub use file::{MempoolFileDamage, MempoolFileError, MempoolImport, MempoolLoad};
 pub(crate) use file::{Reader, Saved, write};
@@ -53,8 +58,8 @@ pub(crate) use lock_priority::{LockPriority, PolicyTurn};
 pub use mining::MiningChunk;
 pub(crate) use package::{check_form, not_validated, trial_outcome};
 pub use package_form::is_child_with_parents_tree;
-pub(crate) use pool::{Entry, Mempool};
-pub(crate) use precheck::{AcceptOptions, SETTLING_ROUNDS};
+pub(crate) use pool::Mempool;
+pub(crate) use precheck::SETTLING_ROUNDS;
 
 /// Height of the coins of unconfirmed transactions in Core (`MEMPOOL_HEIGHT`).
 pub const UNCONFIRMED_HEIGHT: u32 = 0x7fff_ffff;

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use super::admission::{Admission, Rules, Scope, View};
 use super::candidate::{Admitted, Candidate, trial_verdict};
+use super::context::{AcceptOptions, Admission, Precheck, Replacement, Rules, Scope, View};
 use super::package_form;
 use super::package_rules::{Earlier, Judged};
-use super::precheck::{AcceptOptions, PendingCheck, PendingChecks, Precheck, note_diagrams};
-use super::replace::Replacement;
+use super::precheck::{PendingCheck, PendingChecks};
 use crate::package::{
     PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict,
 };
@@ -112,7 +111,7 @@ impl Admission {
             return not_validated(package, reject);
         }
         let mut rules = self.package_rules(view, options);
-        note_diagrams(view, &mut ahead);
+        ahead.store_diagrams(view.mempool);
         rules.ahead = ahead;
         self.load_coins(view, all.iter().copied());
         let judged = if options.is_trial {

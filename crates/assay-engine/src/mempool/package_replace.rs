@@ -2,8 +2,8 @@
 
 use assay_wire::Txid;
 
-use super::admission::Admission;
-use super::checks::Checked;
+use super::candidate::Checked;
+use super::context::Admission;
 use super::package_form::is_child_with_parents;
 use super::pool::Mempool;
 use super::replace::{NO_IMPROVEMENT, Plan, check_cluster_count, check_pays_for_itself};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use assay_wire::{Transaction, Txid};
 
-use super::admission::{Admission, Rules, Scope, View};
-use super::candidate::{Admitted, Candidate, Staged};
-use super::checks::Checked;
+use super::candidate::{Admitted, Candidate, Checked, Staged};
+use super::context::{Admission, Rules, Scope, View};
+use super::entry::Entry;
 use super::graph::ClusterId;
 use super::linearize::CLUSTER_COUNT_MAX;
-use super::pool::{Entry, Mempool};
+use super::pool::Mempool;
 use super::replace::Plan;
 use super::truc::{self, PackageMember};
 use super::{ephemeral, package_form};

@@ -7,76 +7,25 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use assay_consensus::locktime::SequenceLocks;
 use assay_consensus::script::Flags;
+use assay_store::CoinStore;
 use assay_store::defect::{Point, point};
-use assay_wire::{BlockHash, Coin, OutPoint, Transaction, Txid, Wtxid};
+use assay_wire::{Coin, OutPoint, Transaction, Txid, Wtxid};
 
+use super::UNCONFIRMED_HEIGHT;
 use super::changes::{Change, Changes};
 use super::cluster::Member;
 use super::disconnected::Disconnected;
+use super::entry::{Entry, output_of};
 use super::graph::Graph;
-use super::journal::{self, Journal};
+use super::journal::{Journal, MempoolDelta, UnconfirmedTx};
 use super::limit::{Ranking, RollingFee};
-use super::replace::DiagramVerdicts;
 use super::shards::Shards;
-use super::verdicts::{Verdicts, covers};
+use super::verdicts::{DiagramVerdicts, Verdicts, covers};
+use crate::error::EngineError;
 use crate::events::Events;
 use crate::notifier::Signal;
-
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) tx: Arc<Transaction>,
-    pub(crate) wtxid: Wtxid,
-    pub(crate) fee_sat: i64,
-    pub(crate) weight: u32,
-    /// Weight, adjusted for signature operations.
-    pub(crate) adjusted_weight: u32,
-    /// Virtual size: a quarter of `adjusted_weight`, rounded up; plain size without witnesses.
-    pub(crate) vsize: u32,
-    /// Cost of its signature operations; 0 on Bitcoin Cash.
-    pub(crate) sigop_cost: u32,
-    /// Fee delta of `prioritisetransaction`, satoshi.
-    pub(crate) fee_delta_sat: i64,
-    /// Time of admission, seconds since 1970.
-    pub(crate) time: u64,
-    /// Height of the tip at admission.
-    pub(crate) height: u32,
-    /// The flags under which every script passed.
-    pub(crate) verified: Flags,
-    /// Signature checks that its scripts executed (BCH rule).
-    pub(crate) sigchecks: u32,
-    /// Order of admission: parents come before children.
-    pub(crate) order: u64,
-    /// True if a block had confirmed it: peers may know it from that block.
-    pub(crate) was_confirmed: bool,
-    pub(crate) usage_bytes: u32,
-    /// True if a lower tip may invalidate it: it has a lock time, or spends a coinbase.
-    pub(crate) depends_on_height: bool,
-    /// Its relative lock times, if it has any.
-    pub(crate) lock_points: Option<Box<LockPoints>>,
-}
-
-impl Entry {
-    /// Fee including the delta.
-    pub(crate) fn modified_fee_sat(&self) -> i64 {
-        self.fee_sat.saturating_add(self.fee_delta_sat)
-    }
-
-    /// The modified fee, clamped so that sums in clusters never overflow.
-    pub(super) fn cluster_fee_sat(&self) -> i64 {
-        const BOUND_SAT: i64 = 1 << 50;
-        self.modified_fee_sat().clamp(-BOUND_SAT, BOUND_SAT)
-    }
-}
-
-/// Relative lock times at their last computation (Core `primitives/transaction_identifier.h`, `LockPoints`).
-#[derive(Clone, Debug)]
-pub(crate) struct LockPoints {
-    pub(crate) locks: SequenceLocks,
-    /// The highest block with a spent coin: the lock times are valid while it is active.
-    pub(crate) highest_input: Option<(u32, BlockHash)>,
-}
+use crate::types::Tip;
 
 #[derive(Default)]
 pub(crate) struct Mempool {
@@ -112,32 +61,6 @@ pub(crate) struct Mempool {
     pub(super) rolling_fee: RollingFee,
     /// Lower bound of all admission times, seconds since 1970.
     pub(super) oldest_s: u64,
-}
-
-/// Fixed memory of an entry without its bytes: map slots, allocation headers, offsets.
-const ENTRY_OVERHEAD_BYTES: usize = 320;
-/// Fixed memory of a spent output.
-const SPEND_OVERHEAD_BYTES: usize = 96;
-
-/// Memory of a cluster with one transaction: slots of three maps, the cluster and its parts, allocation headers. Larger clusters
-/// take less per transaction.
-pub(super) const CLUSTER_OVERHEAD_BYTES: u32 = 320;
-
-/// Accounted memory of a transaction.
-pub(crate) fn usage_bytes(tx: &Transaction) -> u32 {
-    let view = tx.view();
-    let offsets = 4 * (view.output_count() + 2 * view.input_count());
-    (tx.bytes().len() + offsets + ENTRY_OVERHEAD_BYTES + SPEND_OVERHEAD_BYTES * view.input_count())
-        as u32
-}
-
-/// An output of a transaction as a coin at `height`.
-pub(super) fn output_of(tx: &Transaction, vout: u32, height: u32) -> Option<Coin> {
-    let (view, index) = (tx.view(), vout as usize);
-    (index < view.output_count()).then(|| {
-        let output = view.output(index);
-        Coin { value: output.value, height, coinbase: false, script_pubkey: output.to_script() }
-    })
 }
 
 impl Mempool {
@@ -399,11 +322,7 @@ impl Mempool {
 
     fn note(&mut self, change: Change, txid: Txid) {
         if let Some(journal) = &mut self.journal {
-            let seen = match change {
-                Change::Added => journal::Change::Added,
-                Change::Removed | Change::Mined => journal::Change::Removed,
-            };
-            journal.note(seen, txid);
+            journal.note(change, txid);
         }
         self.changes.note(change, txid);
     }
@@ -511,5 +430,77 @@ impl Mempool {
             }
         }
         out
+    }
+
+    /// Number of changes so far, including changes by blocks.
+    pub(crate) fn change_count(&self) -> u64 {
+        self.changes.count()
+    }
+
+    /// Numbers the pending changes and reports them.
+    pub(crate) fn settle_changes(&mut self) {
+        let Self { changes, entries, .. } = self;
+        changes.settle(|txid| entries.get(txid).map(|entry| Arc::clone(&entry.tx)));
+    }
+
+    /// The unconfirmed transactions that spend these outputs, each once.
+    pub(super) fn conflicts(&self, prevouts: impl Iterator<Item = OutPoint>) -> Vec<Txid> {
+        let mut seen = HashSet::new();
+        prevouts
+            .filter_map(|prevout| self.spender(&prevout).copied())
+            .filter(|txid| seen.insert(*txid))
+            .collect()
+    }
+
+    /// Changes since number `since`; everything for `None`. `coins` are those of the chain at `tip`.
+    ///
+    /// # Errors
+    /// A spent coin of a transaction cannot be read.
+    pub(crate) fn changes_since(
+        &self,
+        since: Option<u64>,
+        tip: Tip,
+        coins: &CoinStore,
+    ) -> Result<MempoolDelta, EngineError> {
+        let journal = self.journal.as_ref();
+        let changes = since.and_then(|since| journal?.since(since));
+        let from_scratch = changes.is_none();
+        let (mut removed, mut txids) = (Vec::new(), Vec::new());
+        match changes {
+            None => txids.extend(self.iter().map(|(txid, _)| *txid)),
+            Some(changes) => {
+                for (change, txid) in changes {
+                    match change {
+                        Change::Added => txids.push(txid),
+                        Change::Removed | Change::Mined => removed.push(txid),
+                    }
+                }
+            }
+        }
+        let mut entries: Vec<_> =
+            txids.iter().filter_map(|txid| Some((*txid, self.get(txid)?))).collect();
+        entries.sort_unstable_by_key(|(_, entry)| entry.order);
+        entries.dedup_by_key(|(_, entry)| entry.order);
+        let mut added = Vec::with_capacity(entries.len());
+        for (txid, entry) in entries {
+            let mut spent = Vec::with_capacity(entry.tx.view().input_count());
+            for input in entry.tx.view().inputs() {
+                let coin = match self.output(&input.prevout, UNCONFIRMED_HEIGHT) {
+                    Some(coin) => Some(coin),
+                    None => coins.get(&input.prevout)?,
+                };
+                let outpoint = input.prevout;
+                spent.push(coin.ok_or(EngineError::NoCoin { outpoint })?);
+            }
+            let (fee_sat, vsize) = (entry.fee_sat, entry.vsize);
+            added.push(UnconfirmedTx { txid, tx: Arc::clone(&entry.tx), spent, fee_sat, vsize });
+        }
+        Ok(MempoolDelta {
+            tip,
+            sequence: journal.map_or(0, Journal::last),
+            from_scratch,
+            removed,
+            added,
+        })
     }
 }

@@ -1,53 +1,29 @@
 //! Expensive checks of admission, run before it and without the engine's lock.
 //!
-//! A first pass under the lock determines the required results: of scripts, and of feerate diagrams of replacements. They are
-//! computed without the lock. Then admission runs all checks in order under the lock, and uses the available results. A script
-//! result depends only on the transaction and the flags, since a wtxid commits to all inputs of scripts. A diagram result is
-//! valid as long as none of its clusters has changed. So a result is never wrong, at most missing after a block in between; then
-//! it is computed under the lock.
+//! A first pass under the lock checks the spent coins, and determines the required results: of scripts, and of feerate diagrams
+//! of replacements. They are computed without the lock. Then admission, under the lock, repeats only checks whose outcome other
+//! transactions may change: presence, conflicts, parents, fees, room. A script result depends only on the transaction and the
+//! flags, since a wtxid commits to all inputs of scripts. Checked coins are valid at the same tip while unconfirmed parents are
+//! present, a diagram result as long as none of its clusters has changed. So a result is never wrong, at most missing after a
+//! block in between; then it is computed under the lock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use assay_consensus::script::Flags;
-use assay_wire::{Transaction, Txid, Wtxid};
+use assay_wire::{Transaction, Txid};
 
-use super::admission::{Admission, Rules, View};
-use super::candidate::{Admitted, Candidate, Staged};
+use super::candidate::{Candidate, Staged};
 use super::cluster::Cluster;
+use super::context::{AcceptOptions, Admission, Precheck, Rules, View};
 use super::graph::{ClusterId, Graph};
 use super::pool::Mempool;
-use super::replace::{NO_IMPROVEMENT, Newcomers, Plan, Replacement};
-use crate::scripts::Cause;
+use super::replace::{NO_IMPROVEMENT, Plan};
 use crate::types::TxReject;
 
 /// Clusters linearized per lock of the mempool.
 const SETTLED_AT_ONCE: usize = 16;
 /// Limit of such rounds per submission; a block may leave more behind.
 pub(crate) const SETTLING_ROUNDS: usize = 8;
-
-#[derive(Clone, Copy)]
-pub(crate) struct AcceptOptions {
-    /// Maximum fee rate allowed by the caller.
-    pub(crate) fee_sat_per_kvb_max: Option<u64>,
-    /// True for a trial without admission.
-    pub(crate) is_trial: bool,
-}
-
-#[derive(Default)]
-pub(crate) struct Precheck {
-    flags: Option<Flags>,
-    /// Executed signature checks, or the failure.
-    scripts: HashMap<Wtxid, Result<u64, Cause>>,
-    diagrams: Vec<(Newcomers, Vec<ClusterId>, bool)>,
-}
-
-impl Precheck {
-    /// The script result of a transaction under these flags.
-    pub(super) fn scripts(&self, wtxid: &Wtxid, flags: Flags) -> Option<Result<u64, Cause>> {
-        if self.flags == Some(flags) { self.scripts.get(wtxid).cloned() } else { None }
-    }
-}
 
 /// Checks required before the admission of transactions.
 pub(crate) struct PendingChecks {
@@ -57,21 +33,12 @@ pub(crate) struct PendingChecks {
 
 /// Transactions with required checks: one, or those of a package that only pass together.
 pub(super) struct PendingCheck {
-    unverified: Vec<Staged>,
+    /// With true if the scripts must be verified.
+    staged: Vec<(Staged, bool)>,
     plan: Option<Plan>,
 }
 
 impl Admission {
-    fn rules_of(&self, view: &View<'_>, options: AcceptOptions, count: usize) -> Rules {
-        let mut rules = self.rules(view, options.fee_sat_per_kvb_max);
-        rules.is_trial = options.is_trial;
-        if options.is_trial && rules.replacement == Replacement::Allowed {
-            rules.replacement =
-                if count == 1 { Replacement::Trial } else { Replacement::Disallowed };
-        }
-        rules
-    }
-
     /// Step 1, with the lock: determines the required checks.
     pub(crate) fn look_ahead(
         &self,
@@ -101,7 +68,7 @@ impl Admission {
         earlier: &HashMap<Txid, Arc<Transaction>>,
     ) -> Result<PendingCheck, TxReject> {
         let Some(checked) = self.pre_check(view, rules, candidate, earlier)? else {
-            return Ok(PendingCheck { unverified: Vec::new(), plan: None });
+            return Ok(PendingCheck { staged: Vec::new(), plan: None });
         };
         let plan = if checked.conflicts.is_empty() {
             self.check_room(view.mempool, candidate, checked.entry.adjusted_weight)?;
@@ -118,44 +85,25 @@ impl Admission {
     /// Step 2, without the lock: runs the checks; calls `pause` between expensive steps.
     pub(crate) fn run_checks(&self, pending: PendingChecks, pause: impl Fn()) -> Precheck {
         let PendingChecks { rules, mut pending } = pending;
-        let mut ahead = Precheck { flags: Some(rules.flags), ..Precheck::default() };
+        let mut ahead =
+            Precheck { flags: Some(rules.flags), tip: Some(rules.tip), ..Precheck::default() };
         // Skip the scripts of transactions that fail other checks here.
         pending.retain(|pending_check| {
             let Some(plan) = &pending_check.plan else { return true };
             let (is_better, cost) = plan.judge(&pause);
             self.note_work(cost);
-            ahead.diagrams.push((plan.names(), plan.cluster_ids(), is_better));
+            ahead.diagrams.push(plan.verdict(is_better));
             is_better
         });
-        let unverified = pending.iter().flat_map(|pending_check| &pending_check.unverified);
-        let unverified: Vec<&Staged> = unverified.collect();
+        let staged = || pending.iter().flat_map(|pending_check| &pending_check.staged);
+        let unverified = staged().filter(|(_, is_unverified)| *is_unverified);
+        let unverified: Vec<&Staged> = unverified.map(|(one, _)| one).collect();
         pause();
         let outcomes = self.run_scripts(&rules, &unverified);
         let wtxids = unverified.iter().map(|staged| staged.wtxid());
         ahead.scripts = wtxids.zip(outcomes).collect();
+        ahead.spends = staged().map(|(one, _)| (one.wtxid(), Arc::clone(one.spends()))).collect();
         ahead
-    }
-
-    /// Step 3, with the lock: admits or tests transactions, in this order.
-    pub(crate) fn admit_with(
-        &self,
-        view: &mut View<'_>,
-        candidates: Vec<Result<Candidate, TxReject>>,
-        options: AcceptOptions,
-        mut ahead: Precheck,
-    ) -> Vec<Result<Admitted, TxReject>> {
-        let mut rules = self.rules_of(view, options, candidates.len());
-        note_diagrams(view, &mut ahead);
-        rules.ahead = ahead;
-        let updates = view.mempool.updates();
-        let verdicts = self.admit(view, &rules, candidates);
-        if options.is_trial {
-            let new = verdicts.iter().flatten().filter(|admitted| admitted.is_new);
-            let tried: Vec<Txid> = new.map(|admitted| admitted.txid).rev().collect();
-            view.mempool.remove_all(&tried);
-            view.mempool.forget_updates_since(updates);
-        }
-        verdicts
     }
 
     /// Step 4, without the lock: improves the linearization of changed clusters from [`Mempool::unsettled`].
@@ -171,16 +119,9 @@ impl Admission {
 }
 
 fn check_known_verdict(pool: &Mempool, candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
-    match pool.diagram_verdicts.get(plan) {
+    match plan.known_verdict(pool) {
         Some(false) => Err(candidate.refused("replacement-failed", NO_IMPROVEMENT)),
         _ => Ok(()),
-    }
-}
-
-/// Stores diagram results for the admission.
-pub(super) fn note_diagrams(view: &mut View<'_>, ahead: &mut Precheck) {
-    for (names, ids, is_better) in std::mem::take(&mut ahead.diagrams) {
-        view.mempool.diagram_verdicts.put(names, ids, is_better);
     }
 }
 
@@ -194,9 +135,12 @@ impl PendingCheck {
     ) -> Self {
         let pool = &view.mempool;
         let is_unknown = |one: &Staged| pool.verdicts.get(&one.wtxid(), rules.flags).is_none();
-        let unverified = staged.into_iter().filter(is_unknown).collect();
-        let plan = plan.filter(|plan| pool.diagram_verdicts.get(plan).is_none());
-        Self { unverified, plan }
+        let staged = staged.into_iter().map(|one| {
+            let is_unknown = is_unknown(&one);
+            (one, is_unknown)
+        });
+        let plan = plan.filter(|plan| plan.known_verdict(pool).is_none());
+        Self { staged: staged.collect(), plan }
     }
 }
 
@@ -225,24 +169,5 @@ impl Mempool {
         for (id, cluster) in settled.0 {
             graph.settle(id, cluster);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_is_for_one_transaction_under_the_same_flags() {
-        let (wtxid, flags) = (Wtxid([7; 32]), Flags::BITCOIN_STANDARD);
-        let scripts = HashMap::from([(wtxid, Ok(2))]);
-        let ahead = Precheck { flags: Some(flags), scripts, diagrams: Vec::new() };
-        assert_eq!(ahead.scripts(&wtxid, flags), Some(Ok(2)));
-        assert_eq!(ahead.scripts(&Wtxid([8; 32]), flags), None);
-        for (name, flag) in Flags::NAMED {
-            let other = if flags.contains(*flag) { flags.without(*flag) } else { flags | *flag };
-            assert_eq!(ahead.scripts(&wtxid, other), None, "{name}");
-        }
-        assert_eq!(Precheck::default().scripts(&wtxid, flags), None);
     }
 }

@@ -1,18 +1,14 @@
 //! Updates the mempool after a reorg.
 
 use assay_consensus::chain::Ancestors;
-use assay_consensus::locktime::{
-    SEQUENCE_LOCKTIME_DISABLE_FLAG, SequenceLocks, has_sequence_locks,
-};
 use assay_consensus::tx::SpentCoin;
 use assay_store::defect::{Point, point};
-use assay_wire::{Coin, OutPoint, Tx, TxIn, Txid};
+use assay_wire::{Coin, OutPoint, Txid};
 
-use super::admission::{Admission, Rules, View};
 use super::candidate::Candidate;
+use super::context::{Admission, Rules, View};
 use super::disconnected::DisconnectedTxs;
-use super::pool::{Entry, LockPoints};
-use crate::tree::BlockTree;
+use super::entry::Entry;
 
 impl Admission {
     /// Updates the mempool for the tip: submits transactions that are no longer confirmed, and removes those that cannot be in
@@ -90,38 +86,4 @@ fn fits_next_block(view: &View<'_>, rules: &Rules, entry: &Entry) -> bool {
     let next = &rules.block;
     locks.is_none_or(|locks| locks.permit(next.height, next.parent_median_time_past))
         && rules.block.check_spends(tx, spent, median_time_past_at).is_ok()
-}
-
-impl LockPoints {
-    fn hold(&self, tree: &BlockTree) -> bool {
-        self.highest_input.is_none_or(|(height, hash)| {
-            tree.active_at(height).is_some_and(|id| tree.get(id).hash == hash)
-        })
-    }
-}
-
-/// The relative lock times of a transaction in a block at `height`, in which unconfirmed outputs count as created (Core
-/// `validation.cpp`, `CalculateLockPointsAtTip`); `None` if it has none.
-pub(super) fn lock_points(
-    tree: &BlockTree,
-    tx: Tx<'_>,
-    coins: &[Coin],
-    height: u32,
-) -> Option<Box<LockPoints>> {
-    if !has_sequence_locks(tx) {
-        return None;
-    }
-    let branch = tree.ancestors(tree.tip());
-    let heights = coins.iter().map(|coin| coin.height);
-    let locks = SequenceLocks::of(tx, heights, |at| branch.median_time_past_at(at));
-    let counts = |input: &TxIn<'_>| input.sequence & SEQUENCE_LOCKTIME_DISABLE_FLAG == 0;
-    let highest = tx
-        .inputs()
-        .zip(coins)
-        .filter(|(input, coin)| counts(input) && coin.height < height)
-        .map(|(_, coin)| coin.height)
-        .max();
-    let highest_input =
-        highest.and_then(|height| tree.active_at(height).map(|id| (height, tree.get(id).hash)));
-    Some(Box::new(LockPoints { locks, highest_input }))
 }

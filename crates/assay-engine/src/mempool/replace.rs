@@ -1,48 +1,27 @@
 //! Replacement by fee (Core `validation.cpp`, `ReplacementChecks`): the rules of BIP125 without signalling, and the comparison of
 //! feerate diagrams.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use assay_consensus::amount::format_money;
-use assay_wire::{OutPoint, Txid, Wtxid};
+use assay_wire::Txid;
 
-use super::admission::Admission;
-use super::candidate::Candidate;
-use super::checks::Checked;
+use super::candidate::{Candidate, Checked};
 use super::cluster::{Cluster, Member};
+use super::context::Admission;
 use super::diagram;
 use super::graph::{ClusterId, Graph};
 use super::linearize::{CLUSTER_COUNT_MAX, Rate, members};
 use super::pool::Mempool;
+use super::verdicts::{DiagramVerdict, Newcomers};
 use crate::types::TxReject;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Replacement {
-    /// Any sufficient fee may replace.
-    Allowed,
-    /// Trial: nothing is removed.
-    Trial,
-    /// Not allowed, because several transactions are tried together.
-    Disallowed,
-    /// Never (Bitcoin Cash).
-    Unknown,
-}
 
 /// Core's `MAX_REPLACEMENT_CANDIDATES` (`policy/rbf.h`): limit of clusters changed by conflicts of one transaction.
 const CLUSTERS_MAX: usize = 100;
 
 /// Message of a failed diagram check (Core `policy/rbf.cpp`, `ImprovesFeerateDiagram`).
 pub(super) const NO_IMPROVEMENT: &str = "insufficient feerate: does not improve feerate diagram";
-
-/// The unconfirmed transactions that spend the same outputs, each once.
-pub(super) fn conflicts(pool: &Mempool, prevouts: impl Iterator<Item = OutPoint>) -> Vec<Txid> {
-    let mut seen = HashSet::new();
-    prevouts
-        .filter_map(|prevout| pool.spender(&prevout).copied())
-        .filter(|txid| seen.insert(*txid))
-        .collect()
-}
 
 /// A replacement that passes all rules except possibly the diagram check, and its changes. It has all data for that check, so
 /// that the check needs no engine lock.
@@ -93,9 +72,14 @@ impl Plan {
         }
     }
 
-    /// Wtxids and modified fees of the new transactions.
-    pub(super) fn names(&self) -> Newcomers {
-        self.names.clone()
+    /// The known result of the diagram check.
+    pub(super) fn known_verdict(&self, pool: &Mempool) -> Option<bool> {
+        pool.diagram_verdicts.get(&self.names, &self.cluster_ids())
+    }
+
+    /// The result of the diagram check, for [`DiagramVerdicts::put`](super::verdicts::DiagramVerdicts::put).
+    pub(super) fn verdict(&self, is_better: bool) -> DiagramVerdict {
+        (self.names.clone(), self.cluster_ids(), is_better)
     }
 
     pub(super) fn gone(&self) -> Vec<Txid> {
@@ -108,7 +92,7 @@ impl Plan {
     }
 
     /// The clusters it would change: while they exist, the result of [`Plan::judge`] is valid.
-    pub(super) fn cluster_ids(&self) -> Vec<ClusterId> {
+    fn cluster_ids(&self) -> Vec<ClusterId> {
         self.touched.iter().map(|one| one.id).collect()
     }
 
@@ -151,38 +135,6 @@ impl Plan {
         before.sort_by(|a, b| b.cmp_rate(a));
         after.sort_by(|a, b| b.cmp_rate(a));
         (diagram::improves(&before, &after), cost + work)
-    }
-}
-
-/// Diagram results of the latest replacements, valid while none of their clusters has changed.
-#[derive(Default)]
-pub(super) struct DiagramVerdicts {
-    map: HashMap<Newcomers, (Vec<ClusterId>, bool)>,
-    /// In insertion order.
-    order: VecDeque<Newcomers>,
-}
-
-/// New transactions and their modified fees.
-pub(super) type Newcomers = Vec<(Wtxid, i64)>;
-
-impl DiagramVerdicts {
-    /// Each takes up to 2 kB.
-    const COUNT_MAX: usize = 1024;
-
-    pub(super) fn get(&self, plan: &Plan) -> Option<bool> {
-        let (ids, is_better) = self.map.get(&plan.names)?;
-        plan.touched.iter().map(|one| one.id).eq(ids.iter().copied()).then_some(*is_better)
-    }
-
-    pub(super) fn put(&mut self, names: Newcomers, ids: Vec<ClusterId>, is_better: bool) {
-        if self.map.insert(names.clone(), (ids, is_better)).is_none() {
-            self.order.push_back(names);
-        }
-        if self.order.len() > Self::COUNT_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.map.remove(&oldest);
-        }
     }
 }
 
@@ -231,10 +183,10 @@ impl Admission {
 
     /// True if a replacement improves the feerate diagram.
     pub(super) fn is_improvement(&self, pool: &mut Mempool, plan: &Plan) -> bool {
-        pool.diagram_verdicts.get(plan).unwrap_or_else(|| {
+        plan.known_verdict(pool).unwrap_or_else(|| {
             let (is_better, cost) = plan.judge(|| ());
             self.note_work(cost);
-            pool.diagram_verdicts.put(plan.names.clone(), plan.cluster_ids(), is_better);
+            pool.diagram_verdicts.put(plan.verdict(is_better));
             is_better
         })
     }
@@ -336,53 +288,4 @@ pub(super) fn check_pays_for_itself(
         ));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A plan with these new transactions that changes these clusters.
-    fn plan(names: &[(u8, i64)], ids: &[ClusterId]) -> Plan {
-        let member = Member::new(Txid([1; 32]), 1000, 400);
-        let no_parents: &[Txid] = &[];
-        let cluster = Arc::new(Cluster::joined(&[], Some((member, no_parents))));
-        let touched = |id: &ClusterId| Touched {
-            id: *id,
-            cluster: Arc::clone(&cluster),
-            conflicts: 1,
-            gone: 1,
-            parents: 0,
-        };
-        Plan {
-            touched: ids.iter().map(touched).collect(),
-            newcomers: Vec::new(),
-            names: names.iter().map(|(id, fee_sat)| (Wtxid([*id; 32]), *fee_sat)).collect(),
-        }
-    }
-
-    #[test]
-    fn a_verdict_holds_for_the_same_transactions_fees_and_clusters() {
-        type Other = (&'static [(u8, i64)], &'static [ClusterId]);
-        let known = plan(&[(1, 500), (2, 900)], &[7, 9]);
-        let mut verdicts = DiagramVerdicts::default();
-        verdicts.put(known.names(), known.cluster_ids(), true);
-        assert_eq!(verdicts.get(&known), Some(true));
-        let others: [Other; 7] = [
-            (&[(3, 500), (2, 900)], &[7, 9]),
-            (&[(1, 501), (2, 900)], &[7, 9]),
-            (&[(2, 900), (1, 500)], &[7, 9]),
-            (&[(1, 500)], &[7, 9]),
-            (&[(1, 500), (2, 900)], &[8, 9]),
-            (&[(1, 500), (2, 900)], &[7]),
-            (&[(1, 500), (2, 900)], &[7, 9, 10]),
-        ];
-        for (names, ids) in others {
-            assert_eq!(verdicts.get(&plan(names, ids)), None, "{names:?} {ids:?}");
-        }
-        // Other clusters, so another result.
-        let changed = plan(&[(1, 500), (2, 900)], &[7, 10]);
-        verdicts.put(changed.names(), changed.cluster_ids(), false);
-        assert_eq!((verdicts.get(&changed), verdicts.get(&known)), (Some(false), None));
-    }
 }

@@ -8,8 +8,8 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use assay_wire::Txid;
 
-use super::admission::Admission;
 use super::cluster::Cluster;
+use super::context::Admission;
 use super::graph::Graph;
 use super::linearize::{CLUSTER_COUNT_MAX, Rate};
 use super::pool::Mempool;

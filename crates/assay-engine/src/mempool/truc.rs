@@ -4,7 +4,8 @@
 use assay_wire::{Transaction, Txid, Wtxid};
 
 use super::candidate::Candidate;
-use super::pool::{Entry, Mempool};
+use super::entry::Entry;
+use super::pool::Mempool;
 
 /// Core's `TRUC_VERSION`.
 pub(super) const TRUC_VERSION: i32 = 3;

@@ -9,6 +9,8 @@ use std::collections::{HashMap, VecDeque};
 use assay_consensus::script::Flags;
 use assay_wire::Wtxid;
 
+use super::graph::ClusterId;
+
 /// Limit of cached transactions; each takes about 100 bytes.
 const COUNT_MAX: usize = 1 << 16;
 
@@ -80,6 +82,41 @@ const ENABLING: [Flags; 9] = [
     Flags::NATIVE_INTROSPECTION,
 ];
 
+/// Diagram results of the latest replacements, valid while none of their clusters has changed.
+#[derive(Default)]
+pub(super) struct DiagramVerdicts {
+    map: HashMap<Newcomers, (Vec<ClusterId>, bool)>,
+    /// In insertion order.
+    order: VecDeque<Newcomers>,
+}
+
+/// New transactions and their modified fees.
+pub(super) type Newcomers = Vec<(Wtxid, i64)>;
+
+/// New transactions, the clusters that they would change, and whether the diagram improves.
+pub(super) type DiagramVerdict = (Newcomers, Vec<ClusterId>, bool);
+
+impl DiagramVerdicts {
+    /// Each takes up to 2 kB.
+    const COUNT_MAX: usize = 1024;
+
+    pub(super) fn get(&self, names: &Newcomers, ids: &[ClusterId]) -> Option<bool> {
+        let (known, is_better) = self.map.get(names)?;
+        (known == ids).then_some(*is_better)
+    }
+
+    pub(super) fn put(&mut self, (names, ids, is_better): DiagramVerdict) {
+        if self.map.insert(names.clone(), (ids, is_better)).is_none() {
+            self.order.push_back(names);
+        }
+        if self.order.len() > Self::COUNT_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.map.remove(&oldest);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,5 +167,32 @@ mod tests {
         verdicts.put(wtxid(3), few, 5);
         assert_eq!(verdicts.get(&wtxid(1), few), None, "the oldest has gone");
         assert_eq!((verdicts.map.len(), verdicts.order.len()), (2, 2));
+    }
+    #[test]
+    fn a_verdict_holds_for_the_same_transactions_fees_and_clusters() {
+        type Other = (&'static [(u8, i64)], &'static [ClusterId]);
+        let names = |names: &[(u8, i64)]| -> Newcomers {
+            names.iter().map(|(id, fee_sat)| (Wtxid([*id; 32]), *fee_sat)).collect()
+        };
+        let known = names(&[(1, 500), (2, 900)]);
+        let mut verdicts = DiagramVerdicts::default();
+        verdicts.put((known.clone(), vec![7, 9], true));
+        assert_eq!(verdicts.get(&known, &[7, 9]), Some(true));
+        let others: [Other; 7] = [
+            (&[(3, 500), (2, 900)], &[7, 9]),
+            (&[(1, 501), (2, 900)], &[7, 9]),
+            (&[(2, 900), (1, 500)], &[7, 9]),
+            (&[(1, 500)], &[7, 9]),
+            (&[(1, 500), (2, 900)], &[8, 9]),
+            (&[(1, 500), (2, 900)], &[7]),
+            (&[(1, 500), (2, 900)], &[7, 9, 10]),
+        ];
+        for (other, ids) in others {
+            assert_eq!(verdicts.get(&names(other), ids), None, "{other:?} {ids:?}");
+        }
+        // Other clusters, so another result.
+        verdicts.put((known.clone(), vec![7, 10], false));
+        assert_eq!(verdicts.get(&known, &[7, 10]), Some(false));
+        assert_eq!(verdicts.get(&known, &[7, 9]), None);
     }
 }

@@ -13,9 +13,31 @@ use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 
 use super::many::verify_many_in_parts;
 use super::runs::verify_run;
-use super::tests::judge;
 use super::*;
-use crate::verify::{BlockVerifier, verify_tx_scripts};
+use crate::verify::BlockVerifier;
+
+/// The verdict on the scripts of a block.
+fn judge(
+    prepared: &Arc<Prepared>,
+    rules: &BlockRules,
+    coins: &[Coin],
+    verifier: &Arc<Verifier>,
+) -> Result<u64, TxFailure> {
+    let branch = Branch::new();
+    let mut queue = ScriptQueue::new((verifier, &branch), Arc::clone(prepared), *rules);
+    let mut rest = coins;
+    for tx_index in 1..prepared.block.tx_count() {
+        let (own, others) = rest.split_at(prepared.block.tx(tx_index).input_count());
+        rest = others;
+        queue.push(tx_index, &mut own.to_vec());
+    }
+    let scripts = queue.finish();
+    verifier.drain();
+    assert!(scripts.is_finished());
+    let failure = scripts.failure.lock().clone();
+    assert_eq!(branch.has_failure(), failure.is_some());
+    failure.map_or(Ok(scripts.sigchecks.load(Ordering::Relaxed)), Err)
+}
 
 /// Verifies all inputs of a transaction sequentially on one thread: the reference.
 fn verify_tx(tx: Tx<'_>, spent: &[TxOut<'_>], flags: Flags) -> Result<u64, Cause> {
@@ -359,8 +381,6 @@ fn large_transactions_alone_and_in_a_block() {
         });
         for threads in [1, 2, 3] {
             let pool = pool(threads);
-            let alone = pool.install(|| verify_tx_scripts(tx, &spent, rules.flags));
-            assert_eq!(alone, as_alone);
             for script_batch in [None, Some(30), Some(2000)] {
                 let many = verify_many(&[(tx, spent.clone())], rules.flags, script_batch, &pool);
                 assert_eq!(many, std::slice::from_ref(&expected));

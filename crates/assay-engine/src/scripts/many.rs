@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use assay_consensus::script::{Flags, Interpreter, SharedHashes, TxContext};
+use assay_consensus::script::{Flags, Interpreter, RuleSet, SharedHashes, TxContext};
 use assay_wire::{Tx, TxOut};
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -38,27 +38,13 @@ pub(super) fn verify_many_in_parts(
     (pool, part_cost): (&ThreadPool, u64),
 ) -> Vec<Result<u64, Cause>> {
     let threads = pool.current_num_threads();
-    let mut hashes: Vec<Option<SharedHashes>> = Vec::with_capacity(txs.len());
-    let mut parts: Vec<Part> = Vec::with_capacity(txs.len());
-    for (index, (tx, _)) in txs.iter().enumerate() {
-        let cost = cost(*tx);
-        if let Some(inputs) = cut(*tx, threads, part_cost) {
-            hashes.push(Some(SharedHashes::new(*tx)));
-            let cost = cost / inputs.len() as u64;
-            parts.extend(inputs.map(|inputs| Part { index, inputs, cost }));
-        } else {
-            hashes.push(None);
-            parts.push(Part { index, inputs: 0..tx.input_count() as u32, cost });
-        }
-    }
-    let all = Parts { flags, txs, hashes: &hashes };
+    let (parts, hashes) = cut_all(txs, threads, part_cost);
+    let all = Parts { flags, rules: &RuleSet::TODAY, txs, hashes: &hashes };
     let shares = shares(&parts, threads, part_cost);
-    let verify = |share: &&[Part]| all.verify(share, script_batch);
-    let found: Vec<RunVerdict> = match &shares[..] {
-        [] => Vec::new(),
-        // A small share stays on this thread.
-        [share] => verify(share),
-        _ => pool.install(|| shares.par_iter().flat_map_iter(verify).collect()),
+    // A small share stays on this thread.
+    let found = match &shares[..] {
+        [] | [_] => all.verify(&shares, script_batch),
+        _ => pool.install(|| all.verify(&shares, script_batch)),
     };
     let mut verdicts = vec![Ok(0); txs.len()];
     for (part, found) in parts.iter().zip(found) {
@@ -73,15 +59,38 @@ pub(super) fn verify_many_in_parts(
     verdicts
 }
 
-/// Some inputs of a transaction.
-struct Part {
-    index: usize,
-    inputs: Range<u32>,
-    cost: u64,
+/// Some inputs of a transaction, verified sequentially.
+pub(crate) struct Part {
+    /// Index of the transaction.
+    pub(crate) index: usize,
+    pub(crate) inputs: Range<u32>,
+    pub(crate) cost: u64,
+}
+
+/// The parts of all transactions in order, and what the parts of a transaction have in common, if it has several.
+pub(crate) fn cut_all(
+    txs: &[Spending<'_>],
+    threads: usize,
+    part_cost: u64,
+) -> (Vec<Part>, Vec<Option<SharedHashes>>) {
+    let mut hashes: Vec<Option<SharedHashes>> = Vec::with_capacity(txs.len());
+    let mut parts: Vec<Part> = Vec::with_capacity(txs.len());
+    for (index, (tx, _)) in txs.iter().enumerate() {
+        let cost = cost(*tx);
+        if let Some(inputs) = cut(*tx, threads, part_cost) {
+            hashes.push(Some(SharedHashes::new(*tx)));
+            let cost = cost / inputs.len() as u64;
+            parts.extend(inputs.map(|inputs| Part { index, inputs, cost }));
+        } else {
+            hashes.push(None);
+            parts.push(Part { index, inputs: 0..tx.input_count() as u32, cost });
+        }
+    }
+    (parts, hashes)
 }
 
 /// Splits parts into shares of similar cost: one per thread, and several if large, since the costs are estimates.
-fn shares(mut parts: &[Part], threads: usize, part_cost: u64) -> Vec<&[Part]> {
+pub(crate) fn shares(mut parts: &[Part], threads: usize, part_cost: u64) -> Vec<&[Part]> {
     let total: u64 = parts.iter().map(|part| part.cost).sum();
     let each = if threads > 1 { total.div_ceil(threads as u64) } else { total };
     let wanted = (each / SHARES_PER_THREAD).max(part_cost).min(each).max(part_cost / 8);
@@ -103,27 +112,40 @@ fn shares(mut parts: &[Part], threads: usize, part_cost: u64) -> Vec<&[Part]> {
 /// Maximum number of shares per thread.
 const SHARES_PER_THREAD: u64 = 4;
 
+/// Transactions that are verified in parts, and their rules.
 #[derive(Clone, Copy)]
-struct Parts<'m> {
-    flags: Flags,
-    txs: &'m [Spending<'m>],
-    hashes: &'m [Option<SharedHashes>],
+pub(crate) struct Parts<'m> {
+    pub(crate) flags: Flags,
+    pub(crate) rules: &'m RuleSet,
+    pub(crate) txs: &'m [Spending<'m>],
+    pub(crate) hashes: &'m [Option<SharedHashes>],
 }
 
 impl Parts<'_> {
-    /// Verifies a share; one verdict per part.
-    fn verify(self, share: &[Part], script_batch: Option<usize>) -> Vec<RunVerdict> {
+    /// Verifies shares on the threads of the current pool; one verdict per part.
+    pub(crate) fn verify(self, shares: &[&[Part]], script_batch: Option<usize>) -> Vec<RunVerdict> {
+        match shares {
+            [] => Vec::new(),
+            [share] => self.verify_share(share, script_batch),
+            _ => {
+                let verify = |share: &&[Part]| self.verify_share(share, script_batch);
+                shares.par_iter().flat_map_iter(verify).collect()
+            }
+        }
+    }
+
+    fn verify_share(self, share: &[Part], script_batch: Option<usize>) -> Vec<RunVerdict> {
         let inputs: usize = share.iter().map(|part| part.inputs.len()).sum();
         let is_batched = share.len() >= BATCHED_MIN || inputs >= BATCHED_INPUTS_MIN;
         let Some(script_batch) = script_batch.filter(|_| is_batched) else {
-            let mut interpreter = Interpreter::default();
+            let mut interpreter = Interpreter::with_rules(*self.rules);
             let verify = |part: &Part| {
                 let context = self.context(part.index, &part.inputs);
                 verify_run(&context, part.inputs.clone(), self.flags, &mut interpreter)
             };
             return share.iter().map(verify).collect();
         };
-        let mut runs = DeferredRuns::default();
+        let mut runs = DeferredRuns::with_rules(*self.rules);
         let mut contexts = Share { all: self, share };
         for Part { index, inputs, .. } in share {
             let context = self.context(*index, inputs);

@@ -29,11 +29,12 @@ use crate::prepared::Prepared;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use lookahead::Lookahead;
-pub(crate) use many::verify_many;
+pub(crate) use many::{Part, Parts, Spending, cut_all, shares, verify_many};
 use parts::LargeTx;
-pub(crate) use parts::{PART_COST, cut};
+pub(crate) use parts::PART_COST;
+use parts::cut;
 use runs::RunVerdict;
-pub(crate) use verifier::Verifier;
+pub(crate) use verifier::{Verifier, verify_threads};
 
 /// Inputs per batch: at least half a millisecond of work.
 const BATCH_INPUTS: usize = 64;
@@ -390,5 +391,3 @@ impl<'v> ScriptQueue<'v> {
 
 #[cfg(test)]
 mod large_tests;
-#[cfg(test)]
-mod tests;

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use assay_consensus::script::{Flags, Interpreter, ScriptError, TxContext};
+use assay_consensus::script::{Flags, Interpreter, RuleSet, ScriptError, TxContext};
 
 use crate::checker::ImmediateChecker;
 use crate::deferred::{Answer, DeferredScripts};
 
 /// The number of signature checks of a run, or its first failing input with the error.
-pub(super) type RunVerdict = Result<u64, (u32, ScriptError)>;
+pub(crate) type RunVerdict = Result<u64, (u32, ScriptError)>;
 
 /// Verifies inputs and their signatures.
 pub(super) fn verify_run(
@@ -62,6 +62,10 @@ pub(super) trait Contexts {
 }
 
 impl DeferredRuns {
+    pub(super) fn with_rules(rules: RuleSet) -> Self {
+        Self { scripts: DeferredScripts::with_rules(rules), found: Vec::new() }
+    }
+
     pub(super) fn scripts(&self) -> &DeferredScripts<Site> {
         &self.scripts
     }

@@ -19,6 +19,14 @@ use crate::sync;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
+/// Starts the threads that verify; the error says why they cannot start.
+pub(crate) fn verify_threads(count: usize) -> Result<Arc<ThreadPool>, String> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(count.max(1))
+        .thread_name(|index| format!("verify-{index}"));
+    pool.build().map(Arc::new).map_err(|error| error.to_string())
+}
+
 /// Verifies the scripts of any number of blocks on the threads of a pool.
 ///
 /// If signatures are verified in batches ([`DeferredScripts`](crate::DeferredScripts)), each thread collects those of many

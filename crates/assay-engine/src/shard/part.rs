@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use assay_store::KeyForms;
 use assay_wire::Txid;
-use rayon::ThreadPool;
 
 use super::coins::{self, Piece};
 use super::hints::PartHints;
@@ -19,8 +18,8 @@ use super::{Salt, ShardError};
 use crate::connect::Connected;
 use crate::files::rule;
 use crate::pipeline::{InFlight, Passed, Pipeline};
-use crate::scripts::Verifier;
-use crate::validate::{Ending, Prefetch, Totals};
+use crate::scripts::{Verifier, verify_threads};
+use crate::validate::{Prefetch, Totals};
 
 #[derive(Clone, Debug)]
 pub struct PartConfig {
@@ -117,19 +116,12 @@ impl Range<'_> {
             sums: Mutex::default(),
         };
         let prefetch = Prefetch::new(source, self.heights, AHEAD_BYTES_MAX);
-        let pool = pool(config.threads)?;
-        let verifier = Verifier::new(Arc::new(pool), config.script_batch);
+        let pool = verify_threads(config.threads).map_err(ShardError::Threads)?;
+        let verifier = Verifier::new(pool, config.script_batch);
         // Checks without scripts and the sums take about a quarter of what scripts take.
         let readers = config.threads.div_ceil(4);
-        let judged = std::thread::scope(|scope| {
-            // Also when this thread unwinds, so that the scope ends.
-            let _ending = Ending(&prefetch);
-            for _ in 0..readers {
-                let reader = std::thread::Builder::new().name("read-blocks".to_owned());
-                reader
-                    .spawn_scoped(scope, || prefetch.work())
-                    .map_err(|error| ShardError::Threads(error.to_string()))?;
-            }
+        let no_thread = |error: &std::io::Error| ShardError::Threads(error.to_string());
+        let judged = prefetch.with_readers(readers, no_thread, || {
             self.verify(&prefetch, Pipeline::new(verifier), stop, progress)
         })?;
         let sums = prefetch.into_source().sums.into_inner();
@@ -206,14 +198,6 @@ fn hand_over(judged: Judged, pipeline: &Pipeline<u32>, sums: &mut Sums) -> InFli
     }
     let block = Connected { scripts: queue.finish(), undo: Vec::new() };
     InFlight { block, note: rules.height }
-}
-
-fn pool(threads: usize) -> Result<ThreadPool, ShardError> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.max(1))
-        .thread_name(|index| format!("verify-{index}"))
-        .build()
-        .map_err(|error| ShardError::Threads(error.to_string()))
 }
 
 /// Blocks and spent coins read ahead; with their hashes and copies they take several times as much.

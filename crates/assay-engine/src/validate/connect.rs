@@ -9,10 +9,10 @@ use assay_wire::{BlockHash, Coin};
 use rayon::ThreadPool;
 
 use super::datadir::Datadir;
-use super::prefetch::{BlockSource, Ending, Prefetch, Ready};
+use super::prefetch::{BlockSource, Prefetch, Ready};
 use super::window::Window;
 use super::{ConnectState, End, Totals, ValidateConfig, ValidateError, ValidateProgress};
-use crate::apply::CoinbaseLog;
+use crate::apply::{ChainCoins, CoinbaseLog};
 use crate::config::READ_THREADS;
 use crate::connect::{ConnectError, Connected, connect};
 use crate::files::{Chain, Fault, Refused};
@@ -34,8 +34,7 @@ pub(crate) struct Connector<'a> {
     pub(super) datadir: Datadir,
     /// Also receives the spent coins of blocks.
     pub(super) spent: Option<SpentWriter>,
-    pub(super) coins: CoinStore,
-    pub(super) coinbases: CoinbaseLog,
+    pub(super) coins: ChainCoins,
     pub(super) totals: Totals,
     pub(super) height: u32,
     /// Block of the coins on disk.
@@ -84,8 +83,7 @@ impl<'a> Connector<'a> {
             chain,
             pool,
             datadir,
-            coins,
-            coinbases: CoinbaseLog::default(),
+            coins: ChainCoins { store: coins, coinbases: CoinbaseLog::default() },
             totals,
             height,
             flushes: FlushPolicy::new(config.is_lasting.then_some(VALIDATE_INTERVAL)),
@@ -125,7 +123,7 @@ impl<'a> Connector<'a> {
             if self.chain.copies(height).nth(1).is_some() {
                 // The first copy may not be the connected one.
                 let txid = self.read_connected(height)?.txids[0];
-                self.coinbases.connect(txid, false);
+                self.coins.coinbases.connect(txid, false);
                 continue;
             }
             let place = &self.chain.entry(height).place;
@@ -137,12 +135,12 @@ impl<'a> Connector<'a> {
             };
             // A damaged block was connected before; its damage does not matter in this run.
             if let Some(txid) = txid {
-                self.coinbases.connect(txid, false);
+                self.coins.coinbases.connect(txid, false);
             }
         }
         // Repeats above that height are not searched for: assume one. Only blocks subject to BIP30 read this.
         if params.activation.bip34 > 1 && self.height >= params.activation.bip34 {
-            self.coinbases.note_gap();
+            self.coins.coinbases.note_gap();
         }
         Ok(())
     }
@@ -163,15 +161,7 @@ impl<'a> Connector<'a> {
         let source = BlockSource { params, files: self.files, chain: &chain };
         let prefetch = Prefetch::new(source, range, AHEAD_BYTES_MAX);
         let readers = (self.config.threads / 4).clamp(1, 4);
-        std::thread::scope(|scope| {
-            // Also on unwind of this thread, so that the scope ends.
-            let _ending = Ending(&prefetch);
-            for _ in 0..readers {
-                let reader = std::thread::Builder::new().name("read-blocks".to_owned());
-                reader
-                    .spawn_scoped(scope, || prefetch.work())
-                    .map_err(|error| no_thread(&error))?;
-            }
+        prefetch.with_readers(readers, no_thread, || {
             #[cfg(feature = "slowed")]
             let mut since = Instant::now();
             let mut passed = |Passed { scripts, note, .. }: Passed<Moved>| {
@@ -239,7 +229,7 @@ impl<'a> Connector<'a> {
         let mut window = Window::default();
         while self.height < last && !stop.load(Ordering::Relaxed) && !pipeline.has_failure() {
             let is_assumed = self.height < assumed_height;
-            let next = window.next(prefetch, &mut self.coins);
+            let next = window.next(prefetch, &mut self.coins.store);
             let block = match next.and_then(|ready| self.connect_block(ready, is_assumed, pipeline))
             {
                 Ok(block) => block,
@@ -252,7 +242,7 @@ impl<'a> Connector<'a> {
             }
             pipeline.push(block);
             pipeline.make_room(&mut passed);
-            if self.flushes.is_due(&mut self.coins) {
+            if self.flushes.is_due(&mut self.coins.store) {
                 // Coins are written while the last scripts are verified; the write is committed when those have passed.
                 let mut outcome = Ok(());
                 self.flush_if(progress, || {
@@ -269,7 +259,7 @@ impl<'a> Connector<'a> {
 
     /// Disconnects an invalid block and those above it, which ends this branch.
     fn refute(&mut self, refuted: FailedBlocks<Moved>) -> Result<End, ValidateError> {
-        let (note, error) = refuted.unwind(&mut self.coins, &mut self.coinbases)?;
+        let (note, error) = refuted.unwind(&mut self.coins)?;
         self.totals = note.totals_before;
         self.height = note.height_before;
         let refused = Refused { fault: Fault::Rule(error), place: note.place, damaged: 0 };
@@ -291,19 +281,15 @@ impl<'a> Connector<'a> {
                 queue.push(tx_index, spent);
             }
         };
-        let block = connect(
-            pipeline.queue(&prepared, rules),
-            (&mut self.coins, &mut self.coinbases, &view),
-            READ_THREADS,
-            verify,
-        )
-        .map_err(|error| {
-            let fault = match error {
-                ConnectError::Rule(error) => Fault::Rule(error),
-                ConnectError::Engine(error) => Fault::Engine(error),
-            };
-            Refused { fault, place, damaged: 0 }
-        })?;
+        let block =
+            connect(pipeline.queue(&prepared, rules), &mut self.coins, &view, READ_THREADS, verify)
+                .map_err(|error| {
+                    let fault = match error {
+                        ConnectError::Rule(error) => Fault::Rule(error),
+                        ConnectError::Engine(error) => Fault::Engine(error),
+                    };
+                    Refused { fault, place, damaged: 0 }
+                })?;
         let (totals_before, height_before) = (self.totals, self.height);
         self.totals.add(&prepared.block, is_assumed);
         self.totals.elapsed_ms = self.earlier_ms + self.start.elapsed().as_millis() as u64;
@@ -313,7 +299,7 @@ impl<'a> Connector<'a> {
             height_before,
             place,
             totals: self.totals,
-            cache_bytes: self.coins.cache_bytes(),
+            cache_bytes: self.coins.store.cache_bytes(),
         };
         Ok(InFlight { block, note })
     }

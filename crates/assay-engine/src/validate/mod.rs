@@ -36,10 +36,11 @@ use crate::clock::unix_time_s;
 use crate::deferred::{self, Schnorr};
 use crate::error::EngineError;
 use crate::files::{Branches, Chain, InvalidBlock, Links, invalid_header, search};
+use crate::scripts::verify_threads;
 use crate::types::big_endian;
 use connect::Connector;
 use datadir::Datadir;
-pub(crate) use prefetch::{Ending, Prefetch, Source};
+pub(crate) use prefetch::{Prefetch, Source};
 
 #[derive(Clone, Debug)]
 pub struct ValidateConfig {
@@ -187,12 +188,7 @@ pub fn validate(
         schnorr: config.schnorr,
         evidence_dir: config.is_lasting.then(|| config.datadir.clone()),
     });
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(config.threads.max(1))
-        .thread_name(|index| format!("verify-{index}"))
-        .build()
-        .map_err(|error| ValidateError::Threads(error.to_string()))?;
-    let pool = Arc::new(pool);
+    let pool = verify_threads(config.threads).map_err(ValidateError::Threads)?;
     let start = Instant::now();
     let files = BlockFiles::open(&config.blocks, params.disk_magic)?;
     // Before the search, which may take long: report an unusable folder at once.

@@ -73,8 +73,26 @@ impl<S: Source> Prefetch<S> {
         }
     }
 
+    /// Runs `consume` while as many threads read; `failed` turns an error of their start into one of the caller's.
+    pub(crate) fn with_readers<T, E>(
+        &self,
+        readers: usize,
+        failed: impl Fn(&std::io::Error) -> E,
+        consume: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        std::thread::scope(|scope| {
+            // Also on unwind of this thread, so that the scope ends.
+            let _ending = Ending(self);
+            for _ in 0..readers {
+                let reader = std::thread::Builder::new().name("read-blocks".to_owned());
+                reader.spawn_scoped(scope, || self.work()).map_err(|error| failed(&error))?;
+            }
+            consume()
+        })
+    }
+
     /// Main loop of a reader thread; returns when all is read or after [`Prefetch::end`].
-    pub(crate) fn work(&self) {
+    fn work(&self) {
         let guard = Guard(self);
         while let Some(height) = self.take_height() {
             let outcome = self.source.get_ready(height);
@@ -148,7 +166,7 @@ impl<S: Source> Prefetch<S> {
     }
 
     /// Makes the reader threads return.
-    pub(crate) fn end(&self) {
+    fn end(&self) {
         self.lock().is_over = true;
         self.room.notify_all();
     }
@@ -210,7 +228,7 @@ impl<S: Source> Drop for Guard<'_, S> {
 }
 
 /// Ends the read-ahead on drop.
-pub(crate) struct Ending<'p, S: Source>(pub(crate) &'p Prefetch<S>);
+struct Ending<'p, S: Source>(&'p Prefetch<S>);
 
 impl<S: Source> Drop for Ending<'_, S> {
     fn drop(&mut self) {

@@ -38,7 +38,7 @@ impl<'a> Connector<'a> {
                 return Ok(false);
             }
             self.disconnect_tip()?;
-            if self.flushes.is_due(&mut self.coins) {
+            if self.flushes.is_due(&mut self.coins.store) {
                 self.flush(progress)?;
             }
         }
@@ -54,10 +54,9 @@ impl<'a> Connector<'a> {
         let (coins, coins_height, fork) = (hash, height, height - 1);
         let missing = ValidateError::NoUndo { coins, coins_height, fork, height };
         let record = record.ok_or(missing)?;
-        load_outputs(&prepared, &mut self.coins, READ_THREADS)?;
+        load_outputs(&prepared, &mut self.coins.store, READ_THREADS)?;
         let outputs_first = self.config.params.cash.is_some();
-        let coins = (&mut self.coins, &mut self.coinbases);
-        disconnect(&prepared, &record.undo, outputs_first, coins)?;
+        disconnect(&prepared, &record.undo, outputs_first, &mut self.coins)?;
         self.totals.remove(&prepared.block, record.is_assumed);
         self.height = height - 1;
         Ok(())

@@ -81,10 +81,10 @@ impl Connector<'_> {
             is_good
         });
         // A snapshot copies unflushed coins.
-        if self.flushes.is_due_for_snapshot(&self.coins) {
+        if self.flushes.is_due_for_snapshot(&self.coins.store) {
             self.flush_if(progress, || may_commit.take().is_none_or(|may_commit| may_commit()))?;
         }
-        let snapshot = self.coins.snapshot()?;
+        let snapshot = self.coins.store.snapshot()?;
         let (pool, height, hash) = (self.pool, self.height, self.hash());
         let mut stats = std::thread::scope(|scope| {
             let hasher = std::thread::Builder::new().name("hash-coins".to_owned());
@@ -103,7 +103,7 @@ impl Connector<'_> {
             let stats = stats.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             written.map(|()| stats)
         })?;
-        stats.disk_size = self.coins.disk_bytes();
+        stats.disk_size = self.coins.store.disk_bytes();
         if is_good && let Some(to) = &self.config.write_spent {
             self.write_left_over(to, &snapshot, stats.txouts)?;
         }
@@ -187,7 +187,7 @@ impl Connector<'_> {
         progress.flushing(self.height);
         self.totals.elapsed_ms = self.earlier_ms + self.start.elapsed().as_millis() as u64;
         let block = (self.height, &hash);
-        if self.datadir.flush_if(&mut self.coins, &self.totals, block, may_commit)? {
+        if self.datadir.flush_if(&mut self.coins.store, &self.totals, block, may_commit)? {
             self.flushed = hash;
             self.flushes.flushed();
             // If no rival has as much work, no branch leads back below this block.

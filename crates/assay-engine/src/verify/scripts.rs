@@ -1,35 +1,14 @@
 //! The scripts of one block, on the threads of the current rayon pool.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use assay_consensus::block::{BlockError, ScriptFailure, ScriptRules};
-use assay_consensus::script::{InputStats, Interpreter, ScriptError, SharedHashes, TxContext};
+use assay_consensus::script::{ScriptError, SharedHashes};
 use assay_wire::TxOut;
-use rayon::prelude::*;
 
 use super::block::BlockVerifier;
 use super::spend_type::{SpendType, TypeCounts};
-use crate::checker::ImmediateChecker;
-use crate::deferred::DeferredScripts;
-
-/// Inputs of one transaction per task.
-const INPUTS_PER_TASK: usize = 64;
-
-/// Minimum and maximum number of inputs per signature batch.
-const INPUTS_PER_BUNDLE: Range<usize> = 64..1024;
-
-/// Inputs of one transaction, verified sequentially.
-#[derive(Clone)]
-struct Task {
-    tx_index: usize,
-    inputs: Range<usize>,
-    /// Data shared with the other tasks of a large transaction.
-    shared: Option<Arc<SharedHashes>>,
-}
-
-/// Type and statistics of each input, or the first failing input of a task.
-type TaskVerdict = Result<Vec<(SpendType, InputStats)>, (usize, ScriptError)>;
+use crate::scripts::{PART_COST, Part, Parts, Spending, cut_all, shares};
 
 impl BlockVerifier<'_> {
     /// Verifies the scripts of the transactions in `txs`; the coinbase has none. [`BlockVerifier::check_alone`] must have passed.
@@ -45,54 +24,29 @@ impl BlockVerifier<'_> {
         txs: Range<usize>,
     ) -> Result<TypeCounts, BlockError> {
         assert_eq!(spent.len(), self.input_count(), "one spent output per input");
-        let tasks: Vec<Task> = txs
-            .flat_map(|tx_index| {
-                let inputs = self.spent_by(spent, tx_index).len();
-                let shared = (inputs > INPUTS_PER_TASK)
-                    .then(|| Arc::new(SharedHashes::new(self.block.tx(tx_index))));
-                (0..inputs).step_by(INPUTS_PER_TASK).map(move |first| {
-                    let inputs = first..(first + INPUTS_PER_TASK).min(inputs);
-                    Task { tx_index, inputs, shared: shared.clone() }
-                })
-            })
-            .collect();
-        let verdicts: Vec<TaskVerdict> = match self.script_batch {
-            None => tasks
-                .par_iter()
-                .map_init(
-                    || Interpreter::with_rules(self.script_rules),
-                    |interpreter, task| {
-                        self.verify_inputs(spent, task, |context, input| {
-                            let flags = self.rules.flags;
-                            interpreter.verify_input(context, input, flags, &mut ImmediateChecker)
-                        })
-                    },
-                )
-                .collect(),
-            Some(batch) => bundles(&tasks)
-                .into_par_iter()
-                .map_init(
-                    || DeferredScripts::with_rules(self.script_rules),
-                    |scripts, bundle| self.verify_bundle(spent, bundle, scripts, batch),
-                )
-                .flatten_iter()
-                .collect(),
-        };
+        let first = txs.start.max(1);
+        let spending =
+            |tx_index| (self.block.tx(tx_index), self.spent_by(spent, tx_index).to_vec());
+        let spendings: Vec<Spending<'_>> = (first..txs.end).map(spending).collect();
+        let threads = rayon::current_num_threads();
+        let (parts, mut hashes) = cut_all(&spendings, threads, PART_COST);
+        let (runs, types) = self.runs_by_type(parts, &spendings, &mut hashes);
+        let (flags, rules) = (self.rules.flags, &self.script_rules);
+        let all = Parts { flags, rules, txs: &spendings, hashes: &hashes };
+        let verdicts = all.verify(&shares(&runs, threads, PART_COST), self.script_batch);
         let mut counts = TypeCounts::default();
         let mut tx_sig_checks = 0;
-        for (index, (Task { tx_index, inputs, .. }, verdict)) in
-            tasks.iter().zip(verdicts).enumerate()
-        {
-            let inputs_found =
-                verdict.map_err(|(input, error)| self.script_error(*tx_index, input, error))?;
-            tx_sig_checks = if inputs.start == 0 { 0 } else { tx_sig_checks };
-            for (spend_type, stats) in inputs_found {
-                counts.add(spend_type, u64::from(stats.sig_checks));
-                tx_sig_checks += u64::from(stats.sig_checks);
-            }
-            if tasks.get(index + 1).is_none_or(|next| next.tx_index != *tx_index) {
-                self.rules.check_tx_sigchecks(tx_sig_checks).map_err(|source| {
-                    let (tx_index, txid) = (*tx_index, self.txids[*tx_index]);
+        for (number, (run, verdict)) in runs.iter().zip(verdicts).enumerate() {
+            let tx_index = first + run.index;
+            // Runs are in order, so the first failure is the lowest.
+            let sig_checks =
+                verdict.map_err(|(input, error)| self.script_error(tx_index, input, error))?;
+            counts.add(types[number], run.inputs.len() as u64, sig_checks);
+            tx_sig_checks += sig_checks;
+            if runs.get(number + 1).is_none_or(|next| next.index != run.index) {
+                let checked = self.rules.check_tx_sigchecks(std::mem::take(&mut tx_sig_checks));
+                checked.map_err(|source| {
+                    let txid = self.txids[tx_index];
                     BlockError::Tx { tx_index, txid, source }
                 })?;
             }
@@ -101,77 +55,40 @@ impl BlockVerifier<'_> {
         Ok(counts)
     }
 
-    fn verify_inputs(
+    /// Splits parts into runs of inputs of the same type, so that the signature checks of a run are those of a type.
+    fn runs_by_type(
         &self,
-        spent: &[TxOut<'_>],
-        task: &Task,
-        mut verify: impl FnMut(&TxContext<'_>, usize) -> Result<InputStats, ScriptError>,
-    ) -> TaskVerdict {
-        let tx = self.block.tx(task.tx_index);
-        let outputs = self.spent_by(spent, task.tx_index);
-        let context = self.context(spent, task, task.inputs.clone());
-        let spend = |input| {
-            let stats = verify(&context, input).map_err(|error| (input, error))?;
-            let (witness, flags) = (tx.witness(input), self.rules.flags);
-            let spend_type = SpendType::of(&tx.input(input), &outputs[input], witness, flags);
-            Ok((spend_type, stats))
-        };
-        task.inputs.clone().map(spend).collect()
-    }
-
-    /// The context for some inputs of a task.
-    fn context<'t>(
-        &'t self,
-        spent: &'t [TxOut<'t>],
-        task: &'t Task,
-        inputs: Range<usize>,
-    ) -> TxContext<'t> {
-        let outputs = self.spent_by(spent, task.tx_index);
-        let context = TxContext::new(self.block.tx(task.tx_index), outputs);
-        match &task.shared {
-            Some(shared) => context.for_part(inputs, shared),
-            None => context,
-        }
-    }
-
-    /// Runs the scripts of all tasks and then verifies their signatures.
-    fn verify_bundle(
-        &self,
-        spent: &[TxOut<'_>],
-        tasks: &[Task],
-        scripts: &mut DeferredScripts<(usize, usize)>,
-        script_batch: usize,
-    ) -> Vec<TaskVerdict> {
-        let flags = self.rules.flags;
-        let mut verdicts = Vec::with_capacity(tasks.len());
-        for (slot, task) in tasks.iter().enumerate() {
-            verdicts.push(self.verify_inputs(spent, task, |context, input| {
-                scripts.verify_input(context, input, flags, (slot, input))
-            }));
-            if scripts.checks_len() < script_batch && slot + 1 < tasks.len() {
-                continue;
+        parts: Vec<Part>,
+        spendings: &[Spending<'_>],
+        hashes: &mut [Option<SharedHashes>],
+    ) -> (Vec<Part>, Vec<SpendType>) {
+        let (mut runs, mut types) = (Vec::with_capacity(parts.len()), Vec::new());
+        for Part { index, inputs, cost } in parts {
+            let (tx, outputs) = &spendings[index];
+            let type_of = |input: u32| {
+                let input = input as usize;
+                let (spent, witness) = (&outputs[input], tx.witness(input));
+                SpendType::of(&tx.input(input), spent, witness, self.rules.flags)
+            };
+            let each = cost / inputs.len().max(1) as u64;
+            let mut from = inputs.start;
+            while from < inputs.end {
+                let spend_type = type_of(from);
+                let to = (from + 1..inputs.end).find(|input| type_of(*input) != spend_type);
+                let to = to.unwrap_or(inputs.end);
+                runs.push(Part { index, inputs: from..to, cost: each * u64::from(to - from) });
+                types.push(spend_type);
+                from = to;
             }
-            scripts.settle(|(slot, input), _, again| {
-                let task = &tasks[slot];
-                let verdict = &mut verdicts[slot];
-                if verdict.as_ref().is_err_and(|(first, _)| *first < input) {
-                    return;
-                }
-                let context = self.context(spent, task, input..input + 1);
-                match again.verify_input(&context, input, flags) {
-                    Err(error) => *verdict = Err((input, error)),
-                    Ok(stats) => {
-                        if let Ok(found) = verdict {
-                            found[input - task.inputs.start].1 = stats;
-                        }
-                    }
-                }
-            });
+            if runs.last().is_some_and(|last| last.inputs.start > inputs.start) {
+                hashes[index].get_or_insert_with(|| SharedHashes::new(*tx));
+            }
         }
-        verdicts
+        (runs, types)
     }
 
-    fn script_error(&self, tx_index: usize, input: usize, error: ScriptError) -> BlockError {
+    fn script_error(&self, tx_index: usize, input: u32, error: ScriptError) -> BlockError {
+        let input = input as usize;
         let tx = self.block.tx(tx_index);
         let (txid, wtxid) = (self.txids[tx_index], tx.wtxid());
         let prevout = tx.input(input).prevout;
@@ -185,25 +102,4 @@ impl BlockVerifier<'_> {
         });
         BlockError::Script { tx_index, source }
     }
-}
-
-/// Splits tasks into runs, one per thread: as long as useful, and short enough that all threads have some.
-fn bundles(mut tasks: &[Task]) -> Vec<&[Task]> {
-    let inputs: usize = tasks.iter().map(|task| task.inputs.len()).sum();
-    let share = inputs.div_ceil(rayon::current_num_threads());
-    let (least, most) = (INPUTS_PER_BUNDLE.start, INPUTS_PER_BUNDLE.end);
-    let wanted = share.div_ceil(share.div_ceil(most).max(1)).max(least);
-    let mut bundles = Vec::new();
-    while !tasks.is_empty() {
-        let mut count = 0;
-        let whole = |task: &Task| {
-            count += task.inputs.len();
-            count >= wanted
-        };
-        let end = tasks.iter().position(whole).map_or(tasks.len(), |last| last + 1);
-        let bundle;
-        (bundle, tasks) = tasks.split_at(end);
-        bundles.push(bundle);
-    }
-    bundles
 }

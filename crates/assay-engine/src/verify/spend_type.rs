@@ -139,9 +139,9 @@ pub struct TypeCount {
 pub struct TypeCounts([TypeCount; SpendType::ALL.len()]);
 
 impl TypeCounts {
-    pub fn add(&mut self, spend_type: SpendType, sig_checks: u64) {
+    pub(super) fn add(&mut self, spend_type: SpendType, inputs: u64, sig_checks: u64) {
         let count = &mut self.0[spend_type as usize];
-        count.inputs += 1;
+        count.inputs += inputs;
         count.sig_checks += sig_checks;
     }
 
@@ -211,9 +211,9 @@ mod tests {
     #[test]
     fn sums() {
         let mut counts = TypeCounts::default();
-        counts.add(SpendType::Multisig, 3);
-        counts.add(SpendType::Multisig, 2);
-        counts.add(SpendType::Other, 0);
+        counts.add(SpendType::Multisig, 1, 3);
+        counts.add(SpendType::Multisig, 1, 2);
+        counts.add(SpendType::Other, 1, 0);
         assert_eq!(counts.get(SpendType::Multisig), TypeCount { inputs: 2, sig_checks: 5 });
         assert_eq!(counts.total(), TypeCount { inputs: 3, sig_checks: 5 });
         for (index, spend_type) in SpendType::ALL.into_iter().enumerate() {

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use assay_consensus::block::BlockError;
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::opcode::Instructions;
-use assay_consensus::script::{Flags, ScriptError};
-use assay_engine::{BlockVerifier, VerifyBlockError, parse_prevouts, verify_tx_scripts};
+use assay_consensus::script::{Flags, Interpreter, ScriptError, TxContext};
+use assay_consensus::tx::output_total;
+use assay_engine::{BlockVerifier, ImmediateChecker, VerifyBlockError, parse_prevouts};
 use assay_testkit::random::Random;
-use assay_wire::{Block, TxOut, encode};
+use assay_wire::{Block, Tx, TxOut, encode};
 use rayon::prelude::*;
 
 /// A block with its spent outputs.
@@ -68,6 +69,9 @@ fn real_blocks_are_valid() {
         let (sums, counts) = verifier.verify(&spent).unwrap();
         assert_eq!(counts.total().inputs, spent.len() as u64, "{}", case.name);
         assert!(counts.total().sig_checks >= counts.total().inputs && sums.fees > 0);
+        // Real miners leave nothing behind.
+        let paid = output_total(block.tx(0));
+        assert_eq!(paid, verifier.rules().subsidy + sums.fees, "{}", case.name);
         for script_batch in [None, Some(1), Some(300), Some(2048)] {
             let verifier = BlockVerifier::new(&case.params, &block, case.height, None)
                 .with_script_batch(script_batch);
@@ -160,6 +164,16 @@ struct Verdict {
     whole: Result<(), VerifyBlockError>,
 }
 
+/// All inputs of a transaction, one by one: the number of signature checks, or the first input that fails.
+fn verify_tx(tx: Tx<'_>, spent: &[TxOut<'_>], flags: Flags) -> Result<u64, (usize, ScriptError)> {
+    let (context, mut interpreter) = (TxContext::new(tx, spent), Interpreter::new());
+    let verify = |input| {
+        let verdict = interpreter.verify_input(&context, input, flags, &mut ImmediateChecker);
+        verdict.map(|stats| u64::from(stats.sig_checks)).map_err(|error| (input, error))
+    };
+    (0..spent.len()).map(verify).sum()
+}
+
 fn judge(case: &Case, site: &Site, mask: u8) -> Verdict {
     let (mut raw, mut prevouts) = (case.raw.clone(), case.prevouts.clone());
     let bytes = if site.in_block { &mut raw } else { &mut prevouts };
@@ -168,7 +182,7 @@ fn judge(case: &Case, site: &Site, mask: u8) -> Verdict {
     let verifier = BlockVerifier::new(&case.params, &block, case.height, None);
     let spent = parse_prevouts(&prevouts, verifier.input_count()).unwrap();
     let outputs: &[TxOut<'_>] = verifier.spent_by(&spent, site.tx_index);
-    let scripts = verify_tx_scripts(block.tx(site.tx_index), outputs, case.flags());
+    let scripts = verify_tx(block.tx(site.tx_index), outputs, case.flags());
     // A batch must give the same result, with the same input.
     let neighbours = site.tx_index..block.tx_count().min(site.tx_index + 3);
     let verifier = verifier.with_script_batch(Some(500));

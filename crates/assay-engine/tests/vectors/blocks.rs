@@ -1,8 +1,7 @@
-//! Real blocks, checked by every rule that needs only the block, its height and its spent outputs.
+//! Real blocks, checked by every rule that needs only the block and its height; `suite/real_blocks.rs` runs their scripts.
 //!
-//! Block 702861 of the main network is part of the package `bitcoin-test-data`; the others are shared test data, and those with
-//! spent outputs have a case per input. The earlier chain is unknown here, so the time of the block itself replaces the median
-//! time past.
+//! Block 702861 of the main network is part of the package `bitcoin-test-data`; the others are shared test data. The earlier chain
+//! is unknown here, so the time of the block itself replaces the median time past.
 
 use assay_consensus::block::{
     BlockRules, check_block, check_coinbase_height, check_order_and_locks, check_weight,
@@ -12,18 +11,16 @@ use assay_consensus::chain::{Ancestors, HeaderFacts};
 use assay_consensus::commitment::witness_commitment_index;
 use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
-use assay_consensus::script::TxContext;
-use assay_wire::{Block, BlockHash, Encoding, TxOut, Txid, Wtxid};
+use assay_wire::{Block, BlockHash, Encoding, Txid, Wtxid};
 
 use crate::data;
 use crate::outcome::{Outcome, Report};
-use crate::verify::Verifier;
 
 pub(crate) fn run(report: &mut Report) {
-    let packaged = || Some((bitcoin_test_data::blocks::mainnet_702861().to_vec(), None));
+    let packaged = || Some(bitcoin_test_data::blocks::mainnet_702861().to_vec());
     let hash = "000000000000000000000c835b2adcaedc20fdf6ee440009c249452c726dafae";
-    report.file("bitcoin-test-data: block 702861", packaged, |data, outcome| {
-        check_file("main", 702_861, Some(hash), data, outcome);
+    report.file("bitcoin-test-data: block 702861", packaged, |raw, outcome| {
+        check_file("main", 702_861, Some(hash), raw, outcome);
     });
     for (network, height) in [
         ("mainnet", 300_025),
@@ -34,13 +31,10 @@ pub(crate) fn run(report: &mut Report) {
         ("testnet3", 928_849),
         ("testnet3", 1_087_400),
     ] {
-        let file = |kind: &str| data::shared(&format!("blocks/{network}-{height}.{kind}"));
+        let name = format!("{network}-{height}.blk");
         let chain = if network == "mainnet" { "main" } else { "test" };
-        report.file(
-            &format!("{network}-{height}.blk"),
-            || Some((file("blk")?, file("prevouts"))),
-            |data, outcome| check_file(chain, height, None, data, outcome),
-        );
+        let file = || data::shared(&format!("blocks/{name}"));
+        report.file(&name, file, |raw, outcome| check_file(chain, height, None, raw, outcome));
     }
 }
 
@@ -64,15 +58,9 @@ fn ids(block: &Block) -> (Vec<Txid>, Vec<Wtxid>) {
     block.txs().map(|tx| (tx.txid(), tx.wtxid())).unzip()
 }
 
-fn check_file(
-    chain: &str,
-    height: u32,
-    hash: Option<&str>,
-    (raw, prevouts): &(Vec<u8>, Option<Vec<u8>>),
-    outcome: &mut Outcome,
-) {
+fn check_file(chain: &str, height: u32, hash: Option<&str>, raw: &[u8], outcome: &mut Outcome) {
     let params = ChainParams::by_name(chain).expect("a known chain");
-    let block = Block::parse(raw.clone(), params.encoding).expect("a block");
+    let block = Block::parse(raw.to_vec(), params.encoding).expect("a block");
     let header = block.header();
     let ancestors = Unknown { parent: height - 1, time: header.time };
     let rules = BlockRules::new(&params, &ancestors, header, &block.hash());
@@ -120,14 +108,11 @@ fn check_file(
     });
     outcome.case("any changed bit", |log| {
         for at in (0..97).map(|step| 80 + (raw.len() - 80) * step / 97) {
-            let mut changed = raw.clone();
+            let mut changed = raw.to_vec();
             changed[at] ^= 1 << (at % 8);
             log.check(!unchanged(&params, &rules, changed), || format!("byte {at} is not covered"));
         }
     });
-    if let Some(prevouts) = prevouts {
-        check_inputs(&block, &rules, &read_prevouts(prevouts), outcome);
-    }
 }
 
 /// True if header and coinbase still commit to the whole block.
@@ -136,44 +121,4 @@ fn unchanged(params: &ChainParams, rules: &BlockRules, raw: Vec<u8>) -> bool {
     let (txids, wtxids) = ids(&block);
     check_block(params, &block, &txids).is_ok()
         && contextual_check_block(rules, &block, &txids, &wtxids).is_ok()
-}
-
-/// Scripts and signatures of every input, under the flags of the height.
-fn check_inputs(block: &Block, rules: &BlockRules, spent: &[TxOut<'_>], outcome: &mut Outcome) {
-    let mut at = 0;
-    let txs: Vec<_> = block
-        .txs()
-        .skip(1)
-        .map(|tx| {
-            at += tx.input_count();
-            (tx, &spent[at - tx.input_count()..at])
-        })
-        .collect();
-    assert_eq!(at, spent.len(), "one spent output per input");
-    let inputs: Vec<_> = txs
-        .iter()
-        .flat_map(|&(tx, spent)| (0..spent.len()).map(move |input| (tx, spent, input)))
-        .collect();
-    outcome.cases_in_parallel(
-        &inputs,
-        |(tx, _, input)| format!("{} input {input}", tx.txid()),
-        |&(tx, spent, input), log| {
-            let ctx = TxContext::new(tx, spent);
-            let verdict = Verifier::default().verify_input(&ctx, input, rules.flags);
-            log.check(verdict.is_ok(), || format!("{verdict:?}"));
-        },
-    );
-}
-
-/// Outputs in the format of the `.prevouts` files: value, length of the script, script.
-fn read_prevouts(mut bytes: &[u8]) -> Vec<TxOut<'_>> {
-    let mut outputs = Vec::new();
-    while let Some((head, rest)) = bytes.split_first_chunk::<12>() {
-        let [value @ .., a, b, c, d] = *head;
-        let (script_pubkey, rest) = rest.split_at(u32::from_le_bytes([a, b, c, d]) as usize);
-        outputs.push(TxOut { value: i64::from_le_bytes(value), script_pubkey });
-        bytes = rest;
-    }
-    assert!(bytes.is_empty(), "a prevouts file ends in the middle of an output");
-    outputs
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::slice::from_ref;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_engine::{MempoolFileError, MempoolImport, MempoolLoad};
+use assay_engine::{MempoolFileError, MempoolImport, MempoolLoad, TxRejectCode};
 use assay_wire::{Transaction, Txid};
 
 use super::fixture::{Fixture, child, txid};
@@ -117,6 +117,40 @@ fn skips_expired_spent_and_unreadable_transactions() {
     assert!(matches!(missing, Err(MempoolFileError::Io(_))), "{missing:?}");
     let f = f.reopen(true);
     assert_eq!(f.engine.load_mempool().unwrap(), MempoolLoad::default(), "an empty mempool");
+}
+
+/// Whatever was admitted before or during a shutdown is in the file.
+#[test]
+fn a_closed_engine_admits_nothing() {
+    let f = Fixture::new(|_| ());
+    f.engine.load_mempool().unwrap();
+    let (mut chain, late) = (vec![f.spend(1, 90_000_000)], f.spend(2, 90_000_000));
+    for _ in 0..50 {
+        let last = chain.last().unwrap();
+        let next = child(last, last.view().output(0).value - 1000);
+        chain.push(next);
+    }
+    f.offer(&chain[0]);
+    let submit = |tx: &Transaction| f.engine.submit_transaction(tx.bytes().to_vec(), None);
+    let admitted: HashSet<Txid> = std::thread::scope(|scope| {
+        let submitted = scope.spawn(|| chain[1..].iter().map_while(|tx| submit(tx).ok()).collect());
+        f.engine.shutdown().unwrap();
+        submitted.join().unwrap()
+    });
+    let refused = submit(&late).unwrap_err();
+    assert_eq!((refused.code, &*refused.reason), (TxRejectCode::Failed, "internal error"));
+    let outcome = f.engine.submit_package(vec![late.bytes().to_vec()], None).unwrap();
+    assert_eq!(outcome.reject.unwrap().reason, "internal error");
+    let mut all = admitted;
+    all.insert(txid(&chain[0]));
+
+    let f = f.reopen(false);
+    let load = f.engine.load_mempool().unwrap();
+    assert_eq!((load.admitted as usize, load.refused), (all.len(), 0));
+    assert_eq!(f.mempool(), all);
+    // A load into a closing engine is not complete, so that the file stays.
+    f.engine.shutdown().unwrap();
+    assert!(f.engine.load_mempool().unwrap().is_interrupted);
 }
 
 fn import(use_current_time: bool) -> MempoolImport {

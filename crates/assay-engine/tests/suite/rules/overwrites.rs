@@ -48,6 +48,8 @@ fn a_coinbase_may_come_again_only_when_it_is_spent() {
     engine.shutdown().expect("an orderly end");
 }
 
+/// Regression test of a difference to the kernel, class `bad-txns-BIP30`: missing inputs of a repeated transaction were reported
+/// although its outputs are unspent.
 #[test]
 fn an_ordinary_transaction_that_comes_again_overwrites_before_it_lacks_inputs() {
     let folder = tempfile::tempdir().expect("a folder");
