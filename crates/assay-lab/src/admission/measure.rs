@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use assay_wire::{Header, Txid, encode};
 use serde::Deserialize;
 
 use super::MempoolError;
@@ -19,7 +20,6 @@ use crate::plan::{Delivery, FeedPlan};
 use crate::process::rpc::{RpcError, read_answers};
 use crate::progress::Reporter;
 use crate::wallet::Signed;
-use crate::wire::{self, HEADER_BYTES, Hash, hash_from_hex};
 
 /// A case on a node. `'n` is the life of the node.
 pub(super) struct Measured<'a, 'n> {
@@ -104,7 +104,7 @@ impl<'a> Measured<'a, '_> {
         };
         let info: MempoolInfo = self.call("getmempoolinfo", "[]")?;
         let pool: Vec<String> = self.call("getrawmempool", "[]")?;
-        let pool: BTreeSet<Hash> = pool.iter().filter_map(|txid| hash_from_hex(txid)).collect();
+        let pool: BTreeSet<Txid> = pool.iter().filter_map(|txid| txid.parse().ok()).collect();
         let findings = self.findings(&pool, &info);
         let held = |txs: &[Signed]| txs.iter().filter(|tx| pool.contains(&tx.txid)).count() as u64;
         let mut hasher = DefaultHasher::new();
@@ -124,7 +124,7 @@ impl<'a> Measured<'a, '_> {
         })
     }
 
-    fn findings(&self, pool: &BTreeSet<Hash>, info: &MempoolInfo) -> Vec<Finding> {
+    fn findings(&self, pool: &BTreeSet<Txid>, info: &MempoolInfo) -> Vec<Finding> {
         let found = |name, compared: usize, bad: u64, what| Finding {
             name,
             compared: compared as u64,
@@ -132,7 +132,7 @@ impl<'a> Measured<'a, '_> {
             what,
         };
         let txs = &self.work.txs;
-        let sent: BTreeSet<Hash> = txs.iter().map(|tx| tx.txid).collect();
+        let sent: BTreeSet<Txid> = txs.iter().map(|tx| tx.txid).collect();
         let mut findings = vec![
             found(
                 "the mempool counts as many transactions as it lists",
@@ -280,8 +280,8 @@ impl<'a> Measured<'a, '_> {
         plan: &FeedPlan,
         txs: &[&Signed],
     ) -> Result<(), MempoolError> {
-        let mut block = vec![0; HEADER_BYTES];
-        wire::put_count(&mut block, txs.len());
+        let mut block = vec![0; Header::SIZE];
+        encode::compact_size(&mut block, txs.len() as u64);
         for tx in txs {
             block.extend_from_slice(&tx.raw);
         }

@@ -5,6 +5,9 @@ use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use assay_wire::Header;
+use assay_wire::p2p::HEADERS_MAX;
+
 use super::live::Live;
 use super::report::TargetReport;
 use super::{EmitError, EmitOptions, EmitTarget, Login};
@@ -15,12 +18,12 @@ use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::Clock;
 use crate::network::Link;
 use crate::network::link::Properties;
+use crate::p2p::GENESIS;
 use crate::plan::FeedPlan;
 use crate::process::rpc::Client;
 use crate::progress::{Event, Reporter};
 use crate::results::BlockRecord;
 use crate::run::whole_story;
-use crate::wire::{self, HEADERS_MAX, RawHeader};
 
 /// A node that receives the chain.
 pub(super) struct Session<'a> {
@@ -84,9 +87,9 @@ impl Session<'_> {
             return Err(EmitError::HasBlocks { height });
         }
         let below = &self.chain.blocks[..height as usize];
-        let headers: Vec<RawHeader> =
-            below.iter().map(|block| self.chain.read_header(block)).collect::<Result<_, _>>()?;
-        let before = headers.last().map_or(wire::GENESIS, |header| wire::double_sha256(header));
+        let header = |block| self.chain.read_header(block).map(|raw| Header::parse(&raw));
+        let headers: Vec<Header> = below.iter().map(header).collect::<Result<_, _>>()?;
+        let before = headers.last().map_or(GENESIS, Header::hash);
         if let Some(p2p_feeder) = &p2p_feeder {
             p2p_feeder.has_blocks(&headers);
         }
@@ -186,13 +189,13 @@ impl Session<'_> {
     }
 
     fn height_by_headers(&self, p2p_feeder: &P2pFeeder) -> Result<u32, EmitError> {
-        let (mut height, mut before) = (0, wire::GENESIS);
+        let (mut height, mut before) = (0, GENESIS);
         let stop = || self.stop.load(Ordering::Relaxed);
         loop {
             let above = p2p_feeder.headers_above(&before, &stop).map_err(EmitError::Peer)?;
             for hash in &above {
                 height += 1;
-                self.check(height, wire::hash_to_hex(hash))?;
+                self.check(height, hash.to_string())?;
                 before = *hash;
             }
             if above.len() < HEADERS_MAX {

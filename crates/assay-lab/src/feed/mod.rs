@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_report::stats::random::SplitMix64;
+use assay_wire::{BlockHash, Header};
 
 use self::due::{Due, sleep_until};
 use self::p2p_feeder::{P2pFeeder, SendOptions};
@@ -30,7 +31,6 @@ use crate::process::rpc::{Client, RpcError, read_batch, read_result};
 use crate::process::sample;
 use crate::progress::{Event, Reporter};
 use crate::results::{BlockDisk, BlockRecord, BlockRelay};
-use crate::wire::{self, Hash};
 
 const BLOCK_PREFIX: &[u8] =
     br#"{"jsonrpc":"1.0","id":"assay-lab","method":"submitblock","params":[""#;
@@ -108,7 +108,7 @@ pub(crate) struct Feeder<'a> {
     random: SplitMix64,
     tx_errors: BTreeMap<String, u64>,
     /// Hash of the previous block.
-    before: Hash,
+    before: BlockHash,
     /// Disk usage of the target at the previous tip.
     disk: Option<DiskUse>,
     // Reused from block to block.
@@ -139,7 +139,7 @@ struct Task {
 
 impl<'a> Feeder<'a> {
     /// The connections of `reach` are separate ones to the same node; `before` is the node's tip.
-    pub(crate) fn new(job: FeedJob<'a>, clock: Clock, reach: Reach, before: Hash) -> Self {
+    pub(crate) fn new(job: FeedJob<'a>, clock: Clock, reach: Reach, before: BlockHash) -> Self {
         let disk = reach.pid.and_then(disk::of_process);
         Self {
             job,
@@ -224,7 +224,7 @@ impl<'a> Feeder<'a> {
         let Some(rpc) = self.reach.rpc.as_ref().filter(|_| self.job.plan.mock_time) else {
             return Ok(());
         };
-        let time = wire::time_of(&self.job.chain.read_header(block)?);
+        let time = Header::parse(&self.job.chain.read_header(block)?).time;
         let set: Result<serde_json::Value, RpcError> =
             rpc.client.call("setmocktime", &format!("[{time}]"));
         set.map(drop).map_err(|source| FeedError::Rpc { height: block.height, source })

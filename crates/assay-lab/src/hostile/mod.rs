@@ -24,10 +24,10 @@ use self::report::{Run, add_attacks};
 use self::swarm::Swarm;
 use crate::machine::{self, Software, new_record};
 use crate::network::{ASK_PAUSE, NetworkError, NetworkOptions, Node, Setup, generate, renew};
+use crate::p2p::GENESIS;
 use crate::progress::{Event, Reporter};
 use crate::run::copy_folder;
 use crate::target::Target;
-use crate::wire::{self, GENESIS};
 
 pub use self::attack::Attack;
 
@@ -257,7 +257,7 @@ fn relay_block(nodes: &Nodes, swarm: Option<&Swarm>) -> Result<Duration, Network
     for node in [&nodes.target, second, other] {
         node.wait_for_tip(tip, started, RELAY_TIMEOUT)?;
     }
-    if let (Some(swarm), Some(hash)) = (swarm, wire::hash_from_hex(tip)) {
+    if let (Some(swarm), Ok(hash)) = (swarm, tip.parse()) {
         swarm.show_tip(Tip { hash, time: machine::clock::now_s() });
     }
     Ok(took)
@@ -291,11 +291,5 @@ mod tests {
     #[test]
     fn the_witness_goes_before_the_lock_time() {
         assert_eq!(with_witness("0200000001aa00000000"), "02000000000101aa01015100000000");
-    }
-
-    #[test]
-    fn the_genesis_block_is_that_of_regtest() {
-        let hex = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
-        assert_eq!(wire::hash_from_hex(hex), Some(GENESIS));
     }
 }

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use assay_hash::sha256d;
+use assay_wire::Header;
 use serde::Deserialize;
 
 use super::dataset::{Dataset, text_hash};
@@ -13,7 +15,7 @@ use super::protocol::Ask;
 use crate::electrum::HeaderTip;
 use crate::electrum::check::{Balance, HistoryItem, UnspentItem};
 use crate::electrum::expected::{ExpectedCoin, ScriptExpectation};
-use crate::wire::{HEADER_BYTES, double_sha256, hash_from_hex};
+use crate::p2p::hash_from_hex;
 
 /// Maximum number of kept descriptions of wrong responses.
 const EXAMPLES_MAX: usize = 8;
@@ -207,8 +209,8 @@ impl<'a> Checker<'a> {
 
     /// Genesis is in no block file, so its header is accepted.
     fn header_span(&self, height: u32, hex: &str) -> Option<(u32, u32)> {
-        let mut header = [0; HEADER_BYTES];
-        if hex.len() != 2 * HEADER_BYTES {
+        let mut header = [0; Header::SIZE];
+        if hex.len() != 2 * Header::SIZE {
             return None;
         }
         faster_hex::hex_decode(hex.as_bytes(), &mut header).ok()?;
@@ -226,12 +228,12 @@ impl<'a> Checker<'a> {
             (None, Some(headers)) => headers.concat(),
             _ => return None,
         };
-        if joined.len() != item.count * 2 * HEADER_BYTES || !joined.is_ascii() {
+        if joined.len() != item.count * 2 * Header::SIZE || !joined.is_ascii() {
             return None;
         }
         let mut span = (0, u32::MAX);
         for index in 0..item.count {
-            let hex = joined.get(index * 2 * HEADER_BYTES..(index + 1) * 2 * HEADER_BYTES)?;
+            let hex = joined.get(index * 2 * Header::SIZE..(index + 1) * 2 * Header::SIZE)?;
             span = self.header_span(start + index as u32, hex)?;
         }
         Some(span)
@@ -251,7 +253,7 @@ impl<'a> Checker<'a> {
             let sibling = hash_from_hex(text)?;
             let (left, right) =
                 if position.is_multiple_of(2) { (node, sibling) } else { (sibling, node) };
-            node = double_sha256(&[left, right].concat());
+            node = sha256d(&[left, right].concat());
             position /= 2;
         }
         let header = self.dataset.headers.get(height as usize - 1)?;
@@ -343,8 +345,8 @@ mod tests {
             coins: vec![coin],
             ..ScriptExpectation::default()
         };
-        let mut headers = vec![[0; HEADER_BYTES]; 3];
-        headers[2][36..68].copy_from_slice(&double_sha256(&[[1; 32], [0x31; 32]].concat()));
+        let mut headers = vec![[0; Header::SIZE]; 3];
+        headers[2][36..68].copy_from_slice(&sha256d(&[[1; 32], [0x31; 32]].concat()));
         Dataset {
             scripts: vec![Script { hash: "09".repeat(32), expected: Some(expected), txs: vec![0] }],
             txs: vec![KnownTx {

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hasher};
 
 use assay_report::stats::random::SplitMix64;
+use assay_wire::Header;
 
 use super::Scripts;
 use crate::chain::{Chain, ChainError, OrderEntry};
 use crate::electrum::expected::ScriptExpectation;
-use crate::wire::{RawHeader, hash_from_hex};
+use crate::p2p::hash_from_hex;
 
 /// Maximum number of queried scripts with a history.
 const USED_MAX: usize = 20_000;
@@ -49,7 +50,7 @@ pub(crate) struct Dataset {
     /// Sorted by height.
     pub(crate) txs: Vec<KnownTx>,
     /// Headers from height 1.
-    pub(crate) headers: Vec<RawHeader>,
+    pub(crate) headers: Vec<[u8; Header::SIZE]>,
     /// Scripts with a history.
     pub(crate) used: Vec<u32>,
     /// Scripts with the longest histories.

@@ -10,10 +10,10 @@ use super::net::Net;
 use super::proxy::LinkState;
 use super::{Cut, MixedOptions, topology};
 use crate::network::{ASK_PAUSE, NetworkError};
+use crate::p2p::hash_from_hex;
 use crate::process::rpc::RpcError;
 use crate::progress::{Event, Reporter};
 use crate::wallet::{Coin, Signed, Wallet};
-use crate::wire;
 
 /// A submitted transaction.
 pub(super) struct Handed {
@@ -236,7 +236,7 @@ impl<'a> Load<'a> {
         let at = Instant::now();
         match net.members[node].submit(&tx.raw)? {
             Ok(()) => {
-                let txid = wire::hash_to_hex(&tx.txid);
+                let txid = tx.txid.to_string();
                 self.order.push(txid.clone());
                 self.handed.insert(txid, Handed { raw: tx.raw, at });
                 self.tally.txs += 1;
@@ -281,7 +281,7 @@ impl<'a> Load<'a> {
         };
         self.tally.blocks += 1;
         self.tally.settled_blocks += u64::from(is_settled);
-        for hash in hashes.iter().filter_map(|hash| wire::hash_from_hex(hash)) {
+        for hash in hashes.iter().filter_map(|hash| hash_from_hex(hash)) {
             net.record.block_made(hash, node, is_settled);
         }
         Ok(())

@@ -3,17 +3,19 @@
 //! It forwards whole messages of the v1 transport. A cut either holds messages back until the link is restored, as on a network
 //! that loses packets for a while, or closes the connection and accepts no new one.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use assay_wire::p2p::{FrameHeader, Message};
+
 use super::message::Content;
 use super::record::Record;
 use crate::network::link::{Properties, end, listen};
-use crate::wire;
+use crate::p2p::{self, REGTEST};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LinkState {
@@ -198,20 +200,15 @@ impl Shared {
         let Properties { bytes_per_s, delay } = self.properties;
         let mut free_at = Instant::now();
         loop {
-            let mut head = [0; wire::HEAD_BYTES];
-            from.read_exact(&mut head)?;
-            let (command, length) = wire::read_head(&head).ok_or(io::ErrorKind::InvalidData)?;
-            let mut message = Vec::with_capacity(wire::HEAD_BYTES + length);
-            message.extend_from_slice(&head);
-            (&mut from).take(length as u64).read_to_end(&mut message)?;
-            if message.len() < wire::HEAD_BYTES + length {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            let content = Content::of(&command, &message[wire::HEAD_BYTES..]);
-            self.record.sent(node, &command, message.len(), &content);
-            let takes = Duration::from_secs_f64(message.len() as f64 / bytes_per_s);
+            let mut payload = Vec::new();
+            let header = p2p::read(&mut from, REGTEST, &mut payload)?;
+            let content = Message::parse(header.command, &payload)
+                .map_or(Content::Other, |message| Content::of(&message));
+            let bytes = FrameHeader::SIZE + payload.len();
+            self.record.sent(node, header.command.as_str(), bytes, &content);
+            let takes = Duration::from_secs_f64(bytes as f64 / bytes_per_s);
             free_at = free_at.max(Instant::now()) + takes;
-            let due = Due { at: free_at + delay, command, message, content };
+            let due = Due { at: free_at + delay, header, payload, content };
             sender.send(due).map_err(|_| io::ErrorKind::BrokenPipe)?;
         }
     }
@@ -230,8 +227,9 @@ impl Shared {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             drop(state);
-            to.write_all(&due.message)?;
-            self.record.delivered(node, &due.command, due.message.len(), &due.content);
+            let message = [&due.header.to_bytes()[..], &due.payload].concat();
+            to.write_all(&message)?;
+            self.record.delivered(node, due.header.command.as_str(), message.len(), &due.content);
         }
         Ok(())
     }
@@ -240,8 +238,8 @@ impl Shared {
 /// A message in flight.
 struct Due {
     at: Instant,
-    command: String,
-    message: Vec<u8>,
+    header: FrameHeader,
+    payload: Vec<u8>,
     content: Content,
 }
 
@@ -250,22 +248,15 @@ const QUEUE: usize = 1_000;
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
     use std::net::TcpListener;
 
     use super::*;
 
     const PROPERTIES: Properties = Properties { bytes_per_s: 1e9, delay: Duration::from_millis(1) };
 
-    fn message(command: &str) -> Vec<u8> {
-        let mut out = Vec::new();
-        wire::put(&mut out, command, &[7; 8]);
-        out
-    }
-
     fn read(stream: &mut TcpStream) -> String {
-        let mut bytes = [0; wire::HEAD_BYTES + 8];
-        stream.read_exact(&mut bytes).unwrap();
-        wire::read_head(bytes.first_chunk().unwrap()).unwrap().0
+        p2p::read(stream, REGTEST, &mut Vec::new()).unwrap().command.to_string()
     }
 
     /// Waits for a condition set by other threads.
@@ -283,10 +274,10 @@ mod tests {
         let proxy = Proxy::start([0, 1], far, 210, PROPERTIES, &record).unwrap();
         let mut near = TcpStream::connect(proxy.address).unwrap();
         let mut far = server.accept().unwrap().0;
-        near.write_all(&message("ping")).unwrap();
+        near.write_all(&Message::Ping(7).to_bytes(REGTEST)).unwrap();
         assert_eq!(read(&mut far), "ping");
         proxy.set(LinkState::Held);
-        near.write_all(&message("pong")).unwrap();
+        near.write_all(&Message::Pong(7).to_bytes(REGTEST)).unwrap();
         far.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         assert!(far.read_exact(&mut [0; 1]).is_err(), "it is held back");
         far.set_read_timeout(None).unwrap();

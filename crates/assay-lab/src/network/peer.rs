@@ -1,15 +1,18 @@
 //! A misbehaving peer with a chain.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use assay_wire::BlockHash;
+use assay_wire::p2p::{HEADERS_MAX, Inventory, Items, Message};
+
 use super::header_chain::HeaderChain;
 use super::link::{end, listen};
-use crate::wire::{self, Hash};
+use crate::p2p::{self, REGTEST};
 
 /// Response of such a peer to a block request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,36 +72,35 @@ struct Talk {
 impl Talk {
     /// Runs until either side disconnects. A node that begins an encrypted transport is disconnected, and reconnects unencrypted.
     fn go_on(mut self) -> io::Result<()> {
+        let mut payload = Vec::new();
         loop {
-            let (command, payload) = read_message(&mut self.stream)?;
+            let header = p2p::read(&mut self.stream, REGTEST, &mut payload)?;
             let mut out = Vec::new();
-            match command.as_str() {
-                "version" => wire::put_handshake(&mut out, 0),
-                "ping" => wire::put(&mut out, "pong", &payload),
-                "getheaders" => {
-                    wire::put(
-                        &mut out,
-                        "headers",
-                        &wire::headers_payload(self.header_chain.headers()),
-                    );
+            match Message::parse(header.command, &payload) {
+                Ok(Message::Version(_)) => {
+                    p2p::version(0, "/hostile:0.1/").write(REGTEST, &mut out);
+                    Message::Verack.write(REGTEST, &mut out);
                 }
-                "getdata" => self.answer_data(&payload)?,
+                Ok(Message::Ping(nonce)) => Message::Pong(nonce).write(REGTEST, &mut out),
+                Ok(Message::GetHeaders(_)) => {
+                    let headers = self.header_chain.headers();
+                    let headers = &headers[..headers.len().min(HEADERS_MAX)];
+                    Message::Headers(headers.into()).write(REGTEST, &mut out);
+                }
+                Ok(Message::GetData(entries)) => self.answer_data(entries)?,
                 _ => {}
             }
             self.stream.write_all(&out)?;
         }
     }
 
-    fn answer_data(&mut self, payload: &[u8]) -> io::Result<()> {
+    fn answer_data(&mut self, entries: Items<'_, Inventory>) -> io::Result<()> {
         if self.misbehaviour == Misbehaviour::Stalls {
             return Ok(());
         }
-        // One count byte for up to 252 entries of 36 bytes: nodes request 16 blocks at a time.
-        for entry in payload.get(1..).unwrap_or_default().chunks_exact(36) {
-            let hash: Hash = entry[4..].try_into().expect("36 bytes are 4 and 32");
-            let Some(block) = self.header_chain.block(&hash) else { continue };
-            let mut out = Vec::new();
-            wire::put(&mut out, "block", &block?);
+        for entry in entries.iter() {
+            let Some(block) = self.header_chain.block(BlockHash(entry.hash)) else { continue };
+            let out = Message::Block(&block?).to_bytes(REGTEST);
             match self.misbehaviour {
                 Misbehaviour::Drips => self.drip(&out)?,
                 _ => self.stream.write_all(&out)?,
@@ -117,13 +119,4 @@ impl Talk {
         }
         Ok(())
     }
-}
-
-fn read_message(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
-    let mut head = [0; wire::HEAD_BYTES];
-    stream.read_exact(&mut head)?;
-    let (command, length) = wire::read_head(&head).ok_or(io::ErrorKind::InvalidData)?;
-    let mut payload = vec![0; length];
-    stream.read_exact(&mut payload)?;
-    Ok((command, payload))
 }

@@ -18,6 +18,7 @@ use crate::feed::p2p_feeder::P2pFeeder;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::{Clock, iso8601};
+use crate::p2p::GENESIS;
 use crate::process::interference::Watch;
 use crate::process::rpc::Client;
 use crate::process::sample::{self, Sampler, Samples};
@@ -27,7 +28,6 @@ use crate::results::{
     BlockRecord, Check, IndexRun, PhaseResult, Preparation, Run, Status, WholeProcess, aggregate,
 };
 use crate::target::DeliveryMethod;
-use crate::wire;
 
 /// Partial results of a run, kept in every case.
 #[derive(Default)]
@@ -232,7 +232,7 @@ impl RunJob<'_> {
         let rpc = Rpc { client: process.client(credentials), watch };
         let p2p_feeder = self.connect_peers(clock, ports)?;
         let reach = Reach { rpc: Some(rpc), p2p_feeder, pid: Some(process.pid()) };
-        let mut feeder = Feeder::new(job, clock, reach, wire::GENESIS);
+        let mut feeder = Feeder::new(job, clock, reach, GENESIS);
         findings.blocks.reserve(self.chain.blocks.len());
         for block in &self.chain.blocks {
             if self.reporter.wants_stop() {

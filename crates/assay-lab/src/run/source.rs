@@ -17,11 +17,11 @@ use crate::chain::Chain;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::Clock;
+use crate::p2p::GENESIS;
 use crate::plan::FeedPlan;
 use crate::process::rpc::Client;
 use crate::process::{Launch, Ports, Process, ProcessError};
 use crate::progress::{Event, Reporter, Silent};
-use crate::wire;
 
 /// Marker file that names the complete chain in the folder.
 const FILLED: &str = "filled";
@@ -108,7 +108,7 @@ impl Source {
         let job = FeedJob { chain, plan: feed, share: 0.0, reporter: &Silent };
         let rpc = Some(Rpc { client: process.client(&credentials), watch });
         let reach = Reach { rpc, p2p_feeder: None, pid: Some(process.pid()) };
-        let mut feeder = Feeder::new(job, clock, reach, wire::GENESIS);
+        let mut feeder = Feeder::new(job, clock, reach, GENESIS);
         for block in &chain.blocks {
             if reporter.wants_stop() {
                 return Err(RunFault::Interrupted { height: block.height });
