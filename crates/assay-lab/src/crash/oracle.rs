@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Instant;
 
+use assay_ledger::BlockLine;
 use serde::Deserialize;
 
 use super::index::{IndexOracle, Tip};
 use super::{ASK_PAUSE, CrashError, Setup, renew};
-use crate::chain::{BlockEntry, Chain};
+use crate::chain::Chain;
 use crate::feed::compose_block;
 use crate::process::rpc::{Client, RpcError, read_result};
 use crate::process::{Ports, Process};
@@ -51,7 +52,7 @@ pub(crate) fn header_of(client: &Client, hash: &str) -> Result<String, RpcError>
 pub(crate) fn submit(
     client: &Client,
     chain: &Chain,
-    block: &BlockEntry,
+    block: &BlockLine,
     body: &mut Vec<u8>,
 ) -> Result<Option<String>, CrashError> {
     compose_block(chain, block, body, |_| ())?;

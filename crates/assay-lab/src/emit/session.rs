@@ -5,13 +5,14 @@ use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use assay_ledger::BlockLine;
 use assay_wire::Header;
 use assay_wire::p2p::HEADERS_MAX;
 
 use super::live::Live;
 use super::report::TargetReport;
 use super::{EmitError, EmitOptions, EmitTarget, Login};
-use crate::chain::{BlockEntry, Chain};
+use crate::chain::Chain;
 use crate::feed::p2p_feeder::P2pFeeder;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
@@ -112,7 +113,7 @@ impl Session<'_> {
     fn feed(
         &self,
         feeder: &mut Feeder<'_>,
-        blocks: &[BlockEntry],
+        blocks: &[BlockLine],
         counts: &Counts<'_>,
         report: &RefCell<TargetReport>,
     ) -> Result<(), EmitError> {

@@ -9,10 +9,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use assay_ledger::ChainLine;
 use assay_report::atomic_file::{self, WriteError};
 use assay_report::child;
 
-use crate::chain::{Chain, ChainError, ChainHeader};
+use crate::chain::{Chain, ChainError};
 use crate::machine::disk::folder_bytes;
 use crate::plan::Plan;
 use crate::process::tail;
@@ -110,7 +111,7 @@ impl ForgeJob<'_> {
     }
 
     /// Difference between a chain and the plan, if any.
-    fn difference(&self, header: &ChainHeader) -> Option<String> {
+    fn difference(&self, header: &ChainLine) -> Option<String> {
         let plan = &self.plan.chain;
         let is_file = self.plan.recipe_is_file();
         let pairs = [

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
+use assay_ledger::BlockLine;
 use assay_wire::{BlockHash, Header};
 
 use super::{NetworkError, Node};
@@ -36,7 +37,7 @@ impl HeaderChain {
                 .map_err(|_| NetworkError::Header { height: block.height })?;
             headers.push(Header::parse(&header));
         }
-        let body = |block: &crate::chain::BlockEntry| Body::File {
+        let body = |block: &BlockLine| Body::File {
             path: chain.path_of(block),
             offset: block.offset,
             bytes: block.bytes as usize,

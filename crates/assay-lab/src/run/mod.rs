@@ -19,6 +19,7 @@ use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use assay_ledger::FilesLine;
 use assay_report::atomic_file::{self, WriteError};
 
 use self::journal::{Journal, Settings, run_id};
@@ -586,7 +587,7 @@ fn phases_of(chain: &Chain) -> Vec<PhasePlan> {
     parts
         .filter_map(|part| Some((part.first()?, part.last()?)))
         .map(|(first, last)| PhasePlan {
-            name: first.phase.clone(),
+            name: first.phase.to_string(),
             title: format!("Heights {} to {}", first.height, last.height),
             published_heights: None,
             measured: true,
@@ -743,7 +744,7 @@ fn summarise(chain: &Chain, forge_s: Option<f64>) -> ChainSummary {
         activation: header.activation,
         ranges: chain.ranges.clone(),
         assay_version: header.assay_version,
-        recipe_sha256: header.recipe_sha256,
+        recipe_sha256: Some(header.recipe_sha256),
         height: tip.height,
         tip: tip.hash,
         utxo_count: tip.utxo_count,
@@ -755,7 +756,7 @@ fn summarise(chain: &Chain, forge_s: Option<f64>) -> ChainSummary {
         bytes: tip.bytes,
         signatures: tip.signatures,
         forge_s,
-        files: header.files.map(|files| *files),
+        files: header.files.map(|files| FilesLine { genesis: String::new(), ..*files }),
         snapshot: chain.snapshot.clone(),
         coins_reported_by: None,
     }

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use assay_ledger::BlockLine;
 use assay_report::atomic_file::{self, WriteError};
 use serde::{Deserialize, Serialize};
 
 use super::RunJob;
 use super::fault::RunFault;
 use super::{LabError, RunOptions, prepare};
-use crate::chain::{BlockEntry, Chain, ChainSnapshot};
+use crate::chain::{Chain, ChainSnapshot};
 use crate::forge::ForgeError;
 use crate::plan::{Delivery, Plan};
 use crate::process::rpc::{Client, RpcError};
@@ -213,7 +214,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    fn give_header(&self, client: &Client, block: &BlockEntry) -> Result<(), Failure> {
+    fn give_header(&self, client: &Client, block: &BlockLine) -> Result<(), Failure> {
         let header = self.whole.read_header(block).map_err(RunFault::Chain)?;
         let params = format!(r#"["{}"]"#, faster_hex::hex_string(&header));
         match client.call::<serde::de::IgnoredAny>("submitheader", &params) {

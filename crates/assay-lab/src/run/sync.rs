@@ -112,7 +112,7 @@ impl<'a, 'b> Progress<'a, 'b> {
             for entry in new {
                 let record = BlockRecord {
                     height: entry.height,
-                    phase: entry.phase.clone(),
+                    phase: entry.phase.to_string(),
                     txs: entry.txs,
                     inputs: entry.inputs,
                     outputs: entry.outputs,
@@ -279,7 +279,7 @@ impl RunJob<'_> {
 
     fn died(&self, height: u32, source: crate::process::ProcessError) -> RunFault {
         let next = self.chain.blocks.get(height.saturating_sub(self.chain.base()) as usize);
-        let phase = next.map_or("after the last", |block| block.phase.as_str()).to_owned();
+        let phase = next.map_or("after the last".to_owned(), |block| block.phase.to_string());
         RunFault::Died { height: height + 1, of: self.chain.tip.height, phase, source }
     }
 
