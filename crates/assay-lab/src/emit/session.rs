@@ -160,7 +160,7 @@ impl Session<'_> {
         let properties = Properties { bytes_per_s, delay };
         let link =
             Link::to(address, LINK, properties).map_err(|source| EmitError::Link { source })?;
-        let at = link.address;
+        let at = link.address();
         Ok((Some(link), at))
     }
 

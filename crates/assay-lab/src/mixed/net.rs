@@ -140,7 +140,7 @@ impl Net {
             }
             *asked = Some(Instant::now());
             // A node may still see the cut connection as open, so the attempt is repeated.
-            let _ = self.members[proxy.nodes()[0]].connect(proxy.address);
+            let _ = self.members[proxy.nodes()[0]].connect(proxy.address());
         }
     }
 

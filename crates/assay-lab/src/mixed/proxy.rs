@@ -5,16 +5,14 @@
 
 use std::io::{self, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use assay_wire::p2p::{FrameHeader, Message};
 
 use super::message::Content;
 use super::record::Record;
-use crate::network::link::{Properties, end, listen};
+use crate::network::link::{Listener, Properties, carry};
 use crate::p2p::{self, REGTEST};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +54,7 @@ struct Shared {
 
 /// A link; dropping it closes its connection.
 pub(super) struct Proxy {
-    /// Address for the connecting node.
-    pub(super) address: SocketAddr,
-    stop: Arc<std::sync::atomic::AtomicBool>,
+    listener: Listener,
     shared: Arc<Shared>,
 }
 
@@ -71,8 +67,6 @@ impl Proxy {
         properties: Properties,
         record: &Arc<Record>,
     ) -> io::Result<Self> {
-        let listener = listen(index)?;
-        let address = listener.local_addr()?;
         let state =
             State { link: LinkState::Open, generation: 0, ends: None, disconnects: Vec::new() };
         let shared = Arc::new(Shared {
@@ -82,18 +76,17 @@ impl Proxy {
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
-        let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let (stopped, of_thread) = (Arc::clone(&stop), Arc::clone(&shared));
-        thread::spawn(move || {
-            for near in listener.incoming() {
-                if stopped.load(std::sync::atomic::Ordering::Relaxed) {
-                    return;
-                }
-                // A failed connection closes at once, as on any network.
-                let _ = near.and_then(|near| Shared::join(&of_thread, near, far));
-            }
-        });
-        Ok(Self { address, stop, shared })
+        let of_thread = Arc::clone(&shared);
+        let listener = Listener::start(index, move |near, _| {
+            // A failed connection closes at once, as on any network.
+            let _ = Shared::join(&of_thread, near, far);
+        })?;
+        Ok(Self { listener, shared })
+    }
+
+    /// Address for the connecting node.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.listener.address
     }
 
     /// Its two nodes, the connecting one first.
@@ -129,7 +122,6 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.set(LinkState::Broken);
-        end(&self.stop, self.address);
     }
 }
 
@@ -157,24 +149,24 @@ impl Shared {
         far.set_nodelay(true)?;
         let [a, b] = this.nodes;
         let directions = [
-            (near.try_clone()?, far.try_clone()?, [a, b]),
-            (far.try_clone()?, near.try_clone()?, [b, a]),
+            ([near.try_clone()?, far.try_clone()?], [a, b]),
+            ([far.try_clone()?, near.try_clone()?], [b, a]),
         ];
         state.generation += 1;
         state.ends = Some([near, far]);
         let generation = state.generation;
         drop(state);
-        for (from, to, nodes) in directions {
-            let (sender, receiver) = sync_channel(QUEUE);
+        for (ends, nodes) in directions {
             let (reader, writer) = (Arc::clone(this), Arc::clone(this));
-            thread::spawn(move || {
+            let take = move |from: &mut TcpStream| {
+                let message = reader.take_in(from, nodes[0]);
                 // An error ends the connection as well.
-                let _ = reader.take_in(from, &sender, nodes[0]);
-                reader.disconnected(generation, nodes);
-            });
-            thread::spawn(move || {
-                let _ = writer.give_out(to, &receiver, generation, nodes[1]);
-            });
+                message.inspect_err(|_| reader.disconnected(generation, nodes))
+            };
+            let deliver = move |to: &mut TcpStream, message: Passing| {
+                writer.give_out(to, &message, generation, nodes[1])
+            };
+            carry(ends, this.properties, QUEUE, take, deliver);
         }
         Ok(())
     }
@@ -190,54 +182,38 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Reads messages at the link's rate.
-    fn take_in(
-        &self,
-        mut from: TcpStream,
-        sender: &SyncSender<Due>,
-        node: usize,
-    ) -> io::Result<()> {
-        let Properties { bytes_per_s, delay } = self.properties;
-        let mut free_at = Instant::now();
-        loop {
-            let mut payload = Vec::new();
-            let header = p2p::read(&mut from, REGTEST, &mut payload)?;
-            let content = Message::parse(header.command, &payload)
-                .map_or(Content::Other, |message| Content::of(&message));
-            let bytes = FrameHeader::SIZE + payload.len();
-            self.record.sent(node, header.command.as_str(), bytes, &content);
-            let takes = Duration::from_secs_f64(bytes as f64 / bytes_per_s);
-            free_at = free_at.max(Instant::now()) + takes;
-            let due = Due { at: free_at + delay, header, payload, content };
-            sender.send(due).map_err(|_| io::ErrorKind::BrokenPipe)?;
-        }
+    /// Reads a message; returns its length, too.
+    fn take_in(&self, from: &mut TcpStream, node: usize) -> io::Result<(usize, Passing)> {
+        let mut payload = Vec::new();
+        let header = p2p::read(from, REGTEST, &mut payload)?;
+        let content = Message::parse(header.command, &payload)
+            .map_or(Content::Other, |message| Content::of(&message));
+        let bytes = FrameHeader::SIZE + payload.len();
+        self.record.sent(node, header.command.as_str(), bytes, &content);
+        Ok((bytes, Passing { header, payload, content }))
     }
 
     fn give_out(
         &self,
-        mut to: TcpStream,
-        receiver: &Receiver<Due>,
+        to: &mut TcpStream,
+        Passing { header, payload, content }: &Passing,
         generation: u64,
         node: usize,
     ) -> io::Result<()> {
-        for due in receiver {
-            thread::sleep(due.at.saturating_duration_since(Instant::now()));
-            let mut state = self.lock();
-            while state.link == LinkState::Held && state.generation == generation {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-            drop(state);
-            let message = [&due.header.to_bytes()[..], &due.payload].concat();
-            to.write_all(&message)?;
-            self.record.delivered(node, due.header.command.as_str(), message.len(), &due.content);
+        let mut state = self.lock();
+        while state.link == LinkState::Held && state.generation == generation {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        drop(state);
+        let message = [&header.to_bytes()[..], payload].concat();
+        to.write_all(&message)?;
+        self.record.delivered(node, header.command.as_str(), message.len(), content);
         Ok(())
     }
 }
 
 /// A message in flight.
-struct Due {
-    at: Instant,
+struct Passing {
     header: FrameHeader,
     payload: Vec<u8>,
     content: Content,
@@ -250,6 +226,8 @@ const QUEUE: usize = 1_000;
 mod tests {
     use std::io::Read as _;
     use std::net::TcpListener;
+    use std::thread;
+    use std::time::Duration;
 
     use super::*;
 
@@ -272,7 +250,7 @@ mod tests {
         let record = Arc::new(Record::new(2));
         let far = server.local_addr().unwrap();
         let proxy = Proxy::start([0, 1], far, 210, PROPERTIES, &record).unwrap();
-        let mut near = TcpStream::connect(proxy.address).unwrap();
+        let mut near = TcpStream::connect(proxy.address()).unwrap();
         let mut far = server.accept().unwrap().0;
         near.write_all(&Message::Ping(7).to_bytes(REGTEST)).unwrap();
         assert_eq!(read(&mut far), "ping");
@@ -286,7 +264,7 @@ mod tests {
         proxy.set(LinkState::Broken);
         assert_eq!(far.read(&mut [0; 1]).unwrap(), 0);
         assert!(!proxy.is_connected() && proxy.disconnects().is_empty(), "it was cut by us");
-        let mut again = TcpStream::connect(proxy.address).unwrap();
+        let mut again = TcpStream::connect(proxy.address()).unwrap();
         assert!(again.read_exact(&mut [0; 1]).is_err(), "nobody is let in");
     }
 
@@ -296,7 +274,7 @@ mod tests {
         let record = Arc::new(Record::new(2));
         let far = server.local_addr().unwrap();
         let proxy = Proxy::start([0, 1], far, 211, PROPERTIES, &record).unwrap();
-        let _near = TcpStream::connect(proxy.address).unwrap();
+        let _near = TcpStream::connect(proxy.address()).unwrap();
         drop(server.accept().unwrap());
         until(|| !proxy.is_connected() && proxy.shared.lock().generation == 2);
         let disconnects = proxy.disconnects();

@@ -11,7 +11,7 @@ use assay_wire::BlockHash;
 use assay_wire::p2p::{HEADERS_MAX, Inventory, Items, Message};
 
 use super::header_chain::HeaderChain;
-use super::link::{end, listen};
+use super::link::Listener;
 use crate::p2p::{self, REGTEST};
 
 /// Response of such a peer to a block request.
@@ -25,10 +25,7 @@ pub(crate) enum Misbehaviour {
 }
 
 /// The peer; dropping it disconnects.
-pub(crate) struct MisbehavingPeer {
-    pub(crate) address: SocketAddr,
-    stop: Arc<AtomicBool>,
-}
+pub(crate) struct MisbehavingPeer(Listener);
 
 impl MisbehavingPeer {
     pub(crate) fn start(
@@ -36,29 +33,17 @@ impl MisbehavingPeer {
         misbehaviour: Misbehaviour,
         index: u8,
     ) -> io::Result<Self> {
-        let listener = listen(index)?;
-        let address = listener.local_addr()?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
         let header_chain = Arc::new(header_chain);
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                if stopped.load(Ordering::Relaxed) {
-                    return;
-                }
-                let (header_chain, stopped) = (Arc::clone(&header_chain), Arc::clone(&stopped));
-                let Ok(stream) = stream else { continue };
-                // Ends with the connection.
-                thread::spawn(move || Talk { stream, header_chain, misbehaviour, stopped }.go_on());
-            }
-        });
-        Ok(Self { address, stop })
+        let accept = move |stream, stopped: &Arc<AtomicBool>| {
+            let (header_chain, stopped) = (Arc::clone(&header_chain), Arc::clone(stopped));
+            // Ends with the connection.
+            thread::spawn(move || Talk { stream, header_chain, misbehaviour, stopped }.go_on());
+        };
+        Listener::start(index, accept).map(Self)
     }
-}
 
-impl Drop for MisbehavingPeer {
-    fn drop(&mut self) {
-        end(&self.stop, self.address);
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.0.address
     }
 }
 

@@ -106,7 +106,7 @@ impl Experiment<'_> {
         let extra = self.extra(scenario).map_err(listen)?;
         let extra_link = extra
             .as_ref()
-            .map(|peer| Link::to(peer.address, u8::MAX - 1, properties))
+            .map(|peer| Link::to(peer.address(), u8::MAX - 1, properties))
             .transpose()
             .map_err(listen)?;
         let work = self.options.network.out_dir.join("work");
@@ -155,10 +155,10 @@ impl Experiment<'_> {
         let mut carried = Carried::since(network, Instant::now());
         // The misbehaving peer connects first, so that headers are requested from it.
         if let Some(extra) = network.extra {
-            target.choose(extra.address)?;
+            target.choose(extra.address())?;
         }
         for link in network.good {
-            target.connect(link.address)?;
+            target.connect(link.address())?;
         }
         while target.height()? < tip.height {
             carried.note(network);
@@ -177,7 +177,8 @@ impl Experiment<'_> {
         let surroundings = watch.finish();
         let memory_peak_bytes = target.look().rss_peak_bytes;
         let peers: Vec<PeerInfo> = target.call("getpeerinfo", "[]")?;
-        let is_there = |link: &Link| peers.iter().any(|peer| peer.addr == link.address.to_string());
+        let is_there =
+            |link: &Link| peers.iter().any(|peer| peer.addr == link.address().to_string());
         let (fetched_s, fetched_bytes) = carried.most();
         let run = ScenarioRun {
             round: 0,
