@@ -182,7 +182,17 @@ pub trait Reporter {
     fn wants_stop(&self) -> bool {
         false
     }
+
+    /// Fails once the plan is to stop.
+    fn check_stop(&self) -> Result<(), Interrupted> {
+        if self.wants_stop() { Err(Interrupted) } else { Ok(()) }
+    }
 }
+
+/// The user stopped an experiment.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
 
 /// A reporter without output.
 #[derive(Debug, Clone, Copy, Default)]

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::bail;
 use assay_report::atomic_file;
 use assay_report::record::Record;
 use serde::Deserialize;
@@ -23,8 +24,9 @@ use self::attack::Tip;
 use self::report::{Run, add_attacks};
 use self::swarm::Swarm;
 use crate::machine::{self, Software, new_record};
-use crate::network::{ASK_PAUSE, NetworkError, NetworkOptions, Node, Setup, generate, renew};
+use crate::network::{ASK_PAUSE, NetworkOptions, Node, Setup, generate, renew};
 use crate::p2p::GENESIS;
+use crate::process::rpc::RpcError;
 use crate::progress::{Event, Reporter};
 use crate::run::copy_folder;
 use crate::target::Target;
@@ -92,7 +94,7 @@ pub fn attack(
 ///
 /// # Errors
 /// When something cannot be written, forged or started, or a node does not sync.
-pub fn run(options: &HostileOptions, reporter: &dyn Reporter) -> Result<Record, NetworkError> {
+pub fn run(options: &HostileOptions, reporter: &dyn Reporter) -> anyhow::Result<Record> {
     let setup = Setup::make(&options.network, reporter)?;
     let experiment = Experiment { options, setup: &setup, reporter };
     let out_dir = &options.network.out_dir;
@@ -134,7 +136,7 @@ impl Experiment<'_> {
         COINBASE_MATURITY + self.options.rounds * TXS_PER_ROUND
     }
 
-    fn run(&self, filled: &Path, pair: usize, is_hostile: bool) -> Result<Run, NetworkError> {
+    fn run(&self, filled: &Path, pair: usize, is_hostile: bool) -> anyhow::Result<Run> {
         let work = self.options.network.out_dir.join("work");
         renew(&work)?;
         let nodes = self.start(filled, &work)?;
@@ -165,9 +167,7 @@ impl Experiment<'_> {
         }
         run.followed_s = started.elapsed().as_secs_f64();
         for round in 0..self.options.rounds {
-            if self.reporter.wants_stop() {
-                return Err(NetworkError::Interrupted);
-            }
+            self.reporter.check_stop()?;
             self.reporter.event(&Event::RelayRound { number: round + 1, of: self.options.rounds });
             self.relay(&nodes, round, swarm.as_ref(), &mut run)?;
         }
@@ -183,15 +183,15 @@ impl Experiment<'_> {
         Ok(run)
     }
 
-    fn start(&self, filled: &Path, work: &Path) -> Result<Nodes, NetworkError> {
-        let start = |target: &Target, name: &str, is_filled: bool| {
+    fn start(&self, filled: &Path, work: &Path) -> anyhow::Result<Nodes> {
+        let start = |target: &Target, name: &str, is_filled: bool| -> anyhow::Result<Node> {
             let folder = work.join(name);
             if is_filled {
                 copy_folder(filled, &folder)?;
             } else {
                 atomic_file::create_folder(&folder)?;
             }
-            self.setup.launcher.start(target, &folder, name)
+            Ok(self.setup.launcher.start(target, &folder, name)?)
         };
         let sources = [
             start(&self.setup.ours, "source-1", true)?,
@@ -215,7 +215,7 @@ impl Experiment<'_> {
         round: u32,
         swarm: Option<&Swarm>,
         run: &mut Run,
-    ) -> Result<(), NetworkError> {
+    ) -> anyhow::Result<()> {
         let [source, _] = &nodes.sources;
         let [observer, _] = &nodes.observers;
         let mut waiting = Vec::new();
@@ -235,7 +235,7 @@ impl Experiment<'_> {
             });
             if took > RELAY_TIMEOUT {
                 let (missing, seconds) = (waiting.len(), RELAY_TIMEOUT.as_secs());
-                return Err(NetworkError::NoTransactions { missing, seconds });
+                bail!("{missing} transactions did not arrive within {seconds} s");
             }
             thread::sleep(ASK_PAUSE);
         }
@@ -248,7 +248,7 @@ impl Experiment<'_> {
 }
 
 /// Generates a block at the first source; returns the delay until it is the first observer's tip. All nodes have it then.
-fn relay_block(nodes: &Nodes, swarm: Option<&Swarm>) -> Result<Duration, NetworkError> {
+fn relay_block(nodes: &Nodes, swarm: Option<&Swarm>) -> anyhow::Result<Duration> {
     let ([source, other], [observer, second]) = (&nodes.sources, &nodes.observers);
     let started = Instant::now();
     let made = generate(source, 1)?;
@@ -264,7 +264,7 @@ fn relay_block(nodes: &Nodes, swarm: Option<&Swarm>) -> Result<Duration, Network
 }
 
 /// Spends the coinbase `depth` blocks below the tip; returns the txid.
-fn spend(node: &Node, depth: u32) -> Result<String, NetworkError> {
+fn spend(node: &Node, depth: u32) -> Result<String, RpcError> {
     let tip: u32 = node.call("getblockcount", "[]")?;
     let height = tip.saturating_sub(depth);
     let hash: String = node.call("getblockhash", &format!("[{height}]"))?;

@@ -9,7 +9,7 @@ use assay_report::stats::random::SplitMix64;
 use super::net::Net;
 use super::proxy::LinkState;
 use super::{Cut, MixedOptions, topology};
-use crate::network::{ASK_PAUSE, NetworkError};
+use crate::network::ASK_PAUSE;
 use crate::p2p::hash_from_hex;
 use crate::process::rpc::RpcError;
 use crate::progress::{Event, Reporter};
@@ -103,7 +103,7 @@ impl<'a> Load<'a> {
     }
 
     /// Runs until the time is up; restores all links.
-    pub(super) fn run(&mut self, net: &mut Net) -> Result<(), NetworkError> {
+    pub(super) fn run(&mut self, net: &mut Net) -> anyhow::Result<()> {
         let started = Instant::now();
         let mut plan = Plan {
             tx: started,
@@ -113,9 +113,7 @@ impl<'a> Load<'a> {
             look: started,
         };
         while started.elapsed() < self.options.time {
-            if self.reporter.wants_stop() {
-                return Err(NetworkError::Interrupted);
-            }
+            self.reporter.check_stop()?;
             let now = Instant::now();
             if now >= plan.tx {
                 self.tx(net)?;
@@ -155,7 +153,7 @@ impl<'a> Load<'a> {
     }
 
     /// Partitions the network, or restores it.
-    fn change(&mut self, net: &mut Net, plan: &mut Plan, now: Instant) -> Result<(), NetworkError> {
+    fn change(&mut self, net: &mut Net, plan: &mut Plan, now: Instant) -> anyhow::Result<()> {
         if let Some(cut_at) = plan.cut_at.take() {
             net.mend(&mut self.random)?;
             self.tally.partitioned += cut_at.elapsed();
@@ -176,7 +174,7 @@ impl<'a> Load<'a> {
     }
 
     /// Submits a new transaction, one that spends another, or a replacement.
-    pub(super) fn tx(&mut self, net: &Net) -> Result<(), NetworkError> {
+    pub(super) fn tx(&mut self, net: &Net) -> anyhow::Result<()> {
         let any_node = self.random.below(net.members.len() as u64) as usize;
         let rate = 2 + self.random.below(40);
         let choice = self.random.below(100);
@@ -215,7 +213,7 @@ impl<'a> Load<'a> {
     }
 
     /// Submits a transaction of a confirmed coin at a random node.
-    pub(super) fn fresh(&mut self, net: &Net) -> Result<(), NetworkError> {
+    pub(super) fn fresh(&mut self, net: &Net) -> anyhow::Result<()> {
         let node = self.random.below(net.members.len() as u64) as usize;
         if let Some(coin) = self.coins.pop() {
             let tx = self.wallet.spend(&[coin], 2, FRESH_RATE);
@@ -225,12 +223,7 @@ impl<'a> Load<'a> {
     }
 
     /// Submits a transaction; returns its outputs if accepted.
-    fn hand_in(
-        &mut self,
-        net: &Net,
-        node: usize,
-        tx: Signed,
-    ) -> Result<Option<Vec<Coin>>, NetworkError> {
+    fn hand_in(&mut self, net: &Net, node: usize, tx: Signed) -> anyhow::Result<Option<Vec<Coin>>> {
         // Peers may announce it before the RPC response arrives.
         net.record.tx_made(&tx, node);
         let at = Instant::now();
@@ -255,7 +248,7 @@ impl<'a> Load<'a> {
     }
 
     /// Generates a block at a random node, mostly of transactions old enough to be everywhere.
-    fn block(&mut self, net: &Net) -> Result<(), NetworkError> {
+    fn block(&mut self, net: &Net) -> anyhow::Result<()> {
         let makers = net.makers();
         let node = makers[self.random.below(makers.len() as u64) as usize];
         let is_settled = self.random.below(100) < SETTLED_PERCENT;
@@ -273,7 +266,7 @@ impl<'a> Load<'a> {
             net.members[node].node.call("generatetodescriptor", r#"[1,"raw(51)"]"#)
         };
         let hashes: Vec<String> = match outcome {
-            Err(NetworkError::Rpc(RpcError::Node { message, .. })) => {
+            Err(RpcError::Node { message, .. }) => {
                 self.note(net, node, &message);
                 return Ok(());
             }

@@ -22,6 +22,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::ensure;
 use assay_report::atomic_file;
 use assay_report::record::Record;
 use assay_report::stats::random::SplitMix64;
@@ -29,7 +30,6 @@ use assay_report::stats::random::SplitMix64;
 use self::load::Load;
 use self::net::Net;
 use crate::machine::{self, Software};
-use crate::network::NetworkError;
 use crate::plan::TargetSpec;
 use crate::progress::{Event, Reporter};
 use crate::target::Target;
@@ -84,7 +84,7 @@ struct Programs {
 }
 
 impl Programs {
-    fn detect(options: &MixedOptions) -> Result<Self, NetworkError> {
+    fn detect(options: &MixedOptions) -> anyhow::Result<Self> {
         let mut programs = Self { targets: Vec::new(), of_nodes: Vec::new() };
         let mut specs: Vec<&TargetSpec> = Vec::new();
         for spec in &options.targets {
@@ -97,9 +97,10 @@ impl Programs {
             }
             programs.of_nodes.push(place);
         }
-        if !programs.targets.iter().any(Target::makes_blocks) {
-            return Err(NetworkError::NoBlocks);
-        }
+        ensure!(
+            programs.targets.iter().any(Target::makes_blocks),
+            "no node of the network can make blocks: name assay or a program of the Bitcoin Core family"
+        );
         Ok(programs)
     }
 }
@@ -111,7 +112,7 @@ pub const TXS_MAX: f64 = 60_000.0;
 ///
 /// # Errors
 /// When something cannot be written or started, or a node exits.
-pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> Result<Record, NetworkError> {
+pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> anyhow::Result<Record> {
     let programs = Programs::detect(options)?;
     let logs = options.out_dir.join("logs");
     atomic_file::create_folder(&logs)?;

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 
-use crate::network::{NetworkError, Node};
+use crate::network::Node;
 use crate::p2p::each_input;
+use crate::process::rpc::RpcError;
 
 /// Reason why no block can include a transaction any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub(super) struct Chain {
 
 impl Chain {
     /// Reads the blocks above a height from a node.
-    pub(super) fn read(node: &Node, base_height: u32) -> Result<Self, NetworkError> {
+    pub(super) fn read(node: &Node, base_height: u32) -> Result<Self, RpcError> {
         #[derive(Deserialize)]
         struct Block {
             tx: Vec<Tx>,

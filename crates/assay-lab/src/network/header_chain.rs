@@ -5,10 +5,11 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use assay_ledger::BlockLine;
 use assay_wire::{BlockHash, Header};
 
-use super::{NetworkError, Node};
+use super::Node;
 use crate::chain::Chain;
 use crate::p2p::synthetic::coinbase_block;
 
@@ -27,14 +28,14 @@ enum Body {
 
 impl HeaderChain {
     /// The chain of a node that was filled with `chain`; later blocks are left out.
-    pub(crate) fn of(node: &Node, chain: &Chain) -> Result<Self, NetworkError> {
+    pub(crate) fn of(node: &Node, chain: &Chain) -> anyhow::Result<Self> {
         let mut headers = Vec::with_capacity(chain.blocks.len());
         for block in &chain.blocks {
             let hex: String =
                 node.call("getblockheader", &format!(r#"["{}",false]"#, block.hash))?;
             let mut header = [0; Header::SIZE];
             faster_hex::hex_decode(hex.as_bytes(), &mut header)
-                .map_err(|_| NetworkError::Header { height: block.height })?;
+                .with_context(|| format!("the node's header at height {}", block.height))?;
             headers.push(Header::parse(&header));
         }
         let body = |block: &BlockLine| Body::File {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{process, thread};
 
+use anyhow::{Context as _, bail};
 use assay_report::atomic_file;
 use assay_report::record::Record;
 use serde::Deserialize;
@@ -19,8 +20,8 @@ use self::report::{Scenario, ScenarioRun};
 use crate::machine;
 use crate::network::link::Properties;
 use crate::network::{
-    ASK_PAUSE, HeaderChain, Link, MisbehavingPeer, Misbehaviour, NetworkError, NetworkOptions,
-    Node, Setup, renew,
+    ASK_PAUSE, HeaderChain, LISTEN, Link, MisbehavingPeer, Misbehaviour, NetworkOptions, Node,
+    Setup, renew,
 };
 use crate::process::interference::Watch;
 use crate::process::sample::{self, Look};
@@ -48,7 +49,7 @@ struct PeerInfo {
 ///
 /// # Errors
 /// When something cannot be written, forged or started, or the target does not reach the tip.
-pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<Record, NetworkError> {
+pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> anyhow::Result<Record> {
     let setup = Setup::make(&options.network, reporter)?;
     let out_dir = &options.network.out_dir;
     let (filled, buried) = (out_dir.join("source"), out_dir.join("source-buried"));
@@ -62,9 +63,7 @@ pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<Record, Ne
     let of = options.rounds * Scenario::ALL.len();
     for round in 0..options.rounds {
         for place in 0..Scenario::ALL.len() {
-            if reporter.wants_stop() {
-                return Err(NetworkError::Interrupted);
-            }
+            reporter.check_stop()?;
             // Rotated, so that each scenario is first once.
             let scenario = Scenario::ALL[(place + round) % Scenario::ALL.len()];
             let number = runs.len() + 1;
@@ -92,8 +91,7 @@ struct Experiment<'a> {
 }
 
 impl Experiment<'_> {
-    fn run(&self, round: usize, scenario: Scenario) -> Result<ScenarioRun, NetworkError> {
-        let listen = |source| NetworkError::Listen { source };
+    fn run(&self, round: usize, scenario: Scenario) -> anyhow::Result<ScenarioRun> {
         let properties = Properties {
             bytes_per_s: self.options.bits_per_s / 8.0,
             delay: self.options.round_trip / 2,
@@ -101,14 +99,14 @@ impl Experiment<'_> {
         let source = if scenario == Scenario::Assumed { self.buried } else { self.source };
         let links: Vec<Link> = (1..=self.options.links)
             .map(|index| Link::to(source.p2p, index, properties))
-            .collect::<Result<_, _>>()
-            .map_err(listen)?;
-        let extra = self.extra(scenario).map_err(listen)?;
+            .collect::<std::io::Result<_>>()
+            .context(LISTEN)?;
+        let extra = self.extra(scenario).context(LISTEN)?;
         let extra_link = extra
             .as_ref()
             .map(|peer| Link::to(peer.address(), u8::MAX - 1, properties))
             .transpose()
-            .map_err(listen)?;
+            .context(LISTEN)?;
         let work = self.options.network.out_dir.join("work");
         let network = Links { source, good: &links, extra: extra_link.as_ref() };
         let mut run = self.sync(&work, scenario, &network)?;
@@ -138,7 +136,7 @@ impl Experiment<'_> {
         work: &Path,
         scenario: Scenario,
         network: &Links<'_>,
-    ) -> Result<ScenarioRun, NetworkError> {
+    ) -> anyhow::Result<ScenarioRun> {
         renew(work)?;
         let folder = work.join("target");
         atomic_file::create_folder(&folder)?;
@@ -165,7 +163,7 @@ impl Experiment<'_> {
             if carried.started.elapsed() > SYNC_TIMEOUT {
                 let (expected, found) = (tip.height, target.height()?);
                 let seconds = SYNC_TIMEOUT.as_secs();
-                return Err(NetworkError::NoHeight { expected, found, seconds });
+                bail!("the height is {found} after {seconds} s, not {expected}");
             }
             thread::sleep(ASK_PAUSE);
         }

@@ -3,11 +3,12 @@
 //! Its blocks signal the two deployments that btcd activates on regtest only by signalling; Bitcoin Core has them active from
 //! genesis there.
 
+use anyhow::bail;
 use assay_hash::sha256d;
 use assay_wire::{BlockHash, Header, OutPoint, Txid};
 
 use super::{Coin, Signed, Wallet};
-use crate::network::{NetworkError, Node};
+use crate::network::Node;
 use crate::p2p::{GENESIS, synthetic};
 use crate::process::rpc::read_answers;
 
@@ -71,21 +72,19 @@ impl Base {
     }
 
     /// Submits the blocks to a fresh node.
-    pub(crate) fn give(&self, node: &Node) -> Result<(), NetworkError> {
+    pub(crate) fn give(&self, node: &Node) -> anyhow::Result<()> {
         for (height, block) in (1..).zip(&self.blocks) {
             let params = format!(r#"["{}"]"#, faster_hex::hex_string(block));
             let answer: Option<String> = node.call("submitblock", &params)?;
             if let Some(reason) = answer {
-                return Err(NetworkError::Rejected { height, reason });
+                bail!("block {height} was rejected: {reason}");
             }
         }
         Ok(())
     }
-}
 
-impl Base {
     /// The same with batched requests, which reduces scheduling delays on a busy machine.
-    pub(crate) fn give_in_batches(&self, node: &Node) -> Result<(), NetworkError> {
+    pub(crate) fn give_in_batches(&self, node: &Node) -> anyhow::Result<()> {
         let method = "submitblock";
         let call = |block: &Vec<u8>| {
             let hex = faster_hex::hex_string(block);
@@ -102,7 +101,7 @@ impl Base {
                     Ok(said) => said.as_str().unwrap_or_default().to_owned(),
                     Err((_, message)) => message,
                 };
-                return Err(NetworkError::Rejected { height, reason });
+                bail!("block {height} was rejected: {reason}");
             }
         }
         Ok(())

@@ -7,10 +7,8 @@ use anyhow::{Context, bail};
 use assay_bench::p2p::P2pOptions;
 use assay_forge::scripts::ScriptChoice;
 use assay_lab::load::{
-    Attack, FeedOptions, LeavingOptions, LoadError, LoadOptions, Mix, Scripts, run as run_load,
-    run_leaving,
+    Attack, FeedOptions, LeavingOptions, LoadOptions, Mix, Scripts, run as run_load, run_leaving,
 };
-use assay_report::record::Record;
 
 use super::bench::software;
 use super::chain::read_scripts;
@@ -55,7 +53,7 @@ fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
         let (address, rounds) = (arguments.address.clone(), arguments.pairs as u32);
         let (software, rerun) = (software(), command_line());
         let options = LeavingOptions { address, subscriptions, rounds, software, rerun };
-        return print(arguments, run_leaving(&options, &stop_flag()));
+        return output::print_record(&run_leaving(&options, &stop_flag())?, arguments.json);
     }
     let options = options(arguments)?;
     let dir = arguments.chain_dir.as_deref();
@@ -63,17 +61,7 @@ fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
     let expected = ledger.as_ref().map(|ledger| -> Scripts<'_> {
         Box::new(ledger.scripts().map(|script| expectation(&script)))
     });
-    print(arguments, run_load(&options, expected, &stop_flag()))
-}
-
-fn print(
-    arguments: &LoadElectrumArguments,
-    record: Result<Record, LoadError>,
-) -> anyhow::Result<Outcome> {
-    match record {
-        Err(LoadError::Stopped) => Ok(Outcome::Interrupted),
-        record => output::print_record(&record?, arguments.json),
-    }
+    output::print_record(&run_load(&options, expected, &stop_flag())?, arguments.json)
 }
 
 fn attack(argument: AttackArgument) -> Attack {
