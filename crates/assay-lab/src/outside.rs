@@ -40,9 +40,8 @@ impl Outside {
         let ports = Ports::free()?;
         let launch = target.launch_mempool(&absolute, &ports, MEMPOOL_MB);
         target.write_credentials(&launch, &absolute).with_context(folder)?;
-        let mut process = Process::start(launch, ports.rpc, &absolute.join("output.log"))?;
-        let credentials = process.wait_ready()?;
-        let client = process.client(&credentials);
+        let log = absolute.join("output.log");
+        let (process, client) = Process::start_fresh(launch, ports.rpc, &log)?;
         Ok(Self { name: target.name, version: target.version, process, client, blocks: 0 })
     }
 

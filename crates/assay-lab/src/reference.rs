@@ -6,7 +6,7 @@ use anyhow::ensure;
 
 use crate::plan::{TargetSpec, TargetsPlan};
 pub use crate::process::rpc::Answer;
-use crate::process::rpc::{Client, read_answers};
+use crate::process::rpc::Client;
 use crate::process::{Ports, Process};
 use crate::target::{Family, Target};
 
@@ -46,9 +46,7 @@ impl Reference {
         let mut launch = target.launch("bch-regtest", datadir, &ports, &plan);
         launch.args.extend(target.known(&UPGRADES_NEVER));
         launch.args.extend(["-acceptnonstdtxn=1".into(), "-par=1".into()]);
-        let mut process = Process::start(launch, ports.rpc, log)?;
-        let cookie = process.wait_ready()?;
-        let client = process.client(&cookie);
+        let (process, client) = Process::start_fresh(launch, ports.rpc, log)?;
         Ok(Self { process, client, version: target.version })
     }
 
@@ -66,18 +64,7 @@ impl Reference {
     /// # Errors
     /// When the node does not respond, or not to all.
     pub fn ask(&self, method: &str, params: &[String]) -> anyhow::Result<Vec<Answer>> {
-        let questions: Vec<String> = params
-            .iter()
-            .map(|params| {
-                format!(r#"{{"jsonrpc":"1.0","id":0,"method":"{method}","params":{params}}}"#)
-            })
-            .collect();
-        let body = format!("[{}]", questions.join(","));
-        let reply = self.client.post(method, body.as_bytes(), None)?;
-        let answers = read_answers(method, &reply)?;
-        let (questions, count) = (params.len(), answers.len());
-        ensure!(count == questions, "{method}: {count} answers to {questions} questions");
-        Ok(answers)
+        Ok(self.client.batch(params.iter().map(|params| (method, params.as_str())))?)
     }
 
     /// Stops the node.

@@ -17,7 +17,7 @@ use crate::feed::p2p_feeder::{P2pFeeder, SendOptions};
 use crate::machine::clock::Clock;
 use crate::network::{ASK_PAUSE, Node, generate};
 use crate::plan::{Delivery, FeedPlan};
-use crate::process::rpc::read_answers;
+use crate::process::rpc::{batch_body, read_answers};
 use crate::progress::Reporter;
 use crate::wallet::Signed;
 
@@ -189,17 +189,17 @@ impl<'a> Measured<'a, '_> {
     fn by_rpc(&self, txs: &[Signed], method: &str) -> anyhow::Result<Sent> {
         let is_package = method == "submitpackage";
         let group = if is_package { self.case.group() } else { 1 };
-        let call = |txs: &[Signed]| {
+        let params = |txs: &[Signed]| {
             let hex = |tx: &Signed| format!("\"{}\"", faster_hex::hex_string(&tx.raw));
             let list = txs.iter().map(hex).collect::<Vec<_>>().join(",");
-            let params = if is_package { format!("[{list}]") } else { list };
-            format!(r#"{{"jsonrpc":"1.0","id":0,"method":"{method}","params":[{params}]}}"#)
+            if is_package { format!("[[{list}]]") } else { format!("[{list}]") }
         };
         let bodies: Vec<(usize, String)> = txs
             .chunks(group * self.plan.batch)
             .map(|txs| {
-                let calls: Vec<String> = txs.chunks(group).map(call).collect();
-                (calls.len(), format!("[{}]", calls.join(",")))
+                let params: Vec<String> = txs.chunks(group).map(params).collect();
+                let calls = params.iter().map(|params| (method, params.as_str()));
+                (params.len(), batch_body(calls))
             })
             .collect();
         let mut sent = Sent::default();

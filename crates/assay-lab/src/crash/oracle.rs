@@ -106,10 +106,8 @@ impl Oracle {
         datadir: &Path,
     ) -> anyhow::Result<()> {
         let ports = Ports::free()?;
-        let mut process =
-            Process::start(setup.launch(datadir, &ports, None), ports.rpc, &setup.log)?;
-        let cookie = process.wait_ready()?;
-        let client = process.client(&cookie);
+        let launch = setup.launch(datadir, &ports, None);
+        let (process, client) = Process::start_fresh(launch, ports.rpc, &setup.log)?;
         let mut body = Vec::new();
         let server = ports.electrum_address();
         let genesis = self.note(&client)?;

@@ -40,9 +40,7 @@ impl Peer {
         let mut launch = setup.launch(datadir, &ports, None);
         launch.args.extend(flags(&ports));
         let log = setup.log.with_file_name("peer.log");
-        let mut process = Process::start(launch, ports.rpc, &log)?;
-        let cookie = process.wait_ready()?;
-        let client = process.client(&cookie);
+        let (process, client) = Process::start_fresh(launch, ports.rpc, &log)?;
         let address = format!("127.0.0.1:{}", ports.p2p);
         let mut peer =
             Self { process, client, address, heights: [0; 2], leader: 0, body: Vec::new() };

@@ -9,7 +9,7 @@ use anyhow::bail;
 use serde::de::DeserializeOwned;
 
 use crate::plan::TargetsPlan;
-use crate::process::rpc::{Client, RpcError};
+use crate::process::rpc::{Answer, Client, RpcError};
 use crate::process::sample::{Look, look};
 use crate::process::{Launch, Ports, Process, ProcessError};
 use crate::target::{Family, Target};
@@ -96,6 +96,13 @@ impl Node {
         params: &str,
     ) -> Result<T, RpcError> {
         self.client.call(method, params)
+    }
+
+    pub(crate) fn batch<'a>(
+        &self,
+        calls: impl ExactSizeIterator<Item = (&'a str, &'a str)> + Clone,
+    ) -> Result<Vec<Answer>, RpcError> {
+        self.client.batch(calls)
     }
 
     pub(crate) fn post(&self, method: &str, body: &[u8]) -> Result<Vec<u8>, RpcError> {

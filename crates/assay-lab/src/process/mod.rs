@@ -5,7 +5,7 @@ pub(crate) mod child;
 pub mod cores;
 mod descendants;
 pub mod interference;
-pub(crate) mod rpc;
+pub mod rpc;
 pub(crate) mod sample;
 pub(crate) mod stale_processes;
 
@@ -183,6 +183,17 @@ impl Process {
             port,
             command,
         })
+    }
+
+    /// Starts a node with a fresh data folder and waits until it responds.
+    pub(crate) fn start_fresh(
+        launch: Launch,
+        port: u16,
+        log: &Path,
+    ) -> Result<(Self, Client), ProcessError> {
+        let mut process = Self::start(launch, port, log)?;
+        let client = Client::new(port, &process.wait_ready()?);
+        Ok((process, client))
     }
 
     pub(crate) fn pid(&self) -> u32 {

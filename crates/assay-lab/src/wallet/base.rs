@@ -10,7 +10,6 @@ use assay_wire::{BlockHash, Header, OutPoint, Txid};
 use super::{Coin, Signed, Wallet};
 use crate::network::Node;
 use crate::p2p::{GENESIS, synthetic};
-use crate::process::rpc::read_answers;
 
 /// Blocks with a coinbase alone. Three periods of 144 blocks activate a deployment (BIP9), and coinbases mature.
 const PLAIN: u32 = 450;
@@ -85,16 +84,12 @@ impl Base {
 
     /// The same with batched requests, which reduces scheduling delays on a busy machine.
     pub(crate) fn give_in_batches(&self, node: &Node) -> anyhow::Result<()> {
-        let method = "submitblock";
-        let call = |block: &Vec<u8>| {
-            let hex = faster_hex::hex_string(block);
-            format!(r#"{{"jsonrpc":"1.0","id":0,"method":"{method}","params":["{hex}"]}}"#)
-        };
         let mut height = 0;
         for blocks in self.blocks.chunks(BLOCKS_OF_BATCH) {
-            let calls: Vec<String> = blocks.iter().map(call).collect();
-            let reply = node.post(method, format!("[{}]", calls.join(",")).as_bytes())?;
-            for answer in read_answers(method, &reply)? {
+            let hex = |block: &Vec<u8>| format!(r#"["{}"]"#, faster_hex::hex_string(block));
+            let params: Vec<String> = blocks.iter().map(hex).collect();
+            let calls = params.iter().map(|params| ("submitblock", params.as_str()));
+            for answer in node.batch(calls)? {
                 height += 1;
                 let reason = match answer {
                     Ok(serde_json::Value::Null) => continue,
