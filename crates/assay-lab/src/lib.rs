@@ -32,7 +32,7 @@ pub mod machine;
 pub mod mixed;
 pub mod network;
 pub mod outside;
-mod p2p;
+pub mod p2p;
 pub mod peers;
 pub mod plan;
 pub mod process;

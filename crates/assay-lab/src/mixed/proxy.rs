@@ -8,7 +8,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use assay_wire::p2p::{FrameHeader, Message};
+use assay_wire::p2p::{FrameHeader, MESSAGE_BYTES_MAX, Message};
 
 use super::message::Content;
 use super::record::Record;
@@ -185,7 +185,7 @@ impl Shared {
     /// Reads a message; returns its length, too.
     fn take_in(&self, from: &mut TcpStream, node: usize) -> io::Result<(usize, Passing)> {
         let mut payload = Vec::new();
-        let header = p2p::read(from, REGTEST, &mut payload)?;
+        let header = p2p::read(from, REGTEST, MESSAGE_BYTES_MAX, &mut payload)?;
         let content = Message::parse(header.command, &payload)
             .map_or(Content::Other, |message| Content::of(&message));
         let bytes = FrameHeader::SIZE + payload.len();
@@ -234,7 +234,7 @@ mod tests {
     const PROPERTIES: Properties = Properties { bytes_per_s: 1e9, delay: Duration::from_millis(1) };
 
     fn read(stream: &mut TcpStream) -> String {
-        p2p::read(stream, REGTEST, &mut Vec::new()).unwrap().command.to_string()
+        p2p::read(stream, REGTEST, MESSAGE_BYTES_MAX, &mut Vec::new()).unwrap().command.to_string()
     }
 
     /// Waits for a condition set by other threads.

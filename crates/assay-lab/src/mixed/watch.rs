@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 
 use assay_wire::BlockHash;
-use assay_wire::p2p::Message;
+use assay_wire::p2p::{MESSAGE_BYTES_MAX, Message};
 
 use super::message::Content;
 use super::record::Record;
@@ -48,7 +48,7 @@ impl Drop for Observer {
 fn listen(stream: &mut TcpStream, node: usize, record: &Record) -> io::Result<()> {
     let mut payload = Vec::new();
     loop {
-        let header = p2p::read(stream, REGTEST, &mut payload)?;
+        let header = p2p::read(stream, REGTEST, MESSAGE_BYTES_MAX, &mut payload)?;
         let Ok(message) = Message::parse(header.command, &payload) else { continue };
         let content = Content::of(&message);
         record.observed(node, &content);

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use assay_wire::BlockHash;
-use assay_wire::p2p::{HEADERS_MAX, Inventory, Items, Message};
+use assay_wire::p2p::{HEADERS_MAX, Inventory, Items, MESSAGE_BYTES_MAX, Message};
 
 use super::header_chain::HeaderChain;
 use super::link::Listener;
@@ -59,7 +59,7 @@ impl Talk {
     fn go_on(mut self) -> io::Result<()> {
         let mut payload = Vec::new();
         loop {
-            let header = p2p::read(&mut self.stream, REGTEST, &mut payload)?;
+            let header = p2p::read(&mut self.stream, REGTEST, MESSAGE_BYTES_MAX, &mut payload)?;
             let mut out = Vec::new();
             match Message::parse(header.command, &payload) {
                 Ok(Message::Version(_)) => {

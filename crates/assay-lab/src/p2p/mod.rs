@@ -1,6 +1,7 @@
-//! The peer-to-peer protocol of the experiments: messages on a stream, encoded by `assay-wire`, and the synthetic blocks,
-//! headers and transactions that peers send (`synthetic.rs`).
+//! The peer-to-peer protocol of the experiments: messages on a stream, encoded by `assay-wire`, the synthetic blocks, headers and
+//! transactions that peers send (`synthetic.rs`), and a client that downloads blocks ([`download`]).
 
+pub mod download;
 pub(crate) mod synthetic;
 
 use std::io::{self, ErrorKind, Read};
@@ -9,7 +10,7 @@ use assay_wire::p2p::{FrameHeader, Locator, MESSAGE_BYTES_MAX, Message, NetAddre
 use assay_wire::{BlockHash, Encoding, Transaction, TxIn};
 
 /// First bytes of every message of a network.
-pub(crate) type Magic = [u8; 4];
+pub type Magic = [u8; 4];
 /// Regtest (Core `kernel/chainparams.cpp`).
 pub(crate) const REGTEST: Magic = [0xfa, 0xbf, 0xb5, 0xda];
 /// Bitcoin Cash regtest (BCHN `chainparams.cpp`, `netMagic`).
@@ -26,15 +27,17 @@ const SERVICES: u64 = 1 | 8;
 /// A hash of a block or transaction in wire order.
 pub(crate) type Hash = [u8; 32];
 
-/// Reads one message; its payload replaces `payload`. The checksum is not verified: the bytes come over loopback.
+/// Reads one message of at most `length_max` bytes; its payload replaces `payload`. The checksum is not verified: most bytes come
+/// over loopback.
 pub(crate) fn read(
     stream: &mut impl Read,
     magic: Magic,
+    length_max: u32,
     payload: &mut Vec<u8>,
 ) -> io::Result<FrameHeader> {
     let mut head = [0; FrameHeader::SIZE];
     stream.read_exact(&mut head)?;
-    let header = FrameHeader::parse(&head, magic, MESSAGE_BYTES_MAX)
+    let header = FrameHeader::parse(&head, magic, length_max)
         .map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
     payload.clear();
     // Grows with the received bytes: a length alone reserves no memory.
@@ -86,12 +89,15 @@ mod tests {
     fn reads_messages_of_its_network() {
         let bytes = [Message::Ping(7), Message::Verack].map(|one| one.to_bytes(REGTEST)).concat();
         let (mut stream, mut payload) = (&bytes[..], Vec::new());
-        let header = read(&mut stream, REGTEST, &mut payload).unwrap();
+        let header = read(&mut stream, REGTEST, MESSAGE_BYTES_MAX, &mut payload).unwrap();
         assert_eq!(Message::parse(header.command, &payload), Ok(Message::Ping(7)));
-        let header = read(&mut stream, REGTEST, &mut payload).unwrap();
+        let header = read(&mut stream, REGTEST, MESSAGE_BYTES_MAX, &mut payload).unwrap();
         assert_eq!((header.command.as_str(), payload.len()), ("verack", 0));
-        assert!(read(&mut &bytes[..30], REGTEST, &mut payload).is_err(), "it ends early");
-        assert!(read(&mut &bytes[..], CASH_REGTEST, &mut payload).is_err());
+        assert!(
+            read(&mut &bytes[..30], REGTEST, MESSAGE_BYTES_MAX, &mut payload).is_err(),
+            "it ends early"
+        );
+        assert!(read(&mut &bytes[..], CASH_REGTEST, MESSAGE_BYTES_MAX, &mut payload).is_err());
     }
 
     #[test]

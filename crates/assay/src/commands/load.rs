@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use assay_bench::p2p::P2pOptions;
 use assay_forge::scripts::ScriptChoice;
 use assay_lab::load::{
     Attack, FeedOptions, LeavingOptions, LoadOptions, Mix, Scripts, run as run_load, run_leaving,
 };
+use assay_lab::p2p::download::{self, P2pOptions};
 
 use super::bench::software;
 use super::chain::read_scripts;
@@ -36,14 +36,17 @@ fn p2p(arguments: &LoadP2pArguments) -> anyhow::Result<Outcome> {
         return hostile::run(arguments, usize::from(peers));
     }
     let stop = stop_flag();
+    let params = super::chain(&arguments.chain)?;
     let options = P2pOptions {
         address: arguments.address.clone().unwrap_or_default(),
-        chain: arguments.chain.clone(),
+        magic: params.magic,
+        genesis: params.genesis_hash,
+        block_bytes_max: params.block_bytes_max(),
         time: arguments.time,
         window: arguments.window,
         with_witnesses: !arguments.stripped,
     };
-    let report = assay_bench::p2p::run(&options, &stop)?;
+    let report = download::run(&options, &stop)?;
     output::print_as(arguments.json, &report, || report.text())?;
     Ok(Outcome::Good)
 }

@@ -10,7 +10,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use assay_wire::p2p::{BlockTxsRequest, FrameHeader, Inventory, InventoryKind, Items, Message};
+use assay_wire::p2p::{
+    BlockTxsRequest, FrameHeader, Inventory, InventoryKind, Items, MESSAGE_BYTES_MAX, Message,
+};
 use assay_wire::{BlockHash, Header};
 
 use self::talk::Talk;
@@ -272,7 +274,7 @@ impl Link {
     fn listen(&self, mut stream: TcpStream) -> Result<(), PeerError> {
         let mut payload = Vec::new();
         loop {
-            let header = p2p::read(&mut stream, self.habits.magic, &mut payload)
+            let header = p2p::read(&mut stream, self.habits.magic, MESSAGE_BYTES_MAX, &mut payload)
                 .map_err(|error: io::Error| PeerError::Closed { why: error.to_string() })?;
             // A malformed message is not answered.
             if let Ok(message) = Message::parse(header.command, &payload) {
