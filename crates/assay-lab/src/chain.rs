@@ -61,6 +61,17 @@ impl Chain {
         self
     }
 
+    /// Its size in words.
+    pub(crate) fn summary(&self) -> String {
+        let (tip, mib) = (&self.tip, self.tip.bytes as f64 / 1_048_576.0);
+        let (height, txs, signatures) = (tip.height, tip.txs, tip.signatures);
+        if self.header.files.is_some() {
+            let name = &self.header.chain;
+            return format!("{height} blocks of {name}, {txs} transactions, {mib:.1} MiB");
+        }
+        format!("{height} blocks, {txs} transactions, {signatures} signatures, {mib:.1} MiB")
+    }
+
     /// Height of the block below the first measured one.
     pub(crate) fn base(&self) -> u32 {
         self.snapshot.as_ref().map_or(0, |snapshot| snapshot.height)

@@ -70,7 +70,7 @@ pub fn run(
         let work = options.out_dir.join("work");
         renew(&work)?;
     }
-    reporter.event(&Event::NetworkFinished);
+    reporter.event(&Event::Finished);
     let record = report::record(plan, options, &targets, &runs);
     record.write(&options.out_dir.join("mempool.json"))?;
     Ok(record)
@@ -100,11 +100,9 @@ impl<'a> Session<'a> {
     fn run(&self, runs: &mut Vec<CaseRun<'a>>) -> anyhow::Result<()> {
         let nodes = self.start(LARGE_MEMPOOL_MB)?;
         for (at, case) in self.plan.cases.iter().enumerate() {
-            self.reporter.event(&Event::MempoolCase {
-                round: self.round + 1,
-                of: self.plan.repeat,
-                case: &case.name,
-            });
+            let (round, of) = (self.round + 1, self.plan.repeat);
+            let status = format!("round {round} of {of}: {}", case.name);
+            self.reporter.event(&Event::Status(&status));
             if case.what == What::Evict {
                 let small = self.start(self.plan.full_mempool_mb)?;
                 self.case(at, &small, runs)?;

@@ -215,7 +215,9 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> anyhow::Result<Re
     };
     let datadir = options.out_dir.join("work");
     renew(&datadir)?;
-    reporter.event(&Event::StraightRun { blocks: setup.chains[0].blocks.len() });
+    let blocks = setup.chains[0].blocks.len();
+    reporter.line(&format!("straight run, two chains of about {blocks} blocks"));
+    reporter.step("a run without kills, for comparison");
     let index = if setup.target.has_own_index() {
         let dirs = [setup.chains[0].dir.as_path(), setup.chains[1].dir.as_path()];
         Some(IndexOracle::read(options, dirs)?)
@@ -224,7 +226,9 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> anyhow::Result<Re
     };
     let oracle = Oracle::ask(&setup, &datadir, index)?;
     let (mut tally, mut end) = (Tally::default(), End::default());
-    reporter.event(&Event::KillsStarted { of: options.kills });
+    let of = options.kills;
+    reporter.line(&format!("{of} kills"));
+    reporter.event(&Event::Count { done: 0, of, unit: "kills" });
     while tally.kills < options.kills {
         renew(&datadir)?;
         let index = end.rounds as usize % options.cache_mib.len();
@@ -248,7 +252,7 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> anyhow::Result<Re
     }
     let record = tally.record(options, (&setup, &oracle), &end);
     record.write(&options.out_dir.join("crash.json"))?;
-    reporter.event(&Event::KillsFinished);
+    reporter.event(&Event::Finished);
     Ok(record)
 }
 

@@ -137,8 +137,8 @@ impl<'a> Round<'a> {
             self.setup.reporter.check_stop()?;
             if let End::Killed(activity) = self.live(&steps, &mut next)? {
                 self.tally.killed(activity);
-                let (number, of) = (self.tally.kills, self.setup.kills);
-                self.setup.reporter.event(&Event::Killed { number, of });
+                let (done, of) = (self.tally.kills, self.setup.kills);
+                self.setup.reporter.event(&Event::Count { done, of, unit: "kills" });
             }
         }
         // The last start is undisturbed, so it verifies the state left by the last kill.

@@ -107,11 +107,12 @@ pub fn run(options: &HostileOptions, reporter: &dyn Reporter) -> anyhow::Result<
             let peers = format!("{} hostile peers", options.peers);
             let what = if is_hostile { peers.as_str() } else { "quiet" };
             let (number, of) = (runs.len() + 1, 2 * options.pairs);
-            reporter.event(&Event::NetworkRun { number, of, what });
+            reporter.line(&format!("run {number}/{of}: {what}"));
+            reporter.step("the target syncs");
             runs.push(experiment.run(&filled, pair, is_hostile)?);
         }
     }
-    reporter.event(&Event::NetworkFinished);
+    reporter.event(&Event::Finished);
     let record = report::record(options, &setup, &runs);
     record.write(&out_dir.join("hostile.json"))?;
     Ok(record)
@@ -168,7 +169,8 @@ impl Experiment<'_> {
         run.followed_s = started.elapsed().as_secs_f64();
         for round in 0..self.options.rounds {
             self.reporter.check_stop()?;
-            self.reporter.event(&Event::RelayRound { number: round + 1, of: self.options.rounds });
+            let (number, of) = (round + 1, self.options.rounds);
+            self.reporter.step(&format!("transactions and block {number} of {of} on their way"));
             self.relay(&nodes, round, swarm.as_ref(), &mut run)?;
         }
         let peers: Vec<PeerInfo> = nodes.target.call("getpeerinfo", "[]")?;

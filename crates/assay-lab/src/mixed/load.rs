@@ -142,14 +142,15 @@ impl<'a> Load<'a> {
     }
 
     fn show(&self, started: Instant, is_cut: bool) {
-        self.reporter.event(&Event::NetworkLoad {
-            elapsed: started.elapsed(),
-            of: self.options.time,
-            txs: self.tally.txs,
-            blocks: self.tally.blocks,
-            partitions: self.tally.held + self.tally.broken,
-            is_cut,
-        });
+        let (elapsed, partitions) = (started.elapsed(), self.tally.held + self.tally.broken);
+        let left = self.options.time.saturating_sub(elapsed).as_secs();
+        let Tally { txs, blocks, .. } = &self.tally;
+        let cut = if is_cut { ", parted" } else { "" };
+        let status = format!(
+            "{txs} transactions, {blocks} blocks, {partitions} partitions{cut}; {} s, {left} s left",
+            elapsed.as_secs()
+        );
+        self.reporter.event(&Event::Status(&status));
     }
 
     /// Partitions the network, or restores it.

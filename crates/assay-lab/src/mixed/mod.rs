@@ -122,16 +122,19 @@ pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> anyhow::Result<Re
     let coins = txs as usize + COINS_LEFT;
     let base = Base::make(&[(&wallet, coins)], machine::clock::now_s());
     let nodes = programs.of_nodes.len();
-    reporter.event(&Event::NetworkStarts { nodes, blocks: base.blocks.len() });
+    let blocks = base.blocks.len();
+    reporter.line(&format!("{nodes} nodes, {blocks} blocks to begin with"));
+    reporter.step("nodes start");
     let mut net = Net::start(options, &programs, &base, &mut random)?;
     let base_height = base.blocks.len() as u32;
     let mut load = Load::new(options, reporter, random, wallet, base.coins.concat());
     load.run(&mut net)?;
     // Figures cover the load only.
     let figures = figures::of(&net, &programs);
-    reporter.event(&Event::NetworkConverges);
+    reporter.line("load ended, links whole: waiting until all nodes agree");
+    reporter.step("waiting until all nodes agree");
     let convergence = converge::run(&mut net, &mut load, base_height, reporter)?;
-    reporter.event(&Event::NetworkFinished);
+    reporter.event(&Event::Finished);
     let faults = faults::find(&net);
     let subject = (options, &programs);
     let record = report::record(subject, &net, &load, &figures, &convergence, &faults);

@@ -19,7 +19,7 @@ use crate::forge::ForgeJob;
 use crate::machine::{Software, new_record};
 use crate::plan::{NodeSpec, Plan, TargetSpec};
 use crate::process::rpc::{RpcError, read_result};
-use crate::progress::{Event, Reporter};
+use crate::progress::Reporter;
 use crate::target::Target;
 
 pub(crate) use self::header_chain::HeaderChain;
@@ -112,7 +112,7 @@ impl<'a> Setup<'a> {
         reporter: &dyn Reporter,
     ) -> anyhow::Result<Node> {
         renew(folder)?;
-        reporter.event(&Event::SourceFills { blocks: self.chain.blocks.len() });
+        reporter.step(&format!("filling the source with {} blocks", self.chain.blocks.len()));
         let node = self.launcher.start(&self.ours, folder, "fill")?;
         let mut body = Vec::new();
         for block in &self.chain.blocks {

@@ -67,11 +67,12 @@ pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> anyhow::Result<Re
             // Rotated, so that each scenario is first once.
             let scenario = Scenario::ALL[(place + round) % Scenario::ALL.len()];
             let number = runs.len() + 1;
-            reporter.event(&Event::NetworkRun { number, of, what: scenario.name() });
+            reporter.line(&format!("run {number}/{of}: {}", scenario.name()));
+            reporter.step("the target syncs");
             runs.push(experiment.run(round, scenario)?);
         }
     }
-    reporter.event(&Event::NetworkFinished);
+    reporter.event(&Event::Finished);
     source.stop()?;
     buried_source.stop()?;
     renew(&filled)?;

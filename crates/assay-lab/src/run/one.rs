@@ -156,7 +156,7 @@ impl RunJob<'_> {
         let place = Place { datadir: &datadir, log, ports };
         let outcome = self.feed_and_compare(clock, start_s, &mut process, &place, findings);
         let stopped = outcome.and_then(|client| {
-            self.reporter.event(&Event::Stopping);
+            self.reporter.step("stopping");
             process.stop(&client).map_err(RunFault::Process)
         });
         findings.samples = sampler.finish();
@@ -185,7 +185,7 @@ impl RunJob<'_> {
         findings.startup_s = Some(startup_s);
         let mut node = RunningNode { process, credentials: &credentials, datadir: place.datadir };
         let mut index = IndexSide::start(self, &mut node, place.ports, clock, place.log)?;
-        self.reporter.event(&Event::TargetReady { seconds: startup_s });
+        self.reporter.step("ready");
         let mut outcome = self.feed(clock, process, (&credentials, place.ports), findings);
         if let (Some(index), Ok(_)) = (&mut index, &outcome) {
             let compared = index
@@ -201,7 +201,7 @@ impl RunJob<'_> {
             });
         }
         let client = outcome?;
-        self.reporter.event(&Event::Verifying);
+        self.reporter.step("comparing end state");
         let end =
             verify::end_state(&client, self.chain, self.coins, true).map_err(
                 |error| match process.death(&error) {

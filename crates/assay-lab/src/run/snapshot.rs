@@ -67,8 +67,8 @@ pub(super) fn load(
                 able.push(target);
             }
             Loaded::No(why) => {
-                reporter.event(&Event::TargetUnable { target: &target.name, why: &why });
                 let Target { name, version, .. } = target;
+                reporter.line(&format!("left out: {name} cannot begin with the snapshot: {why}"));
                 start.unable.push(UnableTarget { name, version, why });
             }
         }
@@ -142,12 +142,13 @@ impl Loader<'_> {
             fs::remove_dir_all(&folder).map_err(failed)?;
         }
         atomic_file::create_folder(&folder)?;
-        self.reporter
-            .event(&Event::SnapshotLoads { target: &target.name, coins: self.snapshot.coins });
+        let (name, coins) = (&target.name, self.snapshot.coins);
+        let status = format!("{name} loads the snapshot of {coins} coins");
+        self.reporter.event(&Event::Status(&status));
         match self.fill(target, &folder.canonicalize().unwrap_or_else(|_| folder.clone())) {
             Ok(load) => {
-                self.reporter
-                    .event(&Event::SnapshotLoaded { target: &target.name, seconds: load.load_s });
+                let seconds = load.load_s;
+                self.reporter.line(&format!("{name} has loaded the snapshot in {seconds:.1} s"));
                 atomic_file::write(&path, &serde_json::to_vec(&Mark { what, load })?)?;
                 Ok(Loaded::Yes(load))
             }

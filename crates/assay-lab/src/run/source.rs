@@ -21,7 +21,7 @@ use crate::p2p::GENESIS;
 use crate::plan::FeedPlan;
 use crate::process::rpc::Client;
 use crate::process::{Launch, Ports, Process, ProcessError};
-use crate::progress::{Event, Reporter, Silent};
+use crate::progress::{Reporter, Silent};
 
 /// Marker file that names the complete chain in the folder.
 const FILLED: &str = "filled";
@@ -80,7 +80,7 @@ impl Source {
         if fs::read_to_string(&mark).is_ok_and(|tip| tip.trim() == chain.tip.hash) {
             return Ok(source);
         }
-        reporter.event(&Event::SourceFills { blocks: chain.blocks.len() });
+        reporter.step(&format!("filling the source with {} blocks", chain.blocks.len()));
         let remove = fs::remove_dir_all(dir);
         if let Err(error) = remove
             && error.kind() != std::io::ErrorKind::NotFound
