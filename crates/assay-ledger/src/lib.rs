@@ -13,6 +13,7 @@
 //! Deliberately absent: whatever makes or judges a chain.
 
 mod phase;
+pub mod scripts;
 
 use std::collections::BTreeMap;
 use std::fmt;

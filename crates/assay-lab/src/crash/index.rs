@@ -12,11 +12,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use assay_ledger::scripts::ScriptLine;
 
 use super::ASK_PAUSE;
 use super::{CrashOptions, Fault};
 use crate::electrum::check::compare;
-use crate::electrum::expected::{ExpectedError, ScriptExpectation, ScriptsFile};
+use crate::electrum::expected::{ExpectedError, ScriptsFile};
 use crate::electrum::{Client, ElectrumError};
 use crate::forge::scripts::ScriptsJob;
 use crate::plan::IndexCheckPlan;
@@ -47,7 +48,7 @@ const LEDGER_TIPS: u32 = 16;
 pub(crate) struct IndexOracle {
     /// Script hashes of the ledgers, sorted.
     scripts: Vec<String>,
-    ledgers: [Vec<ScriptExpectation>; 2],
+    ledgers: [Vec<ScriptLine>; 2],
     /// True if the ledgers omit scripts: then a script of one may occur unlisted in the other chain.
     is_sample: bool,
     /// By tip: hash of the responses for each script.
@@ -124,9 +125,9 @@ impl IndexOracle {
             .iter()
             .filter(|script| !own.contains(script.script_hash.as_str()))
             .filter(|_| !self.is_sample)
-            .map(|script| ScriptExpectation {
+            .map(|script| ScriptLine {
                 script_hash: script.script_hash.clone(),
-                ..ScriptExpectation::default()
+                ..ScriptLine::default()
             });
         let expected = self.ledgers[rival].iter().cloned().chain(others).map(Ok);
         let check = compare(client, expected, height, &mut |_| true)?;

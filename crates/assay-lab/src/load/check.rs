@@ -7,14 +7,15 @@
 use std::collections::HashMap;
 
 use assay_hash::sha256d;
+use assay_ledger::scripts::ScriptLine;
 use assay_wire::Header;
 use serde::Deserialize;
 
 use super::dataset::{Dataset, text_hash};
 use super::protocol::Ask;
 use crate::electrum::HeaderTip;
-use crate::electrum::check::{Balance, HistoryItem, UnspentItem};
-use crate::electrum::expected::{ExpectedCoin, ScriptExpectation};
+use crate::electrum::check::{Balance, HistoryItem, UnspentItem, item};
+use crate::electrum::expected::status_of;
 use crate::p2p::hash_from_hex;
 
 /// Maximum number of kept descriptions of wrong responses.
@@ -269,7 +270,7 @@ impl<'a> Checker<'a> {
         let statuses = &mut self.statuses;
         let mut is_at = |height: u32| {
             let count = script.history_at(height).len();
-            let known = statuses.entry((number, count)).or_insert_with(|| script.status_of(count));
+            let known = statuses.entry((number, count)).or_insert_with(|| status_of(script, count));
             known.as_deref() == status
         };
         if spans.any(|(from, _)| is_at(from)) {
@@ -281,7 +282,7 @@ impl<'a> Checker<'a> {
 }
 
 /// Unconfirmed transactions are ignored: the chain does not determine them.
-fn history_span(script: &ScriptExpectation, answer: &str) -> Option<(u32, u32)> {
+fn history_span(script: &ScriptLine, answer: &str) -> Option<(u32, u32)> {
     let items: Vec<HistoryItem<'_>> = serde_json::from_str(answer).ok()?;
     let mut count = 0;
     for item in items.iter().filter(|item| item.height > 0) {
@@ -297,7 +298,7 @@ fn history_span(script: &ScriptExpectation, answer: &str) -> Option<(u32, u32)> 
 /// Spans of the window, then the one before it, which distinguishes a late response from a wrong one. Returns the first at whose
 /// start `is_right` holds.
 fn find_span(
-    script: &ScriptExpectation,
+    script: &ScriptLine,
     heights: Heights,
     is_right: impl Fn(u32) -> bool,
 ) -> Option<(u32, u32)> {
@@ -307,16 +308,16 @@ fn find_span(
     inside.iter().copied().chain(before).find(|(from, _)| is_right(*from))
 }
 
-fn balance_span(script: &ScriptExpectation, answer: &str, heights: Heights) -> Option<(u32, u32)> {
+fn balance_span(script: &ScriptLine, answer: &str, heights: Heights) -> Option<(u32, u32)> {
     let Balance { confirmed, .. } = serde_json::from_str(answer).ok()?;
     let balance = |height| script.unspent_at(height).map(|coin| coin.value).sum::<u64>();
     find_span(script, heights, |height| u64::try_from(confirmed) == Ok(balance(height)))
 }
 
-fn unspent_span(script: &ScriptExpectation, answer: &str, heights: Heights) -> Option<(u32, u32)> {
+fn unspent_span(script: &ScriptLine, answer: &str, heights: Heights) -> Option<(u32, u32)> {
     let answered: Vec<UnspentItem<'_>> = serde_json::from_str(answer).ok()?;
     let answered = sorted(answered.into_iter().filter(|item| item.height > 0));
-    let unspent = |height| sorted(script.unspent_at(height).map(ExpectedCoin::item));
+    let unspent = |height| sorted(script.unspent_at(height).map(item));
     find_span(script, heights, |height| unspent(height) == answered)
 }
 
@@ -328,6 +329,8 @@ fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
+    use assay_ledger::scripts::CoinLine;
+
     use super::super::dataset::{KnownTx, Script};
     use super::*;
 
@@ -338,12 +341,11 @@ mod tests {
     /// A script that is paid at 2 and pays at 3, and a transaction with one neighbour in block 3.
     fn dataset() -> Dataset {
         let (made, spent) = (txid(2, 0), txid(3, 1));
-        let coin =
-            ExpectedCoin { height: 2, txid: made.clone(), vout: 1, value: 7, spent: Some(3) };
-        let expected = ScriptExpectation {
+        let coin = CoinLine { height: 2, txid: made.clone(), vout: 1, value: 7, spent: Some(3) };
+        let expected = ScriptLine {
             history: vec![(2, made), (3, spent.clone())],
             coins: vec![coin],
-            ..ScriptExpectation::default()
+            ..ScriptLine::default()
         };
         let mut headers = vec![[0; Header::SIZE]; 3];
         headers[2][36..68].copy_from_slice(&sha256d(&[[1; 32], [0x31; 32]].concat()));
@@ -415,7 +417,7 @@ mod tests {
         let mut checker = Checker::new(&dataset);
         let script = dataset.scripts[0].expected.as_ref().expect("it has one");
         let mut check = |count, low, high| {
-            let status = script.status_of(count).unwrap_or_else(|| "null".to_owned());
+            let status = status_of(script, count).unwrap_or_else(|| "null".to_owned());
             checker.check_status(0, &status, Heights { low, high })
         };
         assert_eq!(check(0, 0, 1), Verdict::Right);

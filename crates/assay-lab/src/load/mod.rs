@@ -25,6 +25,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
+use assay_ledger::scripts::ScriptLine;
 use assay_report::record::Record;
 use thread_priority::{
     NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
@@ -37,7 +38,6 @@ use self::pass::Pass;
 use self::recorder::Place;
 use self::report::Sums;
 use crate::chain::Chain;
-use crate::electrum::expected::ScriptExpectation;
 use crate::machine::Software;
 use crate::swarm::{Server, source};
 
@@ -47,7 +47,7 @@ pub use self::hostile::Attack;
 pub use self::mix::Mix;
 
 /// Expected state of the scripts of a chain.
-pub type Scripts<'a> = Box<dyn Iterator<Item = ScriptExpectation> + 'a>;
+pub type Scripts<'a> = Box<dyn Iterator<Item = ScriptLine> + 'a>;
 
 /// Open files besides the sockets.
 const FILES_BESIDE: u64 = 64;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use assay_forge::ledger::scripts::ScriptLine;
 use assay_forge::scripts::ScriptChoice;
 use assay_lab::load::{
     Attack, FeedOptions, LeavingOptions, LoadOptions, Mix, Scripts, run as run_load, run_leaving,
@@ -12,7 +13,6 @@ use assay_lab::p2p::download::{self, P2pOptions};
 
 use super::bench::software;
 use super::chain::read_scripts;
-use super::electrum::expectation;
 use super::{command_line, hostile, stop_flag};
 use crate::Outcome;
 use crate::cli::{
@@ -62,7 +62,7 @@ fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
     let dir = arguments.chain_dir.as_deref();
     let ledger = dir.map(|dir| read_scripts(dir, ScriptChoice::default())).transpose()?;
     let expected = ledger.as_ref().map(|ledger| -> Scripts<'_> {
-        Box::new(ledger.scripts().map(|script| expectation(&script)))
+        Box::new(ledger.scripts().map(|script| ScriptLine::from(&script)))
     });
     output::print_record(&run_load(&options, expected, &stop_flag())?, arguments.json)
 }

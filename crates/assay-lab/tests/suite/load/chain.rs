@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use assay_lab::electrum::expected::{ExpectedCoin, ScriptExpectation};
 use assay_lab::load::Scripts;
+use assay_ledger::scripts::{CoinLine, ScriptLine};
 use faster_hex::hex_string;
 use sha2::{Digest, Sha256};
 
@@ -52,14 +52,14 @@ impl Tiny {
     /// Its script.
     pub(crate) fn scripts() -> Scripts<'static> {
         let txid = |height| reversed(Self::txid(height));
-        let coin = |height| ExpectedCoin {
+        let coin = |height| CoinLine {
             height,
             txid: txid(height),
             vout: 0,
             value: Self::value(height),
             spent: (height < BLOCKS).then(|| height + 1),
         };
-        Box::new(std::iter::once(ScriptExpectation {
+        Box::new(std::iter::once(ScriptLine {
             script_hash: reversed(Self::script_hash()),
             status: None,
             history: (1..=BLOCKS).map(|height| (height, txid(height))).collect(),
