@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use assay_report::atomic_file;
 use assay_report::stats::random::SplitMix64;
 
-use super::proxy::{LinkState, Proxy};
+use super::proxy::{Disconnect, LinkState, Proxy};
 use super::record::Record;
 use super::watch::Observer;
 use super::{MixedOptions, Programs, topology};
@@ -33,14 +33,6 @@ pub(super) struct Member {
     pub(super) log: std::path::PathBuf,
 }
 
-/// A connection closed by a node.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ended {
-    pub(super) by: usize,
-    pub(super) from: usize,
-    pub(super) at: Instant,
-}
-
 pub(super) struct Net {
     pub(super) members: Vec<Member>,
     pub(super) record: Arc<Record>,
@@ -49,7 +41,7 @@ pub(super) struct Net {
     asked: Vec<Option<Instant>>,
     observers: Vec<Observer>,
     properties: Properties,
-    pub(super) ended: Vec<Ended>,
+    pub(super) ended: Vec<Disconnect>,
     /// Time at which all links were connected.
     pub(super) started: Instant,
 }
@@ -128,12 +120,7 @@ impl Net {
     /// Reconnects missing links, and records connections closed by nodes.
     pub(super) fn connect(&mut self) {
         for (proxy, asked) in self.proxies.iter().zip(&mut self.asked) {
-            let disconnects = proxy.disconnects().into_iter();
-            self.ended.extend(disconnects.map(|disconnect| Ended {
-                by: disconnect.by,
-                from: disconnect.from,
-                at: disconnect.at,
-            }));
+            self.ended.extend(proxy.disconnects());
             let is_due = asked.is_none_or(|asked: Instant| asked.elapsed() > RETRY);
             if proxy.link_state() == LinkState::Broken || proxy.is_connected() || !is_due {
                 continue;

@@ -1,6 +1,6 @@
 //! Nodes of an experiment and requests to them.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,8 +16,6 @@ use crate::target::{Family, Target};
 
 /// Poll interval.
 pub(crate) const ASK_PAUSE: Duration = Duration::from_millis(5);
-/// Longest wait until a node accepts peers.
-const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Launcher<'a> {
     pub(crate) plan: &'a TargetsPlan,
@@ -71,10 +69,7 @@ impl Node {
         let (cookie, _) = process.wait_answer(ASK_PAUSE)?;
         let client = process.client(&cookie);
         let p2p = SocketAddr::from((Ipv4Addr::LOCALHOST, ports.p2p));
-        let started = Instant::now();
-        while TcpStream::connect(p2p).is_err() && started.elapsed() < PEERS_TIMEOUT {
-            thread::sleep(ASK_PAUSE);
-        }
+        process.wait_peers(ports.p2p, ASK_PAUSE)?;
         Ok(Self { process, client, p2p })
     }
 

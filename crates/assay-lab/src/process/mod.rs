@@ -12,7 +12,7 @@ pub(crate) mod stale_processes;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -31,6 +31,8 @@ pub use self::descendants::kill_descendants;
 
 /// Longest wait for the first RPC response.
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
+/// Longest wait until a node accepts peers.
+const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest wait for a clean end after `stop`.
 const STOP_TIMEOUT: Duration = Duration::from_mins(30);
 /// Longest time from a broken connection to the visible end of the process.
@@ -238,6 +240,22 @@ impl Process {
         }
         let (seconds, log_tail) = (READY_TIMEOUT.as_secs(), self.log_tail());
         Err(ProcessError::NotReady { seconds, last, log_tail })
+    }
+
+    /// Waits until a node accepts peers on a port of loopback, polling every `pause`.
+    pub(crate) fn wait_peers(&mut self, port: u16, pause: Duration) -> Result<(), ProcessError> {
+        let start = Instant::now();
+        while let Err(error) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
+            if let Some(status) = self.exit_status() {
+                return Err(self.exited(status));
+            }
+            if start.elapsed() > PEERS_TIMEOUT {
+                let (seconds, log_tail) = (PEERS_TIMEOUT.as_secs(), self.log_tail());
+                return Err(ProcessError::NotReady { seconds, last: error.to_string(), log_tail });
+            }
+            thread::sleep(pause);
+        }
+        Ok(())
     }
 
     /// Waits until an index responds on its port and has a tip.

@@ -5,10 +5,9 @@
 //! validation of a large chain.
 
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, TcpStream};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::time::Duration;
 
 use assay_report::atomic_file;
 
@@ -25,8 +24,6 @@ use crate::progress::{Reporter, Silent};
 
 /// Marker file that names the complete chain in the folder.
 const FILLED: &str = "filled";
-/// Longest wait until the node accepts peers.
-const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A chain for peers.
 #[derive(Debug)]
@@ -142,17 +139,7 @@ impl Source {
             }
             Some(process.client(&credentials))
         };
-        let start = Instant::now();
-        while let Err(error) = TcpStream::connect((Ipv4Addr::LOCALHOST, ports.p2p)) {
-            if let Some(Err(ended)) = process.ended() {
-                return Err(ended);
-            }
-            if start.elapsed() > PEERS_TIMEOUT {
-                let (seconds, log_tail) = (PEERS_TIMEOUT.as_secs(), process.log_tail());
-                return Err(ProcessError::NotReady { seconds, last: error.to_string(), log_tail });
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
+        process.wait_peers(ports.p2p, Duration::from_millis(20))?;
         Ok(RunningSource { process, client, port: ports.p2p })
     }
 
