@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use assay_hash::sha256d;
 use assay_ledger::scripts::ScriptLine;
 use assay_wire::Header;
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
 use super::dataset::{Dataset, text_hash};
 use super::protocol::Ask;
@@ -254,7 +254,7 @@ impl<'a> Checker<'a> {
             let sibling = hash_from_hex(text)?;
             let (left, right) =
                 if position.is_multiple_of(2) { (node, sibling) } else { (sibling, node) };
-            node = sha256d(&[left, right].concat());
+            node = double_sha256(&[left, right].concat());
             position /= 2;
         }
         let header = self.dataset.headers.get(height as usize - 1)?;
@@ -279,6 +279,10 @@ impl<'a> Checker<'a> {
         let low = script.spans(heights.low, heights.low).next().map_or(0, |(from, _)| from);
         if low > 0 && is_at(low - 1) { Verdict::Stale } else { Verdict::Wrong }
     }
+}
+
+fn double_sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(Sha256::digest(bytes)).into()
 }
 
 /// Unconfirmed transactions are ignored: the chain does not determine them.
@@ -348,7 +352,7 @@ mod tests {
             ..ScriptLine::default()
         };
         let mut headers = vec![[0; Header::SIZE]; 3];
-        headers[2][36..68].copy_from_slice(&sha256d(&[[1; 32], [0x31; 32]].concat()));
+        headers[2][36..68].copy_from_slice(&double_sha256(&[[1; 32], [0x31; 32]].concat()));
         Dataset {
             scripts: vec![Script { hash: "09".repeat(32), expected: Some(expected), txs: vec![0] }],
             txs: vec![KnownTx {
