@@ -209,7 +209,7 @@ impl Session<'_> {
 
     fn check(&self, height: u32, found: &str) -> anyhow::Result<()> {
         let ours = self.chain.blocks.get(height as usize - 1);
-        let expected = ours.map_or("none", |block| &block.hash);
+        let expected = ours.map_or("none", |block| block.hash.as_str());
         ensure!(
             found == expected,
             "its block at height {height} is {found}, not {expected}: it is on another chain"

@@ -220,7 +220,7 @@ fn check_ledger(job: &RunJob<'_>, scripts: &Path, ports: Ports) -> Result<Ledger
     client.hello().map_err(CheckError::from)?;
     let mut progress = |done| {
         let of = header.scripts;
-        if done % SCRIPTS_PER_STEP == 0 || done == of {
+        if done.is_multiple_of(SCRIPTS_PER_STEP) || done == of {
             job.reporter.step(&format!("comparing answers: {done} of {of} scripts"));
         }
         !job.reporter.wants_stop()
