@@ -34,7 +34,7 @@ pub(super) struct Timed {
 /// Parses target specifications of nodes.
 pub(super) fn specs(nodes: &[String]) -> Result<Vec<TargetSpec>, BenchError> {
     let parse = |node: &String| {
-        node.parse().map_err(|error: TargetSpecError| failed(node, &chain_of(&error)))
+        node.parse().map_err(|error: TargetSpecError| failed(node, &error.to_string()))
     };
     nodes.iter().map(parse).collect()
 }
