@@ -6,7 +6,7 @@ pub(crate) mod synthetic;
 
 use std::io::{self, ErrorKind, Read};
 
-use assay_wire::p2p::{FrameHeader, Locator, MESSAGE_BYTES_MAX, Message, NetAddress, Version};
+use assay_wire::p2p::{FrameHeader, Locator, Message, NetAddress, Version};
 use assay_wire::{BlockHash, Encoding, Transaction, TxIn};
 
 /// First bytes of every message of a network.
@@ -83,6 +83,8 @@ pub(crate) fn each_input(raw: &[u8], each: impl FnMut(TxIn<'_>)) {
 
 #[cfg(test)]
 mod tests {
+    use assay_wire::p2p::MESSAGE_BYTES_MAX;
+
     use super::*;
 
     #[test]

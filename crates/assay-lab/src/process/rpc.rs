@@ -174,10 +174,10 @@ impl Client {
 
 /// Body of a request with several calls.
 pub(crate) fn batch_body<'a>(calls: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let call = |(method, params)| {
+    let calls = calls.map(|(method, params)| {
         format!(r#"{{"jsonrpc":"1.0","id":0,"method":"{method}","params":{params}}}"#)
-    };
-    format!("[{}]", calls.map(call).collect::<Vec<_>>().join(","))
+    });
+    format!("[{}]", calls.collect::<Vec<_>>().join(","))
 }
 
 /// The result of a reply; an error object becomes [`RpcError::Node`].
