@@ -10,7 +10,7 @@
 //! assert!(matches!(missing, Err(LedgerError::Read { .. })));
 //! ```
 //!
-//! Deliberately absent: whatever makes or judges a chain.
+//! Deliberately absent: making and validating chains.
 
 mod phase;
 pub mod scripts;
