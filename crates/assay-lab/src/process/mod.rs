@@ -81,7 +81,7 @@ pub enum ProcessError {
     },
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Launch {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
@@ -423,11 +423,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let launch = Launch {
             program: "/nonexistent/bitcoind".into(),
-            args: Vec::new(),
-            env: Vec::new(),
             cookie: folder.path().join(".cookie"),
-            node_log: None,
-            cores: Vec::new(),
+            ..Launch::default()
         };
         let error = Process::start(launch, 1, &folder.path().join("log")).expect_err("no program");
         assert_eq!(error.to_string(), "cannot start /nonexistent/bitcoind");
@@ -439,10 +436,8 @@ mod tests {
         let launch = Launch {
             program: "sh".into(),
             args: ["-c", "echo no space left; exit 3"].map(Into::into).to_vec(),
-            env: Vec::new(),
             cookie: folder.path().join(".cookie"),
-            node_log: None,
-            cores: Vec::new(),
+            ..Launch::default()
         };
         let mut process =
             Process::start(launch, 1, &folder.path().join("log")).expect("there is a shell");

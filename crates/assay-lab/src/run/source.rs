@@ -152,15 +152,7 @@ impl Source {
         if self.serves_files {
             args.push(self.dir.as_os_str().to_owned());
             args.extend(more.iter().map(OsString::from));
-            let cookie = PathBuf::new();
-            return Launch {
-                program,
-                args,
-                env: Vec::new(),
-                cookie,
-                node_log: None,
-                cores: Vec::new(),
-            };
+            return Launch { program, args, ..Launch::default() };
         }
         args.extend(["--chain".into(), self.chain.as_str().into(), "--datadir".into()]);
         args.extend([self.dir.as_os_str().to_owned(), "--rpc".into()]);
@@ -168,7 +160,7 @@ impl Source {
         args.extend(more.iter().map(OsString::from));
         let folder = self.dir.join("regtest");
         let (cookie, log) = (folder.join(".cookie"), folder.join("debug.log"));
-        Launch { program, args, env: Vec::new(), cookie, node_log: Some(log), cores: Vec::new() }
+        Launch { program, args, cookie, node_log: Some(log), ..Launch::default() }
     }
 }
 
