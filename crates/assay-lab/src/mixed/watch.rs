@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 
 use assay_wire::BlockHash;
-use assay_wire::p2p::{MESSAGE_BYTES_MAX, Message};
+use assay_wire::p2p::Message;
 
 use super::message::Content;
 use super::record::Record;
@@ -46,32 +46,27 @@ impl Drop for Observer {
 }
 
 fn listen(stream: &mut TcpStream, node: usize, record: &Record) -> io::Result<()> {
-    let mut payload = Vec::new();
-    loop {
-        let header = p2p::read(stream, REGTEST, MESSAGE_BYTES_MAX, &mut payload)?;
-        let Ok(message) = Message::parse(header.command, &payload) else { continue };
-        let content = Content::of(&message);
+    p2p::converse(stream, |_, message, out| {
+        let content = Content::of(message);
         record.observed(node, &content);
-        let mut out = Vec::new();
         match (message, &content) {
             (Message::Version(_), _) => {
                 // wtxid relay (BIP339) must be negotiated before `verack`.
-                Message::WtxidRelay.write(REGTEST, &mut out);
-                Message::Verack.write(REGTEST, &mut out);
+                Message::WtxidRelay.write(REGTEST, out);
+                Message::Verack.write(REGTEST, out);
             }
             (Message::Verack, _) => {
-                Message::SendCompact { announce: 1, version: 2 }.write(REGTEST, &mut out);
-                get_headers(&GENESIS).write(REGTEST, &mut out);
+                Message::SendCompact { announce: 1, version: 2 }.write(REGTEST, out);
+                get_headers(&GENESIS).write(REGTEST, out);
             }
-            (Message::Ping(nonce), _) => Message::Pong(nonce).write(REGTEST, &mut out),
             // Nodes push compact blocks only to peers known to have the parent, which the header request establishes.
             (Message::Inv(_), Content::Blocks(hashes)) => {
                 if let Some(hash) = hashes.last() {
-                    get_headers(&BlockHash(*hash)).write(REGTEST, &mut out);
+                    get_headers(&BlockHash(*hash)).write(REGTEST, out);
                 }
             }
             _ => {}
         }
-        stream.write_all(&out)?;
-    }
+        Ok(())
+    })
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use assay_wire::BlockHash;
-use assay_wire::p2p::{HEADERS_MAX, Inventory, Items, MESSAGE_BYTES_MAX, Message};
+use assay_wire::p2p::{HEADERS_MAX, Inventory, Items, Message};
 
 use super::header_chain::HeaderChain;
 use super::link::Listener;
@@ -36,8 +36,9 @@ impl MisbehavingPeer {
         let header_chain = Arc::new(header_chain);
         let accept = move |stream, stopped: &Arc<AtomicBool>| {
             let (header_chain, stopped) = (Arc::clone(&header_chain), Arc::clone(stopped));
+            let talk = Talk { header_chain, misbehaviour, stopped };
             // Ends with the connection.
-            thread::spawn(move || Talk { stream, header_chain, misbehaviour, stopped }.go_on());
+            thread::spawn(move || talk.go_on(stream));
         };
         Listener::start(index, accept).map(Self)
     }
@@ -48,7 +49,6 @@ impl MisbehavingPeer {
 }
 
 struct Talk {
-    stream: TcpStream,
     header_chain: Arc<HeaderChain>,
     misbehaviour: Misbehaviour,
     stopped: Arc<AtomicBool>,
@@ -56,30 +56,26 @@ struct Talk {
 
 impl Talk {
     /// Runs until either side disconnects. A node that begins an encrypted transport is disconnected, and reconnects unencrypted.
-    fn go_on(mut self) -> io::Result<()> {
-        let mut payload = Vec::new();
-        loop {
-            let header = p2p::read(&mut self.stream, REGTEST, MESSAGE_BYTES_MAX, &mut payload)?;
-            let mut out = Vec::new();
-            match Message::parse(header.command, &payload) {
-                Ok(Message::Version(_)) => {
-                    p2p::version(0, "/hostile:0.1/").write(REGTEST, &mut out);
-                    Message::Verack.write(REGTEST, &mut out);
+    fn go_on(&self, mut stream: TcpStream) -> io::Result<()> {
+        p2p::converse(&mut stream, |stream, message, out| {
+            match *message {
+                Message::Version(_) => {
+                    p2p::version(0, "/hostile:0.1/").write(REGTEST, out);
+                    Message::Verack.write(REGTEST, out);
                 }
-                Ok(Message::Ping(nonce)) => Message::Pong(nonce).write(REGTEST, &mut out),
-                Ok(Message::GetHeaders(_)) => {
+                Message::GetHeaders(_) => {
                     let headers = self.header_chain.headers();
                     let headers = &headers[..headers.len().min(HEADERS_MAX)];
-                    Message::Headers(headers.into()).write(REGTEST, &mut out);
+                    Message::Headers(headers.into()).write(REGTEST, out);
                 }
-                Ok(Message::GetData(entries)) => self.answer_data(entries)?,
+                Message::GetData(entries) => self.answer_data(stream, entries)?,
                 _ => {}
             }
-            self.stream.write_all(&out)?;
-        }
+            Ok(())
+        })
     }
 
-    fn answer_data(&mut self, entries: Items<'_, Inventory>) -> io::Result<()> {
+    fn answer_data(&self, stream: &mut TcpStream, entries: Items<'_, Inventory>) -> io::Result<()> {
         if self.misbehaviour == Misbehaviour::Stalls {
             return Ok(());
         }
@@ -87,19 +83,19 @@ impl Talk {
             let Some(block) = self.header_chain.block(BlockHash(entry.hash)) else { continue };
             let out = Message::Block(&block?).to_bytes(REGTEST);
             match self.misbehaviour {
-                Misbehaviour::Drips => self.drip(&out)?,
-                _ => self.stream.write_all(&out)?,
+                Misbehaviour::Drips => self.drip(stream, &out)?,
+                _ => stream.write_all(&out)?,
             }
         }
         Ok(())
     }
 
-    fn drip(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn drip(&self, stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.chunks(100) {
             if self.stopped.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
-            self.stream.write_all(piece)?;
+            stream.write_all(piece)?;
             thread::sleep(Duration::from_millis(100));
         }
         Ok(())

@@ -4,9 +4,10 @@
 pub mod download;
 pub(crate) mod synthetic;
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write as _};
+use std::net::TcpStream;
 
-use assay_wire::p2p::{FrameHeader, Locator, Message, NetAddress, Version};
+use assay_wire::p2p::{FrameHeader, Locator, MESSAGE_BYTES_MAX, Message, NetAddress, Version};
 use assay_wire::{BlockHash, Encoding, Transaction, TxIn};
 
 /// First bytes of every message of a network.
@@ -48,6 +49,25 @@ pub(crate) fn read(
     Ok(header)
 }
 
+/// Reads messages on regtest until the connection ends, and writes the messages that `answer` appends. Answers pings itself;
+/// malformed messages have no answer.
+pub(crate) fn converse(
+    stream: &mut TcpStream,
+    mut answer: impl FnMut(&mut TcpStream, &Message<'_>, &mut Vec<u8>) -> io::Result<()>,
+) -> io::Result<()> {
+    let (mut payload, mut out) = (Vec::new(), Vec::new());
+    loop {
+        let header = read(stream, REGTEST, MESSAGE_BYTES_MAX, &mut payload)?;
+        out.clear();
+        match Message::parse(header.command, &payload) {
+            Ok(Message::Ping(nonce)) => Message::Pong(nonce).write(REGTEST, &mut out),
+            Ok(message) => answer(stream, &message, &mut out)?,
+            Err(_) => {}
+        }
+        stream.write_all(&out)?;
+    }
+}
+
 /// The first message of a connection.
 pub(crate) fn version(nonce: u64, user_agent: &str) -> Message<'_> {
     Message::Version(Version {
@@ -83,8 +103,6 @@ pub(crate) fn each_input(raw: &[u8], each: impl FnMut(TxIn<'_>)) {
 
 #[cfg(test)]
 mod tests {
-    use assay_wire::p2p::MESSAGE_BYTES_MAX;
-
     use super::*;
 
     #[test]
