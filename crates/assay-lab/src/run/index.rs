@@ -218,7 +218,7 @@ fn check_ledger(job: &RunJob<'_>, scripts: &Path, ports: Ports) -> Result<Ledger
     let connected = Client::connect(ports.electrum_address(), ANSWER_TIMEOUT);
     let mut client = connected.map_err(CheckError::from)?;
     client.hello().map_err(CheckError::from)?;
-    let mut progress = |done| {
+    let mut progress = |done: u64| {
         let of = header.scripts;
         if done.is_multiple_of(SCRIPTS_PER_STEP) || done == of {
             job.reporter.step(&format!("comparing answers: {done} of {of} scripts"));
