@@ -78,6 +78,9 @@ pub trait Reporter {
     }
 
     /// Fails once the plan is to stop.
+    ///
+    /// # Errors
+    /// When [`Reporter::wants_stop`] is true.
     fn check_stop(&self) -> Result<(), Interrupted> {
         if self.wants_stop() { Err(Interrupted) } else { Ok(()) }
     }
