@@ -1,7 +1,6 @@
 //! Texts that laboratory and forge read.
 
 use assay_forge::{Ledger, Recipe};
-use assay_lab::chain::Chain;
 use assay_lab::logs::{Found, Parser, Sessions};
 use assay_lab::plan::{Plan, PlanFile};
 
@@ -37,17 +36,14 @@ pub fn recipe(data: &[u8]) {
     }
 }
 
-/// Ledgers of forged chains, as forge and laboratory read them: what the stricter reader takes, the
-/// other takes too, with the same tip.
+/// Ledgers of chains: the tip of one that is read is its last block.
 pub fn ledger(data: &[u8]) {
     write("ledger.jsonl", data);
-    let ledger = Ledger::read(folder());
-    if let Ok(chain) = Chain::open(folder()) {
-        assert_eq!(chain.tip.height, chain.blocks.last().map_or(0, |block| block.height));
-        if let Ok(ledger) = ledger {
-            assert_eq!(u64::from(ledger.tip.height), u64::from(chain.tip.height));
-            assert_eq!(ledger.blocks.len(), chain.blocks.len());
+    match Ledger::read(folder()) {
+        Ok(ledger) => {
+            assert_eq!(Some(ledger.tip.height), ledger.blocks.last().map(|block| block.height));
         }
+        Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 

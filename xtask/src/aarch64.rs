@@ -22,7 +22,7 @@ const SYSROOT: &str = "/usr/aarch64-linux-gnu";
 const EMULATORS: [&str; 2] = ["qemu-aarch64", "qemu-aarch64-static"];
 
 /// Crates whose tests run.
-const TESTED: [&str; 11] = [
+const TESTED: [&str; 12] = [
     "assay-hash",
     "assay-secp",
     "assay-secp-c",
@@ -34,6 +34,7 @@ const TESTED: [&str; 11] = [
     "assay-stats",
     "assay-node",
     "assay-json",
+    "assay-ledger",
 ];
 
 const STARTS_ITSELF: &str = "it starts itself, and the kernel does not run a program of another processor without the emulator";

@@ -27,7 +27,6 @@ pub mod instructions;
 mod journal;
 pub mod options;
 pub mod overview;
-pub mod p2p;
 pub mod plan;
 pub mod programs;
 pub mod published;

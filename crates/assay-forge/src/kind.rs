@@ -1,5 +1,7 @@
 //! Script kinds of forged outputs, with size and cost bounds of spending them.
 
+use assay_ledger::Series;
+
 /// Script kind of an output. The discriminants are stored, one byte per coin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -24,6 +26,16 @@ pub enum Kind {
     Multi = 8,
     /// `OP_RETURN` with 20 bytes: unspendable, never in the UTXO set.
     OpReturn = 9,
+}
+
+impl From<Series> for Kind {
+    fn from(series: Series) -> Self {
+        match series {
+            Series::Legacy => Self::P2pkh,
+            Series::Segwit => Self::P2wpkh,
+            Series::Taproot => Self::P2trKey,
+        }
+    }
 }
 
 impl Kind {

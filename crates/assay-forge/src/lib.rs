@@ -27,7 +27,6 @@ mod forge_state;
 mod history;
 mod keys;
 mod kind;
-pub mod ledger;
 mod lock;
 mod network;
 mod options;
@@ -49,13 +48,13 @@ mod utxo;
 mod widths;
 mod writer;
 
+pub use assay_ledger::{
+    self as ledger, Age, BlockLine, ChainLine, FilesLine, Ledger, LedgerError, Phase, RangeLine,
+    Series, SpendOrder, TipLine,
+};
 pub use forge::{estimate, forge};
 pub use keys::KeyId;
 pub use kind::Kind;
-pub use ledger::{
-    Age, BlockLine, ChainLine, FilesLine, Ledger, LedgerError, Phase, RangeLine, Series,
-    SpendOrder, TipLine,
-};
 pub use network::Network;
 pub use options::{ForgeOptions, OptionsError, Variant};
 pub use output::OutputError;

@@ -16,9 +16,9 @@ use std::{
 use assay_hash::{SipHash13, sha256};
 use assay_wire::{Block, BlockHash, Encoding, OutPoint, ParseError, Txid};
 use faster_hex::hex_string;
-use serde::Serialize;
 use thiserror::Error;
 
+use crate::ledger::scripts::{CoinLine, ScriptLine, ScriptsLine};
 use crate::ledger::{BlockLine, Ledger, LedgerError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,11 +234,10 @@ impl ScriptLedger {
     /// # Errors
     /// Errors of `out`.
     pub fn write(&self, with_spent: bool, out: &mut dyn Write) -> io::Result<()> {
-        let first = FirstLine {
-            kind: "scripts",
+        let first = ScriptsLine {
             format: FORMAT,
             tip_height: self.tip_height,
-            tip_hash: &self.tip_hash,
+            tip_hash: self.tip_hash.clone(),
             tip_header: hex_string(&self.tip_header),
             scripts: self.len() as u64,
             scripts_total: self.scripts_total,
@@ -250,49 +249,16 @@ impl ScriptLedger {
         out.write_all(b"\n")?;
         for mut script in self.scripts() {
             script.coins.retain(|coin| with_spent || coin.spent.is_none());
-            serde_json::to_writer(&mut *out, &ScriptLine::new(&script))?;
+            serde_json::to_writer(&mut *out, &ScriptLine::from(&script))?;
             out.write_all(b"\n")?;
         }
         Ok(())
     }
 }
 
-#[derive(Serialize)]
-struct FirstLine<'a> {
-    kind: &'static str,
-    format: u32,
-    tip_height: u32,
-    tip_hash: &'a str,
-    tip_header: String,
-    scripts: u64,
-    scripts_total: u64,
-    sample_seed: Option<u64>,
-    history: u64,
-    unspent: u64,
-}
-
-#[derive(Serialize)]
-struct ScriptLine {
-    kind: &'static str,
-    script_hash: String,
-    status: Option<String>,
-    history: Vec<(u32, String)>,
-    coins: Vec<CoinEntry>,
-}
-
-#[derive(Serialize)]
-struct CoinEntry {
-    height: u32,
-    txid: String,
-    vout: u32,
-    value: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spent: Option<u32>,
-}
-
-impl ScriptLine {
-    fn new(script: &ScriptRecord) -> Self {
-        let coin = |coin: &ScriptCoin| CoinEntry {
+impl From<&ScriptRecord> for ScriptLine {
+    fn from(script: &ScriptRecord) -> Self {
+        let coin = |coin: &ScriptCoin| CoinLine {
             height: coin.tx.height,
             txid: coin.tx.txid.to_string(),
             vout: coin.vout,
@@ -303,7 +269,6 @@ impl ScriptLine {
         let mut script_hash = script.script_hash;
         script_hash.reverse();
         Self {
-            kind: "script",
             script_hash: hex_string(&script_hash),
             status: script.status().map(|status| hex_string(&status)),
             history: script.history.iter().map(|tx| (tx.height, tx.txid.to_string())).collect(),

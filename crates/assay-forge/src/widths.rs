@@ -102,7 +102,7 @@ impl WidthShape {
             match phase {
                 Phase::Width { series, inputs } => {
                     signatures += blocks * per_block;
-                    let kind = series.kind();
+                    let kind = Kind::from(series);
                     let witness = if kind.has_witness() { kind.witness_bytes_max() } else { 0 };
                     let per_input = kind.input_bytes_max() + witness;
                     let tx = 12 + u64::from(inputs) * per_input + kind.output_bytes();
@@ -124,7 +124,7 @@ impl WidthShape {
         let of_series = u64::from(self.blocks)
             * u64::from(widths.inputs_per_block)
             * widths.inputs.len() as u64;
-        widths.series.get((at / of_series) as usize).map(|series| series.kind())
+        widths.series.get((at / of_series) as usize).map(|series| Kind::from(*series))
     }
 
     /// Position of output `at` of all outputs that the phases spend.
@@ -204,7 +204,7 @@ impl WidthForge<'_, '_> {
                 plan.input(coin);
             }
             *spent += u64::from(width);
-            plan.outputs.push(total - fee, series.kind());
+            plan.outputs.push(total - fee, Kind::from(series));
             plan.end_tx();
         }
         plan

@@ -11,9 +11,8 @@
 //! # Ok::<(), assay_lab::plan::PlanError>(())
 //! ```
 //!
-//! Deliberately absent: everything that is measured. This crate links no code of the engine, the node or the forge; it only uses
-//! their command lines, as with any other node. It therefore has its own reader of the forge's directory format ([`chain`]), and
-//! encodes P2P messages itself, with hashes from a published crate.
+//! Deliberately absent: everything that is timed. This crate links no code of the engine, the node or the forge; it only uses
+//! their command lines, as with any other node. It shares encodings (`assay-wire`) and the format of the ledger ([`chain`]).
 
 pub mod admission;
 pub mod builds;
@@ -33,6 +32,7 @@ pub mod machine;
 pub mod mixed;
 pub mod network;
 pub mod outside;
+pub mod p2p;
 pub mod peers;
 pub mod plan;
 pub mod process;
@@ -46,4 +46,3 @@ mod swarm;
 pub mod sync;
 pub mod target;
 pub mod wallet;
-mod wire;

@@ -1,37 +1,15 @@
 //! Times `submitblock` on a fresh full node.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-use crate::plan::TargetSpec;
-use crate::process::rpc::{Client, RpcError};
-use crate::process::{Ports, Process, ProcessError};
-use crate::target::{Family, Target, TargetError};
+use anyhow::{Context as _, bail};
 
-#[derive(Debug, thiserror::Error)]
-pub enum OutsideError {
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    #[error(transparent)]
-    Process(#[from] ProcessError),
-    #[error("{name} did not answer")]
-    Rpc {
-        name: String,
-        #[source]
-        source: Box<RpcError>,
-    },
-    #[error("cannot make {}", path.display())]
-    Folder { path: PathBuf, source: io::Error },
-    #[error("{name} rejected block {number}: {reason}")]
-    Rejected {
-        name: String,
-        /// Number of the block, from 1.
-        number: usize,
-        reason: String,
-    },
-}
+use crate::plan::TargetSpec;
+use crate::process::rpc::Client;
+use crate::process::{Ports, Process};
+use crate::target::{Family, Target, TargetError};
 
 /// A running node with a fresh data folder on regtest.
 pub struct Outside {
@@ -52,19 +30,18 @@ impl Outside {
         spec: &TargetSpec,
         (own, own_version): (&Path, &str),
         datadir: &Path,
-    ) -> Result<Self, OutsideError> {
+    ) -> anyhow::Result<Self> {
         let target = Target::detect(spec, &[own.into(), "node".into()], own_version)?;
         check(&target)?;
-        let folder = |source| OutsideError::Folder { path: datadir.to_owned(), source };
-        fs::create_dir_all(datadir).map_err(folder)?;
+        let folder = || format!("cannot make {}", datadir.display());
+        fs::create_dir_all(datadir).with_context(folder)?;
         // Absolute, because a node may change its working directory.
-        let datadir = datadir.canonicalize().map_err(folder)?;
+        let absolute = datadir.canonicalize().with_context(folder)?;
         let ports = Ports::free()?;
-        let launch = target.launch_mempool(&datadir, &ports, MEMPOOL_MB);
-        target.write_credentials(&launch, &datadir).map_err(folder)?;
-        let mut process = Process::start(launch, ports.rpc, &datadir.join("output.log"))?;
-        let credentials = process.wait_ready()?;
-        let client = process.client(&credentials);
+        let launch = target.launch_mempool(&absolute, &ports, MEMPOOL_MB);
+        target.write_credentials(&launch, &absolute).with_context(folder)?;
+        let log = absolute.join("output.log");
+        let (process, client) = Process::start_fresh(launch, ports.rpc, &log)?;
         Ok(Self { name: target.name, version: target.version, process, client, blocks: 0 })
     }
 
@@ -72,7 +49,7 @@ impl Outside {
     ///
     /// # Errors
     /// When the node rejects it, or has exited.
-    pub fn submit(&mut self, raw: &[u8]) -> Result<f64, OutsideError> {
+    pub fn submit(&mut self, raw: &[u8]) -> anyhow::Result<f64> {
         self.blocks += 1;
         let params = format!(r#"["{}"]"#, faster_hex::hex_string(raw));
         let start = Instant::now();
@@ -80,13 +57,11 @@ impl Outside {
         let seconds = start.elapsed().as_secs_f64();
         match answer {
             Ok(None) => Ok(seconds),
-            Ok(Some(reason)) => {
-                Err(OutsideError::Rejected { name: self.name.clone(), number: self.blocks, reason })
-            }
-            Err(error) => Err(match self.process.death(&error) {
-                Some(death) => death.into(),
-                None => OutsideError::Rpc { name: self.name.clone(), source: Box::new(error) },
-            }),
+            Ok(Some(reason)) => bail!("{} rejected block {}: {reason}", self.name, self.blocks),
+            Err(error) => match self.process.death(&error) {
+                Some(death) => Err(death.into()),
+                None => Err(error).with_context(|| format!("{} did not answer", self.name)),
+            },
         }
     }
 
@@ -94,7 +69,7 @@ impl Outside {
     ///
     /// # Errors
     /// When it does not stop cleanly.
-    pub fn stop(self) -> Result<(), OutsideError> {
+    pub fn stop(self) -> anyhow::Result<()> {
         self.process.stop(&self.client)?;
         Ok(())
     }

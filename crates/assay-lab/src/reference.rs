@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use anyhow::ensure;
+
 use crate::plan::{TargetSpec, TargetsPlan};
 pub use crate::process::rpc::Answer;
-use crate::process::rpc::{Client, RpcError, read_answers};
-use crate::process::{Ports, Process, ProcessError};
-use crate::target::{Family, Target, TargetError};
+use crate::process::rpc::Client;
+use crate::process::{Ports, Process};
+use crate::target::{Family, Target};
 
 /// Upgrades after May 2022, set to never; given to versions that have the option.
 const UPGRADES_NEVER: [&str; 5] = [
@@ -16,20 +18,6 @@ const UPGRADES_NEVER: [&str; 5] = [
     "-upgrade11activationtime=4102444800",
     "-upgrade12activationtime=4102444800",
 ];
-
-#[derive(Debug, thiserror::Error)]
-pub enum ReferenceError {
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    #[error("{version} is not Bitcoin Cash Node")]
-    OtherFamily { version: String },
-    #[error(transparent)]
-    Process(#[from] ProcessError),
-    #[error(transparent)]
-    Rpc(#[from] RpcError),
-    #[error("{method}: {answers} answers to {questions} questions")]
-    Count { method: String, questions: usize, answers: usize },
-}
 
 /// A running Bitcoin Cash Node on regtest that accepts non-standard transactions.
 #[derive(Debug)]
@@ -49,20 +37,16 @@ impl Reference {
         block_bytes_max: u64,
         datadir: &Path,
         log: &Path,
-    ) -> Result<Self, ReferenceError> {
+    ) -> anyhow::Result<Self> {
         let target = Target::detect(spec, &[], "")?;
-        if target.family != Family::Bchn {
-            return Err(ReferenceError::OtherFamily { version: target.version });
-        }
+        ensure!(target.family == Family::Bchn, "{} is not Bitcoin Cash Node", target.version);
         let ports = Ports::free()?;
         let mut plan = TargetsPlan::default();
         plan.bitcoind.excessive_block_bytes = Some(block_bytes_max);
         let mut launch = target.launch("bch-regtest", datadir, &ports, &plan);
         launch.args.extend(target.known(&UPGRADES_NEVER));
         launch.args.extend(["-acceptnonstdtxn=1".into(), "-par=1".into()]);
-        let mut process = Process::start(launch, ports.rpc, log)?;
-        let cookie = process.wait_ready()?;
-        let client = process.client(&cookie);
+        let (process, client) = Process::start_fresh(launch, ports.rpc, log)?;
         Ok(Self { process, client, version: target.version })
     }
 
@@ -79,28 +63,15 @@ impl Reference {
     ///
     /// # Errors
     /// When the node does not respond, or not to all.
-    pub fn ask(&self, method: &str, params: &[String]) -> Result<Vec<Answer>, ReferenceError> {
-        let questions: Vec<String> = params
-            .iter()
-            .map(|params| {
-                format!(r#"{{"jsonrpc":"1.0","id":0,"method":"{method}","params":{params}}}"#)
-            })
-            .collect();
-        let body = format!("[{}]", questions.join(","));
-        let reply = self.client.post(method, body.as_bytes(), None)?;
-        let answers = read_answers(method, &reply)?;
-        if answers.len() != params.len() {
-            let (questions, answers) = (params.len(), answers.len());
-            return Err(ReferenceError::Count { method: method.to_owned(), questions, answers });
-        }
-        Ok(answers)
+    pub fn ask(&self, method: &str, params: &[String]) -> anyhow::Result<Vec<Answer>> {
+        Ok(self.client.batch(params.iter().map(|params| (method, params.as_str())))?)
     }
 
     /// Stops the node.
     ///
     /// # Errors
     /// When it does not stop cleanly.
-    pub fn stop(self) -> Result<(), ReferenceError> {
+    pub fn stop(self) -> anyhow::Result<()> {
         self.process.stop(&self.client)?;
         Ok(())
     }

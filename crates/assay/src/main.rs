@@ -10,6 +10,7 @@ mod signals;
 use std::process::ExitCode;
 
 use assay_engine::defect;
+use assay_lab::progress::Interrupted;
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Good) => (0, None),
         Ok(Outcome::Negative) => (1, None),
         Ok(Outcome::Interrupted) => (130, None),
+        Err(error) if error.is::<Interrupted>() => (130, None),
         Err(error) if output::is_broken_pipe(&error) => (0, None),
         Err(error) => (2, Some(error)),
     };

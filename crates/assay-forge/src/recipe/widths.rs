@@ -159,7 +159,7 @@ impl WidthsFile {
 /// A transaction of one phase.
 pub(crate) fn bound(series: Series, width: u32) -> Bound {
     let mut bound = Bound::default();
-    (0..width).for_each(|_| bound.input(series.kind()));
-    bound.output(series.kind());
+    (0..width).for_each(|_| bound.input(Kind::from(series)));
+    bound.output(Kind::from(series));
     bound
 }

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, ensure};
+use assay_wire::{Header, Txid, encode};
 use serde::Deserialize;
 
-use super::MempoolError;
 use super::plan::{By, Case, MempoolPlan, What};
 use super::work::{TXS_OF_RATE, Work};
 use crate::feed::Ready;
 use crate::feed::p2p_feeder::{P2pFeeder, SendOptions};
 use crate::machine::clock::Clock;
-use crate::network::{ASK_PAUSE, NetworkError, Node, generate};
+use crate::network::{ASK_PAUSE, Node, generate};
 use crate::plan::{Delivery, FeedPlan};
-use crate::process::rpc::{RpcError, read_answers};
+use crate::process::rpc::{batch_body, read_answers};
 use crate::progress::Reporter;
 use crate::wallet::Signed;
-use crate::wire::{self, HEADER_BYTES, Hash, hash_from_hex};
 
 /// A case on a node. `'n` is the life of the node.
 pub(super) struct Measured<'a, 'n> {
@@ -91,7 +91,7 @@ pub(super) struct Finding {
 
 impl<'a> Measured<'a, '_> {
     /// Sends the transactions of the case, checks the mempool and empties it.
-    pub(super) fn run(&self, round: u32) -> Result<CaseRun<'a>, MempoolError> {
+    pub(super) fn run(&self, round: u32) -> anyhow::Result<CaseRun<'a>> {
         let Work { before, txs } = self.work;
         if !before.is_empty() {
             self.by_rpc(before, "sendrawtransaction")?;
@@ -104,7 +104,7 @@ impl<'a> Measured<'a, '_> {
         };
         let info: MempoolInfo = self.call("getmempoolinfo", "[]")?;
         let pool: Vec<String> = self.call("getrawmempool", "[]")?;
-        let pool: BTreeSet<Hash> = pool.iter().filter_map(|txid| hash_from_hex(txid)).collect();
+        let pool: BTreeSet<Txid> = pool.iter().filter_map(|txid| txid.parse().ok()).collect();
         let findings = self.findings(&pool, &info);
         let held = |txs: &[Signed]| txs.iter().filter(|tx| pool.contains(&tx.txid)).count() as u64;
         let mut hasher = DefaultHasher::new();
@@ -124,7 +124,7 @@ impl<'a> Measured<'a, '_> {
         })
     }
 
-    fn findings(&self, pool: &BTreeSet<Hash>, info: &MempoolInfo) -> Vec<Finding> {
+    fn findings(&self, pool: &BTreeSet<Txid>, info: &MempoolInfo) -> Vec<Finding> {
         let found = |name, compared: usize, bad: u64, what| Finding {
             name,
             compared: compared as u64,
@@ -132,7 +132,7 @@ impl<'a> Measured<'a, '_> {
             what,
         };
         let txs = &self.work.txs;
-        let sent: BTreeSet<Hash> = txs.iter().map(|tx| tx.txid).collect();
+        let sent: BTreeSet<Txid> = txs.iter().map(|tx| tx.txid).collect();
         let mut findings = vec![
             found(
                 "the mempool counts as many transactions as it lists",
@@ -180,50 +180,44 @@ impl<'a> Measured<'a, '_> {
         &self,
         method: &str,
         params: &str,
-    ) -> Result<T, MempoolError> {
-        self.node.call(method, params).map_err(|source| self.fault(source))
-    }
-
-    fn fault(&self, source: NetworkError) -> MempoolError {
-        MempoolError::Node { target: self.target.to_owned(), source }
+    ) -> anyhow::Result<T> {
+        self.node.call(method, params).context(self.target.to_owned())
     }
 
     /// In batches of calls of `sendrawtransaction`, or of `submitpackage` with the transactions of a group. The bodies are built
     /// before the clock starts.
-    fn by_rpc(&self, txs: &[Signed], method: &str) -> Result<Sent, MempoolError> {
+    fn by_rpc(&self, txs: &[Signed], method: &str) -> anyhow::Result<Sent> {
         let is_package = method == "submitpackage";
         let group = if is_package { self.case.group() } else { 1 };
-        let call = |txs: &[Signed]| {
+        let params = |txs: &[Signed]| {
             let hex = |tx: &Signed| format!("\"{}\"", faster_hex::hex_string(&tx.raw));
             let list = txs.iter().map(hex).collect::<Vec<_>>().join(",");
-            let params = if is_package { format!("[{list}]") } else { list };
-            format!(r#"{{"jsonrpc":"1.0","id":0,"method":"{method}","params":[{params}]}}"#)
+            if is_package { format!("[[{list}]]") } else { format!("[{list}]") }
         };
         let bodies: Vec<(usize, String)> = txs
             .chunks(group * self.plan.batch)
             .map(|txs| {
-                let calls: Vec<String> = txs.chunks(group).map(call).collect();
-                (calls.len(), format!("[{}]", calls.join(",")))
+                let params: Vec<String> = txs.chunks(group).map(params).collect();
+                let calls = params.iter().map(|params| (method, params.as_str()));
+                (params.len(), batch_body(calls))
             })
             .collect();
         let mut sent = Sent::default();
         let start_s = self.clock.now_s();
         let mut replies = Vec::with_capacity(bodies.len());
         for (calls, body) in &bodies {
-            if self.reporter.wants_stop() {
-                return Err(MempoolError::Interrupted);
-            }
-            let reply = self.node.post(method, body.as_bytes()).map_err(|e| self.fault(e))?;
+            self.reporter.check_stop()?;
+            let reply = self.node.post(method, body.as_bytes()).context(self.target.to_owned())?;
             replies.push((*calls, reply));
         }
         sent.seconds = self.clock.now_s() - start_s;
         for (calls, reply) in replies {
-            let answers = read_answers(method, &reply).map_err(|e| self.fault(e.into()))?;
-            if answers.len() != calls {
-                let source = serde::de::Error::custom("a batch reply of another length");
-                let error = RpcError::Reply { method: method.to_owned(), source };
-                return Err(self.fault(error.into()));
-            }
+            let answers = read_answers(method, &reply).context(self.target.to_owned())?;
+            ensure!(
+                answers.len() == calls,
+                "{}: {method}: a batch reply of another length",
+                self.target
+            );
             for answer in &answers {
                 match rejection(answer) {
                     None => sent.accepted += group as u64,
@@ -234,16 +228,17 @@ impl<'a> Measured<'a, '_> {
         Ok(sent)
     }
 
-    fn p2p_feeder(&self, plan: &FeedPlan) -> Result<P2pFeeder, MempoolError> {
-        P2pFeeder::connect(self.node.p2p, "regtest", plan, self.clock).map_err(|e| self.peer(e))
+    fn p2p_feeder(&self, plan: &FeedPlan) -> anyhow::Result<P2pFeeder> {
+        P2pFeeder::connect(self.node.p2p, "regtest", plan, self.clock)
+            .with_context(|| self.as_peer())
     }
 
-    fn peer(&self, source: crate::feed::PeerError) -> MempoolError {
-        MempoolError::Peer { target: self.target.to_owned(), source }
+    fn as_peer(&self) -> String {
+        format!("{}, as its peer", self.target)
     }
 
     /// Over P2P: announces the transactions and sends them on request.
-    fn by_peer(&self, txs: &[Signed]) -> Result<Sent, MempoolError> {
+    fn by_peer(&self, txs: &[Signed]) -> anyhow::Result<Sent> {
         let plan = FeedPlan::of(Delivery::P2p);
         let p2p_feeder = self.p2p_feeder(&plan)?;
         let start_s = self.clock.now_s();
@@ -253,7 +248,7 @@ impl<'a> Measured<'a, '_> {
     }
 
     /// Sends children first, wave by wave, and their parents once the node has counted its orphans.
-    fn orphans(&self) -> Result<Sent, MempoolError> {
+    fn orphans(&self) -> anyhow::Result<Sent> {
         let plan = FeedPlan::of(Delivery::P2p);
         let p2p_feeder = self.p2p_feeder(&plan)?;
         let (mut orphans, mut known, mut sent) = (Some(0), 0, 0);
@@ -274,14 +269,9 @@ impl<'a> Measured<'a, '_> {
     }
 
     /// Announces transactions and sends those that the node requests.
-    fn give(
-        &self,
-        p2p_feeder: &P2pFeeder,
-        plan: &FeedPlan,
-        txs: &[&Signed],
-    ) -> Result<(), MempoolError> {
-        let mut block = vec![0; HEADER_BYTES];
-        wire::put_count(&mut block, txs.len());
+    fn give(&self, p2p_feeder: &P2pFeeder, plan: &FeedPlan, txs: &[&Signed]) -> anyhow::Result<()> {
+        let mut block = vec![0; Header::SIZE];
+        encode::compact_size(&mut block, txs.len() as u64);
         for tx in txs {
             block.extend_from_slice(&tx.raw);
         }
@@ -290,11 +280,11 @@ impl<'a> Measured<'a, '_> {
         let stop = || self.reporter.wants_stop();
         let send_options = SendOptions { plan, interval_s: None, stop: &stop };
         let given = p2p_feeder.send_transactions(&Arc::new(ready), &places, send_options, |_| ());
-        given.map(drop).map_err(|source| self.peer(source))
+        given.map(drop).with_context(|| self.as_peer())
     }
 
     /// Waits up to [`PATIENCE`] for `count` mempool entries; returns the number reached.
-    fn wait_for(&self, count: u64) -> Result<u64, MempoolError> {
+    fn wait_for(&self, count: u64) -> anyhow::Result<u64> {
         let started = Instant::now();
         loop {
             let info: MempoolInfo = self.call("getmempoolinfo", "[]")?;
@@ -306,13 +296,13 @@ impl<'a> Measured<'a, '_> {
     }
 
     /// Mines blocks until the mempool is empty.
-    fn empty(&self) -> Result<(), MempoolError> {
+    fn empty(&self) -> anyhow::Result<()> {
         for _ in 0..BLOCKS_MOST {
             let info: MempoolInfo = self.call("getmempoolinfo", "[]")?;
             if info.size == 0 || self.case.what == What::Evict {
                 return Ok(());
             }
-            generate(self.node, 1).map_err(|source| self.fault(source))?;
+            generate(self.node, 1).context(self.target.to_owned())?;
         }
         Ok(())
     }

@@ -11,17 +11,17 @@ mod work;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use assay_report::atomic_file;
 use assay_report::record::Record;
 
 use self::measure::{CaseRun, Measured};
 pub use self::plan::{By, Case, MempoolPlan, What};
 use self::work::Workload;
-use crate::feed::PeerError;
 use crate::machine::Software;
 use crate::machine::clock::Clock;
-use crate::network::{NetworkError, Node, renew};
-use crate::plan::{PlanError, TargetSpec};
+use crate::network::{CREDENTIALS, Node, renew};
+use crate::plan::TargetSpec;
 use crate::process::Ports;
 use crate::progress::{Event, Reporter};
 use crate::target::{Target, TargetError};
@@ -41,22 +41,6 @@ pub struct MempoolOptions {
     pub rerun: String,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum MempoolError {
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    #[error("{target}")]
-    Node { target: String, source: NetworkError },
-    #[error("{target}, as its peer")]
-    Peer { target: String, source: PeerError },
-    #[error(transparent)]
-    Write(#[from] atomic_file::WriteError),
-    #[error("interrupted")]
-    Interrupted,
-}
-
 /// Enough for all transactions of a case.
 const LARGE_MEMPOOL_MB: u32 = 1000;
 
@@ -68,7 +52,7 @@ pub fn run(
     plan: &MempoolPlan,
     options: &MempoolOptions,
     reporter: &dyn Reporter,
-) -> Result<Record, MempoolError> {
+) -> anyhow::Result<Record> {
     let specs = if options.targets.is_empty() {
         plan.targets(&plan.name)?
     } else {
@@ -84,10 +68,9 @@ pub fn run(
         session.run(&mut runs)?;
         // Only data folders remain in it.
         let work = options.out_dir.join("work");
-        renew(&work)
-            .map_err(|source| MempoolError::Node { target: "data folders".to_owned(), source })?;
+        renew(&work)?;
     }
-    reporter.event(&Event::NetworkFinished);
+    reporter.event(&Event::Finished);
     let record = report::record(plan, options, &targets, &runs);
     record.write(&options.out_dir.join("mempool.json"))?;
     Ok(record)
@@ -114,14 +97,12 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Adds the runs of the round.
-    fn run(&self, runs: &mut Vec<CaseRun<'a>>) -> Result<(), MempoolError> {
+    fn run(&self, runs: &mut Vec<CaseRun<'a>>) -> anyhow::Result<()> {
         let nodes = self.start(LARGE_MEMPOOL_MB)?;
         for (at, case) in self.plan.cases.iter().enumerate() {
-            self.reporter.event(&Event::MempoolCase {
-                round: self.round + 1,
-                of: self.plan.repeat,
-                case: &case.name,
-            });
+            let (round, of) = (self.round + 1, self.plan.repeat);
+            let status = format!("round {round} of {of}: {}", case.name);
+            self.reporter.event(&Event::Status(&status));
             if case.what == What::Evict {
                 let small = self.start(self.plan.full_mempool_mb)?;
                 self.case(at, &small, runs)?;
@@ -134,36 +115,26 @@ impl<'a> Session<'a> {
     }
 
     /// Starts a node per target and loads the chain.
-    fn start(&self, mempool_mb: u32) -> Result<Vec<Node>, MempoolError> {
+    fn start(&self, mempool_mb: u32) -> anyhow::Result<Vec<Node>> {
         let work = self.options.out_dir.join("work");
-        let start = |target: &Target| {
+        let start = |target: &Target| -> anyhow::Result<Node> {
             let name = format!("{}-{mempool_mb}", target.name);
             let node = start_node(target, &work.join(&name), &self.options.out_dir, mempool_mb)?;
             self.workload.base.give_in_batches(&node)?;
             Ok(node)
         };
-        let name = |target: &Target| target.name.clone();
-        let named = |target: &Target| {
-            start(target).map_err(|source| MempoolError::Node { target: name(target), source })
-        };
+        let named = |target: &Target| start(target).with_context(|| target.name.clone());
         self.targets.iter().map(named).collect()
     }
 
     /// Runs one case on all nodes; the first node alternates from round to round.
-    fn case(
-        &self,
-        at: usize,
-        nodes: &[Node],
-        runs: &mut Vec<CaseRun<'a>>,
-    ) -> Result<(), MempoolError> {
+    fn case(&self, at: usize, nodes: &[Node], runs: &mut Vec<CaseRun<'a>>) -> anyhow::Result<()> {
         let mut order: Vec<_> = self.targets.iter().zip(nodes).collect();
         if (self.round as usize + at) % 2 == 1 {
             order.reverse();
         }
         for (target, node) in order {
-            if self.reporter.wants_stop() {
-                return Err(MempoolError::Interrupted);
-            }
+            self.reporter.check_stop()?;
             let measured = Measured {
                 plan: self.plan,
                 case: &self.plan.cases[at],
@@ -178,10 +149,9 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn stop(&self, nodes: Vec<Node>) -> Result<(), MempoolError> {
+    fn stop(&self, nodes: Vec<Node>) -> anyhow::Result<()> {
         for (node, target) in nodes.into_iter().zip(self.targets) {
-            let target = target.name.clone();
-            node.stop().map_err(|source| MempoolError::Node { target, source })?;
+            node.stop().with_context(|| target.name.clone())?;
         }
         Ok(())
     }
@@ -192,15 +162,13 @@ fn start_node(
     datadir: &Path,
     out_dir: &Path,
     mempool_mb: u32,
-) -> Result<Node, NetworkError> {
+) -> anyhow::Result<Node> {
     renew(datadir)?;
     // Absolute, because a node may change its working directory.
     let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
     let ports = Ports::free()?;
     let launch = target.launch_mempool(&datadir, &ports, mempool_mb);
-    target
-        .write_credentials(&launch, &datadir)
-        .map_err(|source| NetworkError::Credentials { source })?;
+    target.write_credentials(&launch, &datadir).context(CREDENTIALS)?;
     let log = out_dir.join("logs").join(format!("{}-{mempool_mb}.log", target.name));
-    Node::start(launch, &ports, &log)
+    Ok(Node::start(launch, &ports, &log)?)
 }

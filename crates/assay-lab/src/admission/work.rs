@@ -93,24 +93,27 @@ pub(super) const TXS_OF_RATE: usize = 10;
 mod tests {
     use std::collections::HashSet;
 
+    use assay_wire::Txid;
+
     use super::*;
+    use crate::p2p::each_input;
     use crate::plan::PlanFile;
-    use crate::wire::Hash;
-    use crate::wire::tx::each_parent;
 
     #[test]
     fn cases_spend_coins_of_their_own_parents_first() {
         let text = MempoolPlan::builtin_text("mempool").expect("built in");
         let plan = MempoolPlan::parse(&text.replace("txs = 2000", "txs = 52"), "").expect("valid");
         let workload = Workload::make(&plan);
-        let known: HashSet<Hash> =
-            workload.base.coins.concat().iter().map(|coin| coin.txid).collect();
+        let known: HashSet<Txid> =
+            workload.base.coins.concat().iter().map(|coin| coin.outpoint.txid).collect();
         let mut all = HashSet::new();
         for (case, work) in plan.cases.iter().zip(&workload.of_cases) {
             assert_eq!(work.txs.len(), plan.txs_of(case), "{}", case.name);
             let mut here = known.clone();
             for tx in work.before.iter().chain(&work.txs) {
-                each_parent(&tx.raw, |parent| assert!(here.contains(parent), "{}", case.name));
+                each_input(&tx.raw, |input| {
+                    assert!(here.contains(&input.prevout.txid), "{}", case.name);
+                });
                 here.insert(tx.txid);
                 assert!(all.insert(tx.txid), "{}", case.name);
             }

@@ -11,10 +11,13 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::bail;
+use assay_ledger::scripts::ScriptLine;
+
 use super::ASK_PAUSE;
-use super::{CrashError, CrashOptions};
-use crate::electrum::check::{CheckError, compare};
-use crate::electrum::expected::{ExpectedError, ScriptExpectation, ScriptsFile};
+use super::{CrashOptions, Fault};
+use crate::electrum::check::compare;
+use crate::electrum::expected::{ExpectedError, ScriptsFile};
 use crate::electrum::{Client, ElectrumError};
 use crate::forge::scripts::ScriptsJob;
 use crate::plan::IndexCheckPlan;
@@ -45,7 +48,7 @@ const LEDGER_TIPS: u32 = 16;
 pub(crate) struct IndexOracle {
     /// Script hashes of the ledgers, sorted.
     scripts: Vec<String>,
-    ledgers: [Vec<ScriptExpectation>; 2],
+    ledgers: [Vec<ScriptLine>; 2],
     /// True if the ledgers omit scripts: then a script of one may occur unlisted in the other chain.
     is_sample: bool,
     /// By tip: hash of the responses for each script.
@@ -56,7 +59,7 @@ pub(crate) struct IndexOracle {
 
 impl IndexOracle {
     /// Reads the script ledgers of both chains.
-    pub(crate) fn read(options: &CrashOptions, chain_dirs: [&Path; 2]) -> Result<Self, CrashError> {
+    pub(crate) fn read(options: &CrashOptions, chain_dirs: [&Path; 2]) -> anyhow::Result<Self> {
         let check =
             IndexCheckPlan { scripts_max: options.index.scripts_max, sample_seed: options.seed };
         let mut ledgers = [Vec::new(), Vec::new()];
@@ -71,10 +74,9 @@ impl IndexOracle {
                 log: &options.out_dir.join("logs").join("scripts.log"),
             };
             job.make()?;
-            let file = ScriptsFile::open(&out).map_err(CheckError::from)?;
+            let file = ScriptsFile::open(&out)?;
             is_sample |= file.header().sample_seed.is_some();
-            let scripts: Result<_, ExpectedError> = file.collect();
-            ledgers[rival] = scripts.map_err(CheckError::from)?;
+            ledgers[rival] = file.collect::<Result<_, ExpectedError>>()?;
         }
         let scripts: BTreeSet<String> =
             ledgers.iter().flatten().map(|script| script.script_hash.clone()).collect();
@@ -98,7 +100,7 @@ impl IndexOracle {
         server: SocketAddr,
         tip: &Tip<'_>,
         (rival, of_height): (usize, u32),
-    ) -> Result<(), CrashError> {
+    ) -> anyhow::Result<()> {
         let mut client = at_tip(server, tip, &|| false)?;
         let answers = self.ask(&mut client)?;
         self.answers.insert(tip.hash.to_owned(), answers);
@@ -116,16 +118,16 @@ impl IndexOracle {
         client: &mut Client,
         rival: usize,
         height: u32,
-    ) -> Result<(), CrashError> {
+    ) -> anyhow::Result<()> {
         let own: BTreeSet<&str> =
             self.ledgers[rival].iter().map(|script| script.script_hash.as_str()).collect();
         let others = self.ledgers[1 - rival]
             .iter()
             .filter(|script| !own.contains(script.script_hash.as_str()))
             .filter(|_| !self.is_sample)
-            .map(|script| ScriptExpectation {
+            .map(|script| ScriptLine {
                 script_hash: script.script_hash.clone(),
-                ..ScriptExpectation::default()
+                ..ScriptLine::default()
             });
         let expected = self.ledgers[rival].iter().cloned().chain(others).map(Ok);
         let check = compare(client, expected, height, &mut |_| true)?;
@@ -133,7 +135,7 @@ impl IndexOracle {
             return Ok(());
         }
         let told = check.told.first().cloned().unwrap_or_else(|| check.summary());
-        Err(CrashError::IndexAgainstLedger { at: height, told })
+        bail!("without kills, at height {height}, the index differs from the script ledger: {told}")
     }
 
     /// Queries a node started after a kill: its index must reach the tip and respond as in the straight run. `is_killed` aborts.
@@ -142,12 +144,12 @@ impl IndexOracle {
         server: SocketAddr,
         tip: &Tip<'_>,
         is_killed: &dyn Fn() -> bool,
-    ) -> Result<Duration, CrashError> {
+    ) -> anyhow::Result<Duration> {
         let start = Instant::now();
         let mut client = at_tip(server, tip, is_killed)?;
         let took = start.elapsed();
         let Some(expected) = self.answers.get(tip.hash) else {
-            return Err(CrashError::UnknownTip { tip: tip.hash.to_owned(), at: tip.height });
+            return Err(Fault::unknown_tip(tip.hash, tip.height));
         };
         let found = self.ask(&mut client)?;
         let wrong = expected.iter().zip(&found).filter(|(expected, found)| expected != found);
@@ -155,17 +157,15 @@ impl IndexOracle {
         let first = expected.iter().zip(&found).position(|(expected, found)| expected != found);
         match first {
             None => Ok(took),
-            Some(place) => Err(CrashError::WrongAnswer {
-                tip: tip.hash.to_owned(),
-                at: tip.height,
-                script: self.scripts[place].clone(),
-                wrong,
-            }),
+            Some(place) => Err(Fault::of_index(format!(
+                "at {} (height {}) the index answers about {wrong} scripts other than a fresh one; the first is {}",
+                tip.hash, tip.height, self.scripts[place]
+            ))),
         }
     }
 
     /// Queries every script; returns a hash of the raw responses for each.
-    fn ask(&self, client: &mut Client) -> Result<Vec<u64>, CrashError> {
+    fn ask(&self, client: &mut Client) -> anyhow::Result<Vec<u64>> {
         let mut hashes = Vec::with_capacity(self.scripts.len());
         for scripts in self.scripts.chunks(WINDOW) {
             let mut place_of: HashMap<u64, (usize, usize)> = HashMap::new();
@@ -214,7 +214,7 @@ fn at_tip(
     server: SocketAddr,
     tip: &Tip<'_>,
     is_killed: &dyn Fn() -> bool,
-) -> Result<Client, CrashError> {
+) -> anyhow::Result<Client> {
     let start = Instant::now();
     // The node responds before its index does.
     let mut client = loop {
@@ -240,8 +240,12 @@ fn at_tip(
             Err(error) => return Err(error.into()),
         };
         if start.elapsed() > CATCH_UP_TIMEOUT {
-            let (expected, seconds) = (tip.height, CATCH_UP_TIMEOUT.as_secs());
-            return Err(CrashError::IndexBehind { at, expected, seconds });
+            let at = at.map_or_else(|| "unknown".to_owned(), |at| at.to_string());
+            return Err(Fault::of_index(format!(
+                "the index is at height {at}, {} s after the node was seen at {}",
+                CATCH_UP_TIMEOUT.as_secs(),
+                tip.height
+            )));
         }
         thread::sleep(ASK_PAUSE);
     }

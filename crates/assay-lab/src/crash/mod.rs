@@ -25,24 +25,24 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use assay_report::atomic_file::{self, WriteError};
+use anyhow::{Context as _, anyhow, bail};
+use assay_ledger::BlockLine;
+use assay_report::atomic_file;
 use assay_report::record::Record;
 
 use self::index::IndexOracle;
-use self::oracle::Oracle;
+use self::oracle::{Oracle, UtxoSet};
 use self::report::{End, Tally};
 use self::round::Round;
-use crate::chain::{Chain, ChainError};
+use crate::chain::Chain;
 use crate::electrum::ElectrumError;
-use crate::electrum::check::CheckError;
-use crate::forge::scripts::ScriptsError;
-use crate::forge::{ForgeError, ForgeJob};
+use crate::forge::ForgeJob;
 use crate::machine::Software;
 use crate::plan::{Delivery, Plan, TargetSpec, TargetsPlan, check_scale};
 use crate::process::rpc::RpcError;
 use crate::process::{Launch, Ports, ProcessError};
 use crate::progress::{Event, Reporter};
-use crate::target::{Target, TargetError};
+use crate::target::Target;
 
 /// Pause between two requests to a starting node.
 const ASK_PAUSE: Duration = Duration::from_millis(5);
@@ -88,141 +88,67 @@ pub struct IndexOptions {
     pub scripts_command: Vec<OsString>,
 }
 
+/// A fault of the node, not of the experiment.
 #[derive(Debug, thiserror::Error)]
-pub enum CrashError {
-    #[error("scale {scale}: {rule}")]
-    Scale { scale: f64, rule: &'static str },
-    #[error("give at least one size of the coin cache")]
-    NoCache,
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    #[error("cannot remove {}", path.display())]
-    Remove { path: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Forge(#[from] ForgeError),
-    #[error(transparent)]
-    Chain(#[from] ChainError),
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    /// The target did not start or stop properly, or died without a kill.
-    #[error(transparent)]
-    Process(#[from] ProcessError),
-    #[error(transparent)]
-    Rpc(#[from] RpcError),
-    #[error("interrupted")]
-    Interrupted,
-    #[error("block {height} ({hash}) was rejected: {reason}")]
-    Refused {
-        height: u32,
-        hash: String,
-        /// The node's reject reason.
-        reason: String,
-    },
-    /// The run without kills does not end at the ledger's state.
-    #[error("the run without kills gave {found}, the ledger says {expected}")]
-    StraightRun {
-        /// Tip or `MuHash` of the ledger.
-        expected: String,
-        /// Tip or `MuHash` of the node.
-        found: String,
-    },
-    /// The node that serves the blocks failed.
-    #[error("the node that gives the blocks: {0}")]
-    Peer(#[source] Box<CrashError>),
-    /// The node does not connect to its peer, or does not disconnect.
-    #[error("{found} connections after {seconds} s, not {expected}")]
-    Connections {
-        found: u32,
-        expected: u32,
-        /// Time limit.
-        seconds: u64,
-    },
-    #[error("the tip at height {at} is {tip}, a block of neither chain")]
-    UnknownTip { tip: String, at: u32 },
-    #[error("after a restart the tip is {found}, not {expected}")]
-    WrongTip {
-        /// Tip of the node.
-        found: String,
-        expected: String,
-    },
-    #[error("at {tip} (height {at}) the MuHash is {found}, not {expected}")]
-    WrongSet {
-        tip: String,
-        at: u32,
-        /// `MuHash` of the straight run.
-        expected: String,
-        found: String,
-    },
-    /// A stored block differs from the submitted bytes.
-    #[error("block {hash} comes back with other bytes")]
-    OtherBytes { hash: String },
-    #[error(transparent)]
-    Scripts(#[from] ScriptsError),
-    #[error(transparent)]
-    Electrum(#[from] ElectrumError),
-    /// The comparison of the index with the script ledger failed.
-    #[error(transparent)]
-    IndexCheck(#[from] CheckError),
-    /// The index of the run without kills contradicts the script ledger.
-    #[error("without kills, at height {at}, the index differs from the script ledger: {told}")]
-    IndexAgainstLedger {
-        at: u32,
-        /// First difference.
-        told: String,
-    },
-    #[error("the index is at height {at}, {seconds} s after the node was seen at {expected}", at = at.map_or_else(|| "unknown".to_owned(), |at| at.to_string()))]
-    IndexBehind {
-        /// Height of the index, if reported.
-        at: Option<u32>,
-        /// Height of the node.
-        expected: u32,
-        seconds: u64,
-    },
-    #[error(
-        "at {tip} (height {at}) the index answers about {wrong} scripts other than a fresh one; the first is {script}"
-    )]
-    WrongAnswer {
-        tip: String,
-        at: u32,
-        script: String,
-        /// Number of differing script hashes.
-        wrong: usize,
-    },
-    /// The last start of a round ended without a kill.
-    #[error("the node exited during an undisturbed start")]
-    NoEnd,
+#[error("{text}")]
+struct Fault {
+    text: String,
+    /// True if the index differs, or does not follow.
+    is_of_index: bool,
 }
 
-impl CrashError {
-    /// True if the connection broke, as it does when the node is killed.
-    fn is_loss(&self) -> bool {
-        match self {
-            Self::Rpc(error) => !error.is_answer(),
-            Self::Electrum(error) => !matches!(error, ElectrumError::Refused { .. }),
-            _ => false,
+impl Fault {
+    fn of_node(text: String) -> anyhow::Error {
+        Self { text, is_of_index: false }.into()
+    }
+
+    fn of_index(text: String) -> anyhow::Error {
+        Self { text, is_of_index: true }.into()
+    }
+
+    /// The node rejected a block.
+    fn rejected(block: &BlockLine, reason: &str) -> anyhow::Error {
+        Self::of_node(format!("block {} ({}) was rejected: {reason}", block.height, block.hash))
+    }
+
+    /// The node's UTXO set differs from that of the straight run.
+    fn wrong_set(found: &UtxoSet, expected: &str) -> anyhow::Error {
+        let UtxoSet { tip, height, muhash } = found;
+        Self::of_node(format!("at {tip} (height {height}) the MuHash is {muhash}, not {expected}"))
+    }
+
+    fn unknown_tip(tip: &str, height: u32) -> anyhow::Error {
+        Self::of_node(format!("the tip at height {height} is {tip}, a block of neither chain"))
+    }
+
+    fn wrong_tip(found: &str, expected: &str) -> anyhow::Error {
+        Self::of_node(format!("after a restart the tip is {found}, not {expected}"))
+    }
+}
+
+/// True if the connection broke, as it does when the node is killed.
+fn is_loss(error: &anyhow::Error) -> bool {
+    match (error.downcast_ref::<RpcError>(), error.downcast_ref::<ElectrumError>()) {
+        (Some(error), _) => !error.is_answer(),
+        (None, Some(error)) => !matches!(error, ElectrumError::Refused { .. }),
+        (None, None) => false,
+    }
+}
+
+/// True if the index is at fault, false if another part of the node is; `None` if the experiment is.
+fn fault_of_index(error: &anyhow::Error) -> Option<bool> {
+    let process = error.downcast_ref::<ProcessError>();
+    match (error.downcast_ref::<Fault>(), error.downcast_ref::<ElectrumError>()) {
+        (Some(fault), _) => Some(fault.is_of_index),
+        (None, Some(ElectrumError::Refused { .. })) => Some(true),
+        _ if matches!(
+            process,
+            Some(ProcessError::Exited { .. } | ProcessError::NotReady { .. })
+        ) =>
+        {
+            Some(false)
         }
-    }
-
-    /// True if the index differs, or does not follow.
-    fn is_of_index(&self) -> bool {
-        matches!(self, Self::IndexBehind { .. } | Self::WrongAnswer { .. } | Self::Electrum(_))
-    }
-
-    /// True if the node, not the experiment, is at fault.
-    fn is_verdict(&self) -> bool {
-        matches!(
-            self,
-            Self::Refused { .. }
-                | Self::UnknownTip { .. }
-                | Self::Connections { .. }
-                | Self::WrongTip { .. }
-                | Self::WrongSet { .. }
-                | Self::OtherBytes { .. }
-                | Self::IndexBehind { .. }
-                | Self::WrongAnswer { .. }
-                | Self::Electrum(ElectrumError::Refused { .. })
-                | Self::Process(ProcessError::Exited { .. } | ProcessError::NotReady { .. })
-        )
+        _ => None,
     }
 }
 
@@ -256,21 +182,19 @@ impl Setup<'_> {
         }
         self.target.launch(&self.chains[0].header.chain, datadir, ports, &plan)
     }
-
-    pub(crate) fn check_stop(&self) -> Result<(), CrashError> {
-        if self.reporter.wants_stop() { Err(CrashError::Interrupted) } else { Ok(()) }
-    }
 }
 
 /// Runs the experiment. Lost or wrong data of the node is a result, not an error; its data folder then stays.
 ///
 /// # Errors
 /// When something cannot be written, forged or started.
-pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<Record, CrashError> {
+pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> anyhow::Result<Record> {
     let start = Instant::now();
     let scale = options.plan.chain.scale;
-    check_scale(scale).map_err(|rule| CrashError::Scale { scale, rule })?;
-    let Some(&first_cache) = options.cache_mib.first() else { return Err(CrashError::NoCache) };
+    check_scale(scale).map_err(|rule| anyhow!("scale {scale}: {rule}"))?;
+    let Some(&first_cache) = options.cache_mib.first() else {
+        bail!("give at least one size of the coin cache");
+    };
     let logs = options.out_dir.join("logs");
     atomic_file::create_folder(&logs)?;
     let target = Target::detect(&options.target, &options.node_command, &options.software.assay)?;
@@ -291,7 +215,9 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<Record, Cr
     };
     let datadir = options.out_dir.join("work");
     renew(&datadir)?;
-    reporter.event(&Event::StraightRun { blocks: setup.chains[0].blocks.len() });
+    let blocks = setup.chains[0].blocks.len();
+    reporter.line(&format!("straight run, two chains of about {blocks} blocks"));
+    reporter.step("a run without kills, for comparison");
     let index = if setup.target.has_own_index() {
         let dirs = [setup.chains[0].dir.as_path(), setup.chains[1].dir.as_path()];
         Some(IndexOracle::read(options, dirs)?)
@@ -300,23 +226,23 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<Record, Cr
     };
     let oracle = Oracle::ask(&setup, &datadir, index)?;
     let (mut tally, mut end) = (Tally::default(), End::default());
-    reporter.event(&Event::KillsStarted { of: options.kills });
+    let of = options.kills;
+    reporter.line(&format!("{of} kills"));
+    reporter.event(&Event::Count { done: 0, of, unit: "kills" });
     while tally.kills < options.kills {
         renew(&datadir)?;
         let index = end.rounds as usize % options.cache_mib.len();
         let cache_mib = options.cache_mib.get(index).copied().unwrap_or(first_cache);
         let seed = options.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(end.rounds));
         end.rounds += 1;
-        match Round::new(&setup, &oracle, &datadir, (cache_mib, seed), &mut tally).run() {
-            Ok(()) => {}
-            Err(error) if error.is_verdict() => {
-                let (round, kept) = (end.rounds, datadir.display());
-                end.is_of_index = error.is_of_index();
-                end.failure =
-                    Some(format!("round {round}, {cache_mib} MiB: {error} (data kept in {kept})"));
-                break;
-            }
-            Err(error) => return Err(error),
+        let round = Round::new(&setup, &oracle, &datadir, (cache_mib, seed), &mut tally);
+        if let Err(error) = round.run() {
+            let Some(is_of_index) = fault_of_index(&error) else { return Err(error) };
+            let (round, kept) = (end.rounds, datadir.display());
+            end.is_of_index = is_of_index;
+            end.failure =
+                Some(format!("round {round}, {cache_mib} MiB: {error} (data kept in {kept})"));
+            break;
         }
     }
     end.took = start.elapsed();
@@ -326,11 +252,11 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<Record, Cr
     }
     let record = tally.record(options, (&setup, &oracle), &end);
     record.write(&options.out_dir.join("crash.json"))?;
-    reporter.event(&Event::KillsFinished);
+    reporter.event(&Event::Finished);
     Ok(record)
 }
 
-fn forge(options: &CrashOptions, rival: u64, reporter: &dyn Reporter) -> Result<Chain, CrashError> {
+fn forge(options: &CrashOptions, rival: u64, reporter: &dyn Reporter) -> anyhow::Result<Chain> {
     let mut plan = options.plan.clone();
     plan.chain.seed = plan.chain.seed.wrapping_add(rival);
     let job = ForgeJob {
@@ -346,15 +272,15 @@ fn forge(options: &CrashOptions, rival: u64, reporter: &dyn Reporter) -> Result<
 }
 
 /// Removes and recreates a data folder.
-pub(crate) fn renew(datadir: &Path) -> Result<(), CrashError> {
+pub(crate) fn renew(datadir: &Path) -> anyhow::Result<()> {
     remove(datadir)?;
     Ok(atomic_file::create_folder(datadir)?)
 }
 
-fn remove(path: &Path) -> Result<(), CrashError> {
+fn remove(path: &Path) -> anyhow::Result<()> {
     match fs::remove_dir_all(path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(CrashError::Remove { path: path.to_owned(), source })
+            Err(source).with_context(|| format!("cannot remove {}", path.display()))
         }
         _ => Ok(()),
     }

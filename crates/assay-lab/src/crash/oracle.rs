@@ -5,11 +5,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Instant;
 
+use anyhow::ensure;
+use assay_ledger::BlockLine;
 use serde::Deserialize;
 
 use super::index::{IndexOracle, Tip};
-use super::{ASK_PAUSE, CrashError, Setup, renew};
-use crate::chain::{BlockEntry, Chain};
+use super::{ASK_PAUSE, Fault, Setup, renew};
+use crate::chain::Chain;
 use crate::feed::compose_block;
 use crate::process::rpc::{Client, RpcError, read_result};
 use crate::process::{Ports, Process};
@@ -51,9 +53,9 @@ pub(crate) fn header_of(client: &Client, hash: &str) -> Result<String, RpcError>
 pub(crate) fn submit(
     client: &Client,
     chain: &Chain,
-    block: &BlockEntry,
+    block: &BlockLine,
     body: &mut Vec<u8>,
-) -> Result<Option<String>, CrashError> {
+) -> anyhow::Result<Option<String>> {
     compose_block(chain, block, body, |_| ())?;
     let method = "submitblock";
     let reply = client.post(method, body, None)?;
@@ -63,13 +65,19 @@ pub(crate) fn submit(
     Ok(reason.filter(|reason| !taken.contains(&reason.as_str())))
 }
 
+/// Compares tip or `MuHash` of the run without kills with the ledger.
+fn check_straight(found: &str, expected: &str) -> anyhow::Result<()> {
+    ensure!(found == expected, "the run without kills gave {found}, the ledger says {expected}");
+    Ok(())
+}
+
 impl Oracle {
     /// Feeds each chain to a fresh node and records the `MuHash` after every block. The last one must match the ledger.
     pub(crate) fn ask(
         setup: &Setup<'_>,
         datadir: &Path,
         index: Option<IndexOracle>,
-    ) -> Result<Self, CrashError> {
+    ) -> anyhow::Result<Self> {
         let mut oracle = Self { index, ..Self::default() };
         for (rival, chain) in setup.chains.iter().enumerate() {
             oracle.straight_run(setup, (rival, chain), datadir)?;
@@ -96,40 +104,31 @@ impl Oracle {
         setup: &Setup<'_>,
         (rival, chain): (usize, &Chain),
         datadir: &Path,
-    ) -> Result<(), CrashError> {
+    ) -> anyhow::Result<()> {
         let ports = Ports::free()?;
-        let mut process =
-            Process::start(setup.launch(datadir, &ports, None), ports.rpc, &setup.log)?;
-        let cookie = process.wait_ready()?;
-        let client = process.client(&cookie);
+        let launch = setup.launch(datadir, &ports, None);
+        let (process, client) = Process::start_fresh(launch, ports.rpc, &setup.log)?;
         let mut body = Vec::new();
         let server = ports.electrum_address();
         let genesis = self.note(&client)?;
         self.note_index(&client, server, &genesis, (rival, chain))?;
         for block in &chain.blocks {
-            setup.check_stop()?;
+            setup.reporter.check_stop()?;
             if let Some(reason) = submit(&client, chain, block, &mut body)? {
-                let hash = block.hash.clone();
-                return Err(CrashError::Refused { height: block.height, hash, reason });
+                return Err(Fault::rejected(block, &reason));
             }
             let set = self.note(&client)?;
-            if set.tip != block.hash {
-                let expected = block.hash.clone();
-                return Err(CrashError::StraightRun { expected, found: set.tip });
-            }
+            check_straight(&set.tip, &block.hash)?;
             self.note_index(&client, server, &set, (rival, chain))?;
             self.places.insert(set.tip, (rival, block.height));
         }
-        let found = self.muhash(&chain.tip.hash).unwrap_or_default().to_owned();
-        if found != chain.tip.utxo_muhash {
-            let expected = chain.tip.utxo_muhash.clone();
-            return Err(CrashError::StraightRun { expected, found });
-        }
+        let muhash = self.muhash(&chain.tip.hash).unwrap_or_default();
+        check_straight(muhash, &chain.tip.utxo_muhash)?;
         process.stop(&client)?;
         Ok(())
     }
 
-    fn note(&mut self, client: &Client) -> Result<UtxoSet, CrashError> {
+    fn note(&mut self, client: &Client) -> Result<UtxoSet, RpcError> {
         let set = utxo_set(client)?;
         self.muhash_by_tip.insert(set.tip.clone(), set.muhash.clone());
         Ok(set)
@@ -142,14 +141,14 @@ impl Oracle {
         server: SocketAddr,
         set: &UtxoSet,
         (rival, chain): (usize, &Chain),
-    ) -> Result<(), CrashError> {
+    ) -> anyhow::Result<()> {
         let Some(index) = &mut self.index else { return Ok(()) };
         let header = header_of(client, &set.tip)?;
         let tip = Tip { hash: &set.tip, height: set.height, header: &header };
         index.note(server, &tip, (rival, chain.tip.height))
     }
 
-    fn time_clean_starts(&mut self, setup: &Setup<'_>, datadir: &Path) -> Result<(), CrashError> {
+    fn time_clean_starts(&mut self, setup: &Setup<'_>, datadir: &Path) -> anyhow::Result<()> {
         for _ in 0..CLEAN_STARTS {
             let ports = Ports::free()?;
             let start = Instant::now();

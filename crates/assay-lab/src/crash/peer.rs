@@ -4,10 +4,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::anyhow;
 use serde::Deserialize;
 
 use super::oracle::submit;
-use super::{ASK_PAUSE, CrashError, Setup, renew};
+use super::{ASK_PAUSE, Fault, Setup, renew};
 use crate::process::rpc::Client;
 use crate::process::{Ports, Process};
 
@@ -33,15 +34,13 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Starts it in a new folder.
-    pub(crate) fn start(setup: &Setup<'_>, datadir: &Path) -> Result<Self, CrashError> {
+    pub(crate) fn start(setup: &Setup<'_>, datadir: &Path) -> anyhow::Result<Self> {
         renew(datadir)?;
         let ports = Ports::free()?;
         let mut launch = setup.launch(datadir, &ports, None);
         launch.args.extend(flags(&ports));
         let log = setup.log.with_file_name("peer.log");
-        let mut process = Process::start(launch, ports.rpc, &log)?;
-        let cookie = process.wait_ready()?;
-        let client = process.client(&cookie);
+        let (process, client) = Process::start_fresh(launch, ports.rpc, &log)?;
         let address = format!("127.0.0.1:{}", ports.p2p);
         let mut peer =
             Self { process, client, address, heights: [0; 2], leader: 0, body: Vec::new() };
@@ -51,7 +50,7 @@ impl Peer {
     }
 
     /// A node in IBD announces nothing; mock time goes back until its tip is recent.
-    fn end_initial_download(&self, hash: &str) -> Result<(), CrashError> {
+    fn end_initial_download(&self, hash: &str) -> anyhow::Result<()> {
         #[derive(Deserialize)]
         struct Header {
             time: u64,
@@ -70,14 +69,15 @@ impl Peer {
         setup: &Setup<'_>,
         rival: usize,
         height: u32,
-    ) -> Result<(), CrashError> {
+    ) -> anyhow::Result<()> {
         let chain = &setup.chains[rival];
         for at in self.heights[rival] + 1..=height {
             let block = &chain.blocks[at as usize - 1];
+            // Not the error itself: a loss of this node is none of the killed one.
             let reason = submit(&self.client, chain, block, &mut self.body)
-                .map_err(|error| CrashError::Peer(Box::new(error)))?;
+                .map_err(|error| anyhow!("the node that gives the blocks: {error:#}"))?;
             if let Some(reason) = reason {
-                return Err(CrashError::Refused { height: at, hash: block.hash.clone(), reason });
+                return Err(Fault::rejected(block, &reason));
             }
             self.heights[rival] = at;
             if at > self.heights[1 - rival] {
@@ -93,26 +93,26 @@ impl Peer {
     }
 
     /// Connects the node behind `client` to this one.
-    pub(crate) fn connect(&self, client: &Client) -> Result<(), CrashError> {
+    pub(crate) fn connect(&self, client: &Client) -> anyhow::Result<()> {
         // Not "add", which would reconnect by itself.
         client.call::<()>("addnode", &format!(r#"["{}","onetry"]"#, self.address))?;
         wait_for_connections(client, 1)
     }
 
     /// Reconnects: a block announced while it counted as invalid is not announced again.
-    pub(crate) fn reconnect(&self, client: &Client) -> Result<(), CrashError> {
+    pub(crate) fn reconnect(&self, client: &Client) -> anyhow::Result<()> {
         client.call::<()>("disconnectnode", &format!(r#"["{}"]"#, self.address))?;
         wait_for_connections(client, 0)?;
         self.connect(client)
     }
 
-    pub(crate) fn stop(self) -> Result<(), CrashError> {
+    pub(crate) fn stop(self) -> anyhow::Result<()> {
         self.process.stop(&self.client)?;
         Ok(())
     }
 }
 
-fn wait_for_connections(client: &Client, expected: u32) -> Result<(), CrashError> {
+fn wait_for_connections(client: &Client, expected: u32) -> anyhow::Result<()> {
     let start = Instant::now();
     loop {
         let found: u32 = client.call("getconnectioncount", "[]")?;
@@ -121,7 +121,8 @@ fn wait_for_connections(client: &Client, expected: u32) -> Result<(), CrashError
         }
         if start.elapsed() > CONNECTION_TIMEOUT {
             let seconds = CONNECTION_TIMEOUT.as_secs();
-            return Err(CrashError::Connections { found, expected, seconds });
+            let text = format!("{found} connections after {seconds} s, not {expected}");
+            return Err(Fault::of_node(text));
         }
         thread::sleep(ASK_PAUSE);
     }

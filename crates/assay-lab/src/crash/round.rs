@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use assay_report::stats::random::SplitMix64;
 
 use super::index::Tip;
@@ -15,7 +16,8 @@ use super::oracle::{Oracle, header_of, submit, utxo_set};
 use super::peer::{Peer, flags};
 use super::report::{Activity, Tally};
 use super::schedule::{Step, last_heights, schedule};
-use super::{ASK_PAUSE, CrashError, Setup};
+use super::{ASK_PAUSE, Fault, Setup, is_loss};
+use crate::electrum::ElectrumError;
 use crate::process::rpc::{Client, RpcError, read_batch};
 use crate::process::{Ports, Process};
 use crate::progress::Event;
@@ -55,22 +57,17 @@ pub(crate) struct Round<'a> {
 }
 
 /// A failed call may mean that the node died.
-fn explain(process: &mut Process, error: CrashError) -> CrashError {
-    match error {
-        CrashError::Rpc(source) => match process.death(&source) {
-            Some(death) => death.into(),
-            None => CrashError::Rpc(source),
-        },
-        CrashError::Electrum(source) => match process.end_soon() {
-            Some(death) => death.into(),
-            None => CrashError::Electrum(source),
-        },
-        error => error,
-    }
+fn explain(process: &mut Process, error: anyhow::Error) -> anyhow::Error {
+    let death = match error.downcast_ref::<RpcError>() {
+        Some(source) => process.death(source),
+        None if error.is::<ElectrumError>() => process.end_soon(),
+        None => None,
+    };
+    death.map_or(error, anyhow::Error::from)
 }
 
 /// Stops the node properly, unless its planned end comes first.
-fn stop(process: Process, client: &Client, kill_plan: Option<KillPlan>) -> Result<End, CrashError> {
+fn stop(process: Process, client: &Client, kill_plan: Option<KillPlan>) -> anyhow::Result<End> {
     match (process.stop(client), kill_plan) {
         (Ok(_), _) => Ok(End::Stopped),
         (Err(error), Some(kill_plan)) if kill_plan.has_come_as(&error) => {
@@ -128,7 +125,7 @@ impl<'a> Round<'a> {
     }
 
     /// Runs lives until every block is stored, then compares with the ledger.
-    pub(crate) fn run(mut self) -> Result<(), CrashError> {
+    pub(crate) fn run(mut self) -> anyhow::Result<()> {
         let heights = [0, 1].map(|rival| self.setup.chains[rival].tip.height);
         let steps = schedule(heights, &mut self.random);
         let last = last_heights(heights);
@@ -137,15 +134,16 @@ impl<'a> Round<'a> {
         }
         let mut next = 0;
         while next < steps.len() {
-            self.setup.check_stop()?;
+            self.setup.reporter.check_stop()?;
             if let End::Killed(activity) = self.live(&steps, &mut next)? {
                 self.tally.killed(activity);
-                let (number, of) = (self.tally.kills, self.setup.kills);
-                self.setup.reporter.event(&Event::Killed { number, of });
+                let (done, of) = (self.tally.kills, self.setup.kills);
+                self.setup.reporter.event(&Event::Count { done, of, unit: "kills" });
             }
         }
         // The last start is undisturbed, so it verifies the state left by the last kill.
-        let Started { process, client, server, .. } = self.start(None)?.ok_or(CrashError::NoEnd)?;
+        let Started { process, client, server, .. } =
+            self.start(None)?.context("the node exited during an undisturbed start")?;
         self.verify(&client)?;
         self.verify_index(&client, server, None)?;
         if let Some(peer) = &self.peer {
@@ -156,8 +154,7 @@ impl<'a> Round<'a> {
         }
         let (found, tip) = (utxo_set(&client)?, &self.setup.chains[0].tip);
         if (&found.tip, &found.muhash) != (&tip.hash, &tip.utxo_muhash) {
-            let (expected, at) = (tip.utxo_muhash.clone(), found.height);
-            return Err(CrashError::WrongSet { tip: found.tip, at, expected, found: found.muhash });
+            return Err(Fault::wrong_set(&found, &tip.utxo_muhash));
         }
         self.verify_index(&client, server, None)?;
         process.stop(&client)?;
@@ -165,7 +162,7 @@ impl<'a> Round<'a> {
     }
 
     /// Submits the blocks that the last kill lost.
-    fn submit_rest(&mut self, client: &Client, last: [u32; 2]) -> Result<(), CrashError> {
+    fn submit_rest(&mut self, client: &Client, last: [u32; 2]) -> anyhow::Result<()> {
         for rival in [0, 1] {
             for height in self.acknowledged[rival] + 1..=last[rival] {
                 self.submit(client, rival, height)?;
@@ -175,14 +172,14 @@ impl<'a> Round<'a> {
     }
 
     /// One life of the node, from start to end.
-    fn live(&mut self, steps: &[Step], next: &mut usize) -> Result<End, CrashError> {
+    fn live(&mut self, steps: &[Step], next: &mut usize) -> anyhow::Result<End> {
         let wants_kill = self.tally.kills < self.setup.kills;
         let early = wants_kill.then(|| self.early_kill_plan()).flatten();
         let Some(Started { mut process, client, server, kill_plan }) = self.start(early)? else {
             return Ok(End::Killed(Activity::Starting));
         };
-        let is_due = |kill_plan: &Option<KillPlan>, error: &CrashError| {
-            error.is_loss() && kill_plan.as_ref().is_some_and(KillPlan::has_come)
+        let is_due = |kill_plan: &Option<KillPlan>, error: &anyhow::Error| {
+            is_loss(error) && kill_plan.as_ref().is_some_and(KillPlan::has_come)
         };
         // A killer that is too late for the start may hit the comparison.
         if let Err(error) = self.verify(&client) {
@@ -245,7 +242,7 @@ impl<'a> Round<'a> {
     }
 
     /// Starts the node and waits for its first response; `None` if it ended earlier as planned.
-    fn start(&mut self, early: Option<Early>) -> Result<Option<Started>, CrashError> {
+    fn start(&mut self, early: Option<Early>) -> anyhow::Result<Option<Started>> {
         let ports = Ports::free()?;
         let mut launch = self.setup.launch(self.datadir, &ports, Some(self.cache_mib));
         if let Some(Early::Panic { point, step }) = &early {
@@ -276,12 +273,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    fn step(
-        &mut self,
-        step: Step,
-        client: &Client,
-        activity: &mut Activity,
-    ) -> Result<(), CrashError> {
+    fn step(&mut self, step: Step, client: &Client, activity: &mut Activity) -> anyhow::Result<()> {
         match step {
             Step::Submit { rival, height } if self.peer.is_some() => {
                 self.give_to_peer(client, (rival, height), activity)
@@ -309,12 +301,12 @@ impl<'a> Round<'a> {
         }
     }
 
-    fn submit(&mut self, client: &Client, rival: usize, height: u32) -> Result<(), CrashError> {
+    fn submit(&mut self, client: &Client, rival: usize, height: u32) -> anyhow::Result<()> {
         let chain = &self.setup.chains[rival];
         let block = &chain.blocks[height as usize - 1];
         self.in_flight = Some((rival, height));
         if let Some(reason) = submit(client, chain, block, &mut self.body)? {
-            return Err(CrashError::Refused { height, hash: block.hash.clone(), reason });
+            return Err(Fault::rejected(block, &reason));
         }
         self.in_flight = None;
         self.acknowledged[rival] = height;
@@ -322,7 +314,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    fn turn_back(&mut self, client: &Client, below_tip: u32) -> Result<(), CrashError> {
+    fn turn_back(&mut self, client: &Client, below_tip: u32) -> anyhow::Result<()> {
         let height: u32 = client.call("getblockcount", "[]")?;
         let at = height.saturating_sub(below_tip);
         if at == 0 {
@@ -339,7 +331,7 @@ impl<'a> Round<'a> {
     }
 
     /// Compares all queryable state with the expected state.
-    fn verify(&mut self, client: &Client) -> Result<(), CrashError> {
+    fn verify(&mut self, client: &Client) -> anyhow::Result<()> {
         if let Some(hash) = &self.invalidated {
             match client.call::<()>("reconsiderblock", &format!(r#"["{hash}"]"#)) {
                 // A node that lost the block lost its verdict too; the loss is counted below.
@@ -352,11 +344,10 @@ impl<'a> Round<'a> {
         let tip = self.wait_for_tip(client)?;
         let set = utxo_set(client)?;
         let Some(expected) = self.oracle.muhash(&set.tip) else {
-            return Err(CrashError::UnknownTip { tip: set.tip, at: set.height });
+            return Err(Fault::unknown_tip(&set.tip, set.height));
         };
         if set.tip != tip || set.muhash != expected {
-            let (expected, at) = (expected.to_owned(), set.height);
-            return Err(CrashError::WrongSet { tip: set.tip, at, expected, found: set.muhash });
+            return Err(Fault::wrong_set(&set, expected));
         }
         self.tally.verified += 1;
         Ok(())
@@ -368,7 +359,7 @@ impl<'a> Round<'a> {
         client: &Client,
         server: SocketAddr,
         kill_plan: Option<&KillPlan>,
-    ) -> Result<(), CrashError> {
+    ) -> anyhow::Result<()> {
         let Some(index) = &self.oracle.index else { return Ok(()) };
         let hash: String = client.call("getbestblockhash", "[]")?;
         let height: u32 = client.call("getblockcount", "[]")?;
@@ -381,7 +372,7 @@ impl<'a> Round<'a> {
     }
 
     /// Counts acknowledged blocks that the node lost, and determines the state of the block in flight.
-    fn find_lost(&mut self, client: &Client) -> Result<(), CrashError> {
+    fn find_lost(&mut self, client: &Client) -> anyhow::Result<()> {
         for rival in [0, 1] {
             let in_flight = self.in_flight.is_some_and(|(of, _)| of == rival);
             let asked = self.acknowledged[rival] + u32::from(in_flight);
@@ -401,7 +392,7 @@ impl<'a> Round<'a> {
         client: &Client,
         rival: usize,
         count: u32,
-    ) -> Result<Vec<u32>, CrashError> {
+    ) -> anyhow::Result<Vec<u32>> {
         let mut unknown = Vec::new();
         if count == 0 {
             return Ok(unknown);
@@ -422,7 +413,7 @@ impl<'a> Round<'a> {
     }
 
     /// Compares the last acknowledged block of each chain byte by byte.
-    fn read_last_blocks(&self, client: &Client) -> Result<(), CrashError> {
+    fn read_last_blocks(&self, client: &Client) -> anyhow::Result<()> {
         for (rival, chain) in self.setup.chains.iter().enumerate() {
             let Some(index) = self.acknowledged[rival].checked_sub(1) else { continue };
             let block = &chain.blocks[index as usize];
@@ -436,14 +427,15 @@ impl<'a> Round<'a> {
                 at = end;
             })?;
             if found.as_bytes() != expected {
-                return Err(CrashError::OtherBytes { hash: block.hash.clone() });
+                let text = format!("block {} comes back with other bytes", block.hash);
+                return Err(Fault::of_node(text));
             }
         }
         Ok(())
     }
 
     /// The tip must be the end of the longer chain, or of either if they are equally long.
-    fn wait_for_tip(&self, client: &Client) -> Result<String, CrashError> {
+    fn wait_for_tip(&self, client: &Client) -> anyhow::Result<String> {
         if self.peer.is_some() {
             return self.tip_without_peers(client);
         }
@@ -459,7 +451,7 @@ impl<'a> Round<'a> {
                 return Ok(tip);
             }
             if start.elapsed() > TIP_TIMEOUT {
-                return Err(CrashError::WrongTip { found: tip, expected: allowed.join(" or ") });
+                return Err(Fault::wrong_tip(&tip, &allowed.join(" or ")));
             }
             thread::sleep(ASK_PAUSE);
         }
@@ -479,7 +471,7 @@ impl Round<'_> {
         client: &Client,
         (rival, height): (usize, u32),
         activity: &mut Activity,
-    ) -> Result<(), CrashError> {
+    ) -> anyhow::Result<()> {
         let is_followed = self.random.below(FOLLOWED_ONE_IN) == 0;
         let Some(peer) = &mut self.peer else { return Ok(()) };
         peer.give(self.setup, rival, height)?;
@@ -493,7 +485,7 @@ impl Round<'_> {
     }
 
     /// Waits until the node has the peer's tip.
-    fn follow_peer(&mut self, client: &Client, activity: &mut Activity) -> Result<(), CrashError> {
+    fn follow_peer(&mut self, client: &Client, activity: &mut Activity) -> anyhow::Result<()> {
         let Some(peer) = &self.peer else { return Ok(()) };
         let (leader, height) = peer.tip();
         let start = Instant::now();
@@ -504,16 +496,16 @@ impl Round<'_> {
                 return Ok(());
             }
             if start.elapsed() > TIP_TIMEOUT {
-                let found = client.call("getbestblockhash", "[]")?;
-                let expected = self.setup.chains[leader].blocks[height as usize - 1].hash.clone();
-                return Err(CrashError::WrongTip { found, expected });
+                let found: String = client.call("getbestblockhash", "[]")?;
+                let expected = &self.setup.chains[leader].blocks[height as usize - 1].hash;
+                return Err(Fault::wrong_tip(&found, expected));
             }
             thread::sleep(ASK_PAUSE);
         }
     }
 
     /// Queries the tip: it and all its ancestors are acknowledged. Returns chain and height, `None` for the genesis block.
-    fn note_tip(&mut self, client: &Client) -> Result<Option<(usize, u32)>, CrashError> {
+    fn note_tip(&mut self, client: &Client) -> anyhow::Result<Option<(usize, u32)>> {
         let tip: String = client.call("getbestblockhash", "[]")?;
         let place = self.oracle.place(&tip);
         if let Some((rival, height)) = place {
@@ -525,17 +517,14 @@ impl Round<'_> {
     }
 
     /// A node without connections has its previous tip, or a later one that it had not reported.
-    fn tip_without_peers(&self, client: &Client) -> Result<String, CrashError> {
+    fn tip_without_peers(&self, client: &Client) -> anyhow::Result<String> {
         let tip: String = client.call("getbestblockhash", "[]")?;
         let height = self.oracle.place(&tip).map_or(0, |(_, height)| height);
         let highest = self.acknowledged.into_iter().max().unwrap_or(0);
         if height >= highest {
             return Ok(tip);
         }
-        Err(CrashError::WrongTip {
-            found: tip,
-            expected: format!("one at height {highest} or above"),
-        })
+        Err(Fault::wrong_tip(&tip, &format!("one at height {highest} or above")))
     }
 }
 

@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
+use assay_ledger::scripts::{CoinLine, ScriptLine};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::expected::{ExpectedCoin, ExpectedError, ScriptExpectation};
+use super::expected::ExpectedError;
 use super::{Client, ElectrumError, Reply};
 
 /// Maximum number of scripts in flight.
@@ -91,11 +92,10 @@ pub(crate) struct UnspentItem<'a> {
     value: u64,
 }
 
-impl ExpectedCoin {
-    pub(crate) fn item(&self) -> UnspentItem<'_> {
-        let Self { height, txid, vout, value, .. } = self;
-        UnspentItem { height: i64::from(*height), tx_hash: txid, tx_pos: *vout, value: *value }
-    }
+/// The response's entry for an unspent output.
+pub(crate) fn item(coin: &CoinLine) -> UnspentItem<'_> {
+    let CoinLine { height, txid, vout, value, .. } = coin;
+    UnspentItem { height: i64::from(*height), tx_hash: txid, tx_pos: *vout, value: *value }
 }
 
 #[derive(Debug, Deserialize, PartialEq, Eq)]
@@ -122,7 +122,7 @@ struct Comparison<'a> {
     height: u32,
     asked: HashMap<u64, (usize, Question)>,
     // A slot is reused after all responses for its script.
-    scripts: Vec<Option<(ScriptExpectation, usize)>>,
+    scripts: Vec<Option<(ScriptLine, usize)>>,
     free: Vec<usize>,
     result: LedgerCheck,
 }
@@ -133,7 +133,7 @@ struct Comparison<'a> {
 /// When the connection fails, the ledger cannot be read, or `progress` stops it. Differences are a result, not an error.
 pub fn compare(
     client: &mut Client,
-    expected: impl Iterator<Item = Result<ScriptExpectation, ExpectedError>>,
+    expected: impl Iterator<Item = Result<ScriptLine, ExpectedError>>,
     height: u32,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<LedgerCheck, CheckError> {
@@ -173,7 +173,7 @@ pub fn compare(
 }
 
 impl Comparison<'_> {
-    fn ask(&mut self, slot: usize, script: ScriptExpectation) {
+    fn ask(&mut self, slot: usize, script: ScriptLine) {
         let params = format!(r#"["{}"]"#, script.script_hash);
         for (question, method) in QUESTIONS {
             let id = self.client.send(method, &params);
@@ -201,7 +201,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    fn judge(&mut self, script: &ScriptExpectation, question: Question, reply: Reply) {
+    fn judge(&mut self, script: &ScriptLine, question: Question, reply: Reply) {
         let method =
             QUESTIONS.iter().find(|(q, _)| *q == question).map_or("", |(_, method)| method);
         let answer = match reply.result {
@@ -222,8 +222,7 @@ impl Comparison<'_> {
                 judge_balance(confirmed, &answer)
             }
             Question::Unspent => {
-                let expected: Vec<_> =
-                    script.unspent_at(self.height).map(ExpectedCoin::item).collect();
+                let expected: Vec<_> = script.unspent_at(self.height).map(item).collect();
                 self.result.unspent += expected.len() as u64;
                 judge_unspent(expected, &answer)
             }
@@ -349,9 +348,8 @@ mod tests {
         assert_eq!(judge(r#"{"confirmed":7,"unconfirmed":0}"#), "equal");
         assert!(judge(r#"{"confirmed":7,"unconfirmed":-7}"#).ends_with("got 7 and -7"));
         assert!(judge(r#"{"confirmed":6,"unconfirmed":0}"#).contains("expected 7"));
-        let coin =
-            ExpectedCoin { height: 3, txid: "cc".to_owned(), vout: 1, value: 9, spent: None };
-        let judge = |text: &str| reason(judge_unspent(vec![coin.item()], &raw(text)));
+        let coin = CoinLine { height: 3, txid: "cc".to_owned(), vout: 1, value: 9, spent: None };
+        let judge = |text: &str| reason(judge_unspent(vec![item(&coin)], &raw(text)));
         let right = r#"[{"tx_hash":"cc","tx_pos":1,"height":3,"value":9}]"#;
         assert_eq!(judge(right), "equal");
         assert!(judge(&right.replace("\"tx_pos\":1", "\"tx_pos\":2")).contains("entry 0"));

@@ -1,105 +1,25 @@
-//! Expected responses of an index as plain data.
+//! Reads script ledgers, the expected responses of an index.
 //!
-//! The laboratory does not parse scripts, so it cannot map script hashes to outputs. The forge writes a *script ledger* as JSON
-//! lines (docs/formats.md); this module reads it.
+//! The laboratory does not parse scripts, so it cannot map script hashes to outputs. The forge does, and writes a *script ledger*
+//! as JSON lines (docs/formats.md).
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::iter;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use assay_ledger::scripts::{ScriptLine, ScriptsLine};
+use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 const FORMAT: u32 = 1;
 
-/// First line of a script ledger.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScriptsHeader {
-    pub format: u32,
-    pub tip_height: u32,
-    pub tip_hash: String,
-    /// Header of the tip in hex.
-    pub tip_header: String,
-    pub scripts: u64,
-    /// Scripts of the chain; an estimate if only a sample is listed.
-    pub scripts_total: u64,
-    /// Seed of the sample; `None` if all scripts are listed.
-    pub sample_seed: Option<u64>,
-    /// Confirmed transactions of all listed scripts, counted once per script.
-    pub history: u64,
-    pub unspent: u64,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScriptExpectation {
-    /// Script hash as in the protocol.
-    pub script_hash: String,
-    /// Status as defined by the protocol.
-    pub status: Option<String>,
-    /// Height and txid of its transactions in chain order.
-    pub history: Vec<(u32, String)>,
-    /// All outputs that paid to it, in chain order.
-    pub coins: Vec<ExpectedCoin>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExpectedCoin {
-    pub height: u32,
-    pub txid: String,
-    pub vout: u32,
-    /// Amount in satoshi.
-    pub value: u64,
-    /// Height of the spending block.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spent: Option<u32>,
-}
-
-impl ScriptExpectation {
-    /// Unspent outputs when the chain ends at `height`.
-    pub fn unspent_at(&self, height: u32) -> impl Iterator<Item = &ExpectedCoin> {
-        self.coins
-            .iter()
-            .filter(move |coin| coin.height <= height && coin.spent.is_none_or(|at| at > height))
+/// Status of a history of the first `count` transactions; `None` if it is empty.
+pub(crate) fn status_of(script: &ScriptLine, count: usize) -> Option<String> {
+    let mut hasher = Sha256::new();
+    for (height, txid) in &script.history[..count] {
+        hasher.update(format!("{txid}:{height}:"));
     }
-
-    pub fn history_at(&self, height: u32) -> &[(u32, String)] {
-        let end = self.history.partition_point(|(at, _)| *at <= height);
-        &self.history[..end]
-    }
-
-    /// First and last height at which its history has `count` transactions; `None` if the last one is not the last of its block.
-    pub(crate) fn span(&self, count: usize) -> Option<(u32, u32)> {
-        let height = |index: usize| self.history.get(index).map(|(height, _)| *height);
-        let from = match count.checked_sub(1) {
-            None => 0,
-            Some(last) => height(last)?,
-        };
-        match height(count) {
-            Some(next) if count > 0 && next == from => None,
-            Some(next) => Some((from, next - 1)),
-            None => Some((from, u32::MAX)),
-        }
-    }
-
-    /// Spans of heights without a change that intersect `low..=high`, the latest first.
-    pub(crate) fn spans(&self, low: u32, high: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let mut end = Some(high);
-        iter::from_fn(move || {
-            let (from, to) = self.span(self.history_at(end?).len())?;
-            end = from.checked_sub(1).filter(|end| *end >= low);
-            Some((from, to))
-        })
-    }
-
-    /// Status of a history of the first `count` transactions; `None` if it is empty.
-    pub(crate) fn status_of(&self, count: usize) -> Option<String> {
-        let mut hasher = Sha256::new();
-        for (height, txid) in &self.history[..count] {
-            hasher.update(format!("{txid}:{height}:"));
-        }
-        (count > 0).then(|| faster_hex::hex_string(&hasher.finalize()))
-    }
+    (count > 0).then(|| faster_hex::hex_string(&hasher.finalize()))
 }
 
 /// Distinguishes the first line; script lines have no such field, since there may be millions.
@@ -133,7 +53,7 @@ pub struct ScriptsFile {
     path: PathBuf,
     lines: io::Lines<BufReader<File>>,
     line: u64,
-    header: ScriptsHeader,
+    header: ScriptsLine,
     left: u64,
 }
 
@@ -153,7 +73,7 @@ impl ScriptsFile {
         if kind != "scripts" {
             return Err(wrong("its first line is missing"));
         }
-        let header: ScriptsHeader = serde_json::from_str(&first).map_err(syntax)?;
+        let header: ScriptsLine = serde_json::from_str(&first).map_err(syntax)?;
         if header.format != FORMAT {
             return Err(wrong("only format 1 is known"));
         }
@@ -161,11 +81,11 @@ impl ScriptsFile {
         Ok(Self { path: path.to_owned(), lines, line: 1, header, left })
     }
 
-    pub fn header(&self) -> &ScriptsHeader {
+    pub fn header(&self) -> &ScriptsLine {
         &self.header
     }
 
-    fn read_line(&mut self) -> Option<Result<ScriptExpectation, ExpectedError>> {
+    fn read_line(&mut self) -> Option<Result<ScriptLine, ExpectedError>> {
         let path = || self.path.clone();
         let wrong = |what| Some(Err(ExpectedError::Ledger { path: path(), what }));
         let text = match self.lines.next() {
@@ -186,7 +106,7 @@ impl ScriptsFile {
 }
 
 impl Iterator for ScriptsFile {
-    type Item = Result<ScriptExpectation, ExpectedError>;
+    type Item = Result<ScriptLine, ExpectedError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.read_line()
@@ -200,7 +120,7 @@ mod tests {
     const HEADER: &str = r#"{"kind":"scripts","format":1,"tip_height":3,"tip_hash":"aa","tip_header":"00","scripts":1,"scripts_total":1,"sample_seed":null,"history":2,"unspent":1}"#;
     const SCRIPT: &str = r#"{"kind":"script","script_hash":"cc","status":"dd","history":[[1,"t1"],[3,"t3"]],"coins":[{"height":1,"txid":"t1","vout":0,"value":5,"spent":3},{"height":3,"txid":"t3","vout":1,"value":4}]}"#;
 
-    fn read(lines: &[&str]) -> Result<Vec<ScriptExpectation>, ExpectedError> {
+    fn read(lines: &[&str]) -> Result<Vec<ScriptLine>, ExpectedError> {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let path = dir.path().join("scripts.jsonl");
         std::fs::write(&path, lines.join("\n")).expect("writable");
@@ -221,19 +141,11 @@ mod tests {
     }
 
     #[test]
-    fn spans_between_changes() {
-        let history = [1, 3, 3].map(|height| (height, "10".repeat(32))).to_vec();
-        let script = ScriptExpectation { history, ..ScriptExpectation::default() };
-        assert_eq!(script.span(0), Some((0, 0)));
-        assert_eq!(script.span(1), Some((1, 2)));
-        assert_eq!(script.span(2), None, "two of three transactions: half of block 3");
-        assert_eq!(script.span(3), Some((3, u32::MAX)));
-        assert_eq!(script.span(4), None);
-        assert_eq!(script.spans(1, 3).collect::<Vec<_>>(), [(3, u32::MAX), (1, 2)]);
-        assert_eq!(script.spans(0, 0).collect::<Vec<_>>(), [(0, 0)]);
-        assert_eq!(script.status_of(0), None);
+    fn statuses_are_of_a_part_of_the_history() {
+        let script = ScriptLine { history: vec![(1, "10".repeat(32))], ..ScriptLine::default() };
+        assert_eq!(status_of(&script, 0), None);
         let status = faster_hex::hex_string(&Sha256::digest(format!("{}:1:", "10".repeat(32))));
-        assert_eq!(script.status_of(1), Some(status));
+        assert_eq!(status_of(&script, 1), Some(status));
     }
 
     #[test]

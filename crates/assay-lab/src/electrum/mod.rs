@@ -8,6 +8,7 @@ pub mod check;
 pub mod expected;
 pub(crate) mod watch;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -101,13 +102,34 @@ pub enum ElectrumError {
     Unasked { id: u64 },
 }
 
-#[derive(Deserialize)]
-struct Message {
-    id: Option<u64>,
-    method: Option<String>,
-    params: Option<Box<RawValue>>,
-    result: Option<Box<RawValue>>,
-    error: Option<serde_json::Value>,
+/// One message of a server.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Message<'a> {
+    pub(crate) id: Option<u64>,
+    #[serde(borrow)]
+    pub(crate) result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(crate) params: Option<&'a RawValue>,
+}
+
+impl Message<'_> {
+    /// Result as JSON text.
+    pub(crate) fn result_text(&self) -> &str {
+        self.result.map_or("null", RawValue::get)
+    }
+
+    /// Code and message of the error; some servers older than JSON-RPC 2.0 send a text alone.
+    pub(crate) fn error(&self) -> Option<(i64, String)> {
+        let text = self.error?.get();
+        let error: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let code = error["code"].as_i64().unwrap_or_default();
+        let message = error["message"].as_str().or_else(|| error.as_str()).unwrap_or(text);
+        Some((code, message.to_owned()))
+    }
 }
 
 impl Client {
@@ -291,23 +313,21 @@ fn read_message(line: &[u8]) -> Result<Incoming, ElectrumError> {
         let excerpt = String::from_utf8_lossy(&line[..line.len().min(120)]).trim().to_owned();
         ElectrumError::Malformed { excerpt, source }
     };
-    let message: Message = serde_json::from_slice(line).map_err(malformed)?;
+    let message: Message<'_> = serde_json::from_slice(line).map_err(malformed)?;
     let custom = |what: &str| malformed(<serde_json::Error as serde::de::Error>::custom(what));
-    match (message.id, message.method) {
-        (None, Some(method)) => {
+    match (message.id, &message.method, message.error()) {
+        (None, Some(method), _) => {
             let params = message.params.ok_or_else(|| custom("a notification without params"))?;
+            let (method, params) = (method.to_string(), params.to_owned());
             Ok(Incoming::Notification(Notification { method, params }))
         }
-        (Some(id), None) => {
-            let result = match message.error {
-                None => Ok(message.result.unwrap_or_else(null)),
-                Some(error) => Err(read_error(&error)),
-            };
+        (Some(id), None, Some(error)) => Ok(Incoming::Reply(Reply { id, result: Err(error) })),
+        (Some(id), None, None) => {
+            let result = Ok(message.result.map_or_else(null, RawValue::to_owned));
             Ok(Incoming::Reply(Reply { id, result }))
         }
         // An error without a request id: the server did not understand a line.
-        (None, None) if message.error.is_some() => {
-            let (code, message) = read_error(&message.error.unwrap_or_default());
+        (None, None, Some((code, message))) => {
             Err(ElectrumError::Refused { method: "a request".to_owned(), code, message })
         }
         _ => Err(custom("neither answer nor notification")),
@@ -316,13 +336,6 @@ fn read_message(line: &[u8]) -> Result<Incoming, ElectrumError> {
 
 fn null() -> Box<RawValue> {
     RawValue::from_string("null".to_owned()).expect("null is JSON")
-}
-
-/// Code and message; some servers older than JSON-RPC 2.0 send a text alone.
-pub(crate) fn read_error(error: &serde_json::Value) -> (i64, String) {
-    let code = error["code"].as_i64().unwrap_or_default();
-    let message = error["message"].as_str().or_else(|| error.as_str());
-    (code, message.map_or_else(|| error.to_string(), str::to_owned))
 }
 
 fn is_timeout(error: &io::Error) -> bool {

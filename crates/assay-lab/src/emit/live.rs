@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use assay_report::number;
 
 /// Counts of one node, written by its thread.
+#[derive(Default)]
 pub(super) struct Live {
     name: String,
     pub(super) height: AtomicU64,
@@ -23,16 +24,7 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            height: AtomicU64::new(0),
-            txs: AtomicU64::new(0),
-            txs_now: AtomicU64::new(0),
-            orphans: AtomicU64::new(0),
-            in_mempool: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
-            is_over: AtomicBool::new(false),
-        }
+        Self { name: name.to_owned(), ..Self::default() }
     }
 
     fn line(&self, until: u32, first: u64, seconds: f64) -> String {

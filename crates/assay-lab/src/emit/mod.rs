@@ -13,16 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use assay_report::atomic_file::{self, WriteError};
+use assay_report::atomic_file;
 use assay_report::record::Record;
 
-use crate::chain::{Chain, ChainError};
-use crate::feed::FeedError;
-use crate::feed::PeerError;
+use crate::chain::Chain;
 use crate::machine::Software;
 use crate::machine::clock::Clock;
 use crate::plan::FeedPlan;
-use crate::process::rpc::RpcError;
 
 use self::live::Live;
 use self::report::TargetReport;
@@ -47,38 +44,11 @@ pub struct EmitOptions {
     pub rerun: String,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum EmitError {
-    #[error(transparent)]
-    Chain(#[from] ChainError),
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    #[error("{address} as RPC")]
-    Rpc { address: std::net::SocketAddr, source: RpcError },
-    #[error("cannot read the cookie {}: {source}", path.display())]
-    Cookie { path: PathBuf, source: std::io::Error },
-    #[error(transparent)]
-    Peer(PeerError),
-    #[error("cannot make a link on loopback: {source}")]
-    Link { source: std::io::Error },
-    #[error("its block at height {height} is {found}, not {expected}: it is on another chain")]
-    OtherChain {
-        height: u32,
-        found: String,
-        /// Block of the chain at that height.
-        expected: String,
-    },
-    #[error("it has {height} blocks of this chain already; give --resume to send the rest")]
-    HasBlocks { height: u32 },
-    #[error(transparent)]
-    Feed(#[from] FeedError),
-}
-
 /// Sends to all nodes in parallel; `stop` ends it after the block in flight.
 ///
 /// # Errors
 /// When the chain cannot be read or the record cannot be written. Errors of single nodes are part of the record.
-pub fn run(options: &EmitOptions, stop: &Arc<AtomicBool>) -> Result<Record, EmitError> {
+pub fn run(options: &EmitOptions, stop: &Arc<AtomicBool>) -> anyhow::Result<Record> {
     let chain = Chain::open(&options.chain)?;
     let clock = Clock::start();
     let until = options.until.unwrap_or(chain.tip.height).min(chain.tip.height);

@@ -5,22 +5,27 @@ use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::{Context as _, ensure};
+use assay_ledger::BlockLine;
+use assay_wire::Header;
+use assay_wire::p2p::HEADERS_MAX;
+
 use super::live::Live;
 use super::report::TargetReport;
-use super::{EmitError, EmitOptions, EmitTarget, Login};
-use crate::chain::{BlockEntry, Chain};
+use super::{EmitOptions, EmitTarget, Login};
+use crate::chain::Chain;
 use crate::feed::p2p_feeder::P2pFeeder;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::Clock;
 use crate::network::Link;
 use crate::network::link::Properties;
+use crate::p2p::GENESIS;
 use crate::plan::FeedPlan;
 use crate::process::rpc::Client;
 use crate::progress::{Event, Reporter};
 use crate::results::BlockRecord;
 use crate::run::whole_story;
-use crate::wire::{self, HEADERS_MAX, RawHeader};
 
 /// A node that receives the chain.
 pub(super) struct Session<'a> {
@@ -59,34 +64,35 @@ impl Session<'_> {
         let outcome = self.send(&report);
         let mut report = report.into_inner();
         if let Err(error) = outcome {
-            report.is_interrupted = matches!(error, EmitError::Feed(FeedError::Interrupted { .. }));
-            report.fault = Some(whole_story(&error));
+            let feed_error = error.downcast_ref::<FeedError>();
+            report.is_interrupted = matches!(feed_error, Some(FeedError::Interrupted { .. }));
+            report.fault = Some(whole_story(&*error));
         }
         self.live.is_over.store(true, Ordering::Relaxed);
         report
     }
 
-    fn send(&self, report: &RefCell<TargetReport>) -> Result<(), EmitError> {
+    fn send(&self, report: &RefCell<TargetReport>) -> anyhow::Result<()> {
         let client = self.client()?;
         // The link stays up until the end.
         let (link, peers_at) = self.link()?;
         let plan = FeedPlan { by: self.target.via, ..self.options.feed.clone() };
         let p2p_feeder = if plan.by.is_relay() {
             let chain = &self.chain.header.chain;
-            let p2p_feeder = P2pFeeder::connect(peers_at, chain, &plan, self.clock);
-            Some(p2p_feeder.map_err(EmitError::Peer)?)
+            Some(P2pFeeder::connect(peers_at, chain, &plan, self.clock)?)
         } else {
             None
         };
         let height = self.height(client.as_ref(), p2p_feeder.as_ref())?;
         report.borrow_mut().from_height = height + 1;
-        if height > 0 && !self.options.resume {
-            return Err(EmitError::HasBlocks { height });
-        }
+        ensure!(
+            height == 0 || self.options.resume,
+            "it has {height} blocks of this chain already; give --resume to send the rest"
+        );
         let below = &self.chain.blocks[..height as usize];
-        let headers: Vec<RawHeader> =
-            below.iter().map(|block| self.chain.read_header(block)).collect::<Result<_, _>>()?;
-        let before = headers.last().map_or(wire::GENESIS, |header| wire::double_sha256(header));
+        let header = |block| self.chain.read_header(block).map(|raw| Header::parse(&raw));
+        let headers: Vec<Header> = below.iter().map(header).collect::<Result<_, _>>()?;
+        let before = headers.last().map_or(GENESIS, Header::hash);
         if let Some(p2p_feeder) = &p2p_feeder {
             p2p_feeder.has_blocks(&headers);
         }
@@ -109,10 +115,10 @@ impl Session<'_> {
     fn feed(
         &self,
         feeder: &mut Feeder<'_>,
-        blocks: &[BlockEntry],
+        blocks: &[BlockLine],
         counts: &Counts<'_>,
         report: &RefCell<TargetReport>,
-    ) -> Result<(), EmitError> {
+    ) -> anyhow::Result<()> {
         for block in blocks {
             if counts.wants_stop() {
                 return Err(FeedError::Interrupted { height: block.height }.into());
@@ -135,28 +141,27 @@ impl Session<'_> {
     }
 
     /// RPC connection to the node, if its address is known.
-    fn client(&self) -> Result<Option<Client>, EmitError> {
+    fn client(&self) -> anyhow::Result<Option<Client>> {
         let Some(address) = self.target.rpc_address() else { return Ok(None) };
         let login = match &self.target.login {
             Login::None => String::new(),
             Login::Password(login) => login.clone(),
             Login::Cookie(path) => fs::read_to_string(path)
-                .map_err(|source| EmitError::Cookie { path: path.clone(), source })?,
+                .with_context(|| format!("cannot read the cookie {}", path.display()))?,
         };
         Ok(Some(Client::at(address, login.trim())))
     }
 
     /// The rate-limited link, if any, and the node's P2P address.
-    fn link(&self) -> Result<(Option<Link>, SocketAddr), EmitError> {
+    fn link(&self) -> anyhow::Result<(Option<Link>, SocketAddr)> {
         let EmitTarget { address, delay, rate_mbit, .. } = *self.target;
         if delay.is_zero() && rate_mbit.is_none() {
             return Ok((None, address));
         }
         let bytes_per_s = rate_mbit.unwrap_or(RATE_MOST_MBIT) * 1e6 / 8.0;
         let properties = Properties { bytes_per_s, delay };
-        let link =
-            Link::to(address, LINK, properties).map_err(|source| EmitError::Link { source })?;
-        let at = link.address;
+        let link = Link::to(address, LINK, properties).context("cannot make a link on loopback")?;
+        let at = link.address();
         Ok((Some(link), at))
     }
 
@@ -165,7 +170,7 @@ impl Session<'_> {
         &self,
         client: Option<&Client>,
         p2p_feeder: Option<&P2pFeeder>,
-    ) -> Result<u32, EmitError> {
+    ) -> anyhow::Result<u32> {
         match (client, p2p_feeder) {
             (Some(client), _) => self.height_by_rpc(client),
             (None, Some(p2p_feeder)) => self.height_by_headers(p2p_feeder),
@@ -173,26 +178,27 @@ impl Session<'_> {
         }
     }
 
-    fn height_by_rpc(&self, client: &Client) -> Result<u32, EmitError> {
+    fn height_by_rpc(&self, client: &Client) -> anyhow::Result<u32> {
         let rpc_address = self.target.rpc_address().unwrap_or(self.target.address);
-        let rpc = |source| EmitError::Rpc { address: rpc_address, source };
-        let height: u32 = client.call("getblockcount", "[]").map_err(rpc)?;
+        let rpc = || format!("{rpc_address} as RPC");
+        let height: u32 = client.call("getblockcount", "[]").with_context(rpc)?;
         if height == 0 {
             return Ok(0);
         }
-        let found: String = client.call("getblockhash", &format!("[{height}]")).map_err(rpc)?;
-        self.check(height, found)?;
+        let found: String =
+            client.call("getblockhash", &format!("[{height}]")).with_context(rpc)?;
+        self.check(height, &found)?;
         Ok(height)
     }
 
-    fn height_by_headers(&self, p2p_feeder: &P2pFeeder) -> Result<u32, EmitError> {
-        let (mut height, mut before) = (0, wire::GENESIS);
+    fn height_by_headers(&self, p2p_feeder: &P2pFeeder) -> anyhow::Result<u32> {
+        let (mut height, mut before) = (0, GENESIS);
         let stop = || self.stop.load(Ordering::Relaxed);
         loop {
-            let above = p2p_feeder.headers_above(&before, &stop).map_err(EmitError::Peer)?;
+            let above = p2p_feeder.headers_above(&before, &stop)?;
             for hash in &above {
                 height += 1;
-                self.check(height, wire::hash_to_hex(hash))?;
+                self.check(height, &hash.to_string())?;
                 before = *hash;
             }
             if above.len() < HEADERS_MAX {
@@ -201,14 +207,14 @@ impl Session<'_> {
         }
     }
 
-    fn check(&self, height: u32, found: String) -> Result<(), EmitError> {
+    fn check(&self, height: u32, found: &str) -> anyhow::Result<()> {
         let ours = self.chain.blocks.get(height as usize - 1);
-        let expected = ours.map_or_else(|| "none".to_owned(), |block| block.hash.clone());
-        if found == expected {
-            Ok(())
-        } else {
-            Err(EmitError::OtherChain { height, found, expected })
-        }
+        let expected = ours.map_or("none", |block| block.hash.as_str());
+        ensure!(
+            found == expected,
+            "its block at height {height} is {found}, not {expected}: it is on another chain"
+        );
+        Ok(())
     }
 }
 

@@ -15,14 +15,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use assay_ledger::BlockLine;
 use assay_report::stats::random::SplitMix64;
+use assay_wire::{BlockHash, Header};
 
 use self::due::{Due, sleep_until};
 use self::p2p_feeder::{P2pFeeder, SendOptions};
 pub(crate) use self::peer::PeerError;
 pub(crate) use self::ready::Ready;
 use self::tip_watch::TipWatch;
-use crate::chain::{BlockEntry, Chain, ChainError, OrderEntry};
+use crate::chain::{Chain, ChainError, OrderEntry};
 use crate::machine::clock::Clock;
 use crate::machine::disk::{self, DiskUse};
 use crate::plan::{FeedPlan, SeenMode};
@@ -30,7 +32,6 @@ use crate::process::rpc::{Client, RpcError, read_batch, read_result};
 use crate::process::sample;
 use crate::progress::{Event, Reporter};
 use crate::results::{BlockDisk, BlockRecord, BlockRelay};
-use crate::wire::{self, Hash};
 
 const BLOCK_PREFIX: &[u8] =
     br#"{"jsonrpc":"1.0","id":"assay-lab","method":"submitblock","params":[""#;
@@ -108,7 +109,7 @@ pub(crate) struct Feeder<'a> {
     random: SplitMix64,
     tx_errors: BTreeMap<String, u64>,
     /// Hash of the previous block.
-    before: Hash,
+    before: BlockHash,
     /// Disk usage of the target at the previous tip.
     disk: Option<DiskUse>,
     // Reused from block to block.
@@ -139,7 +140,7 @@ struct Task {
 
 impl<'a> Feeder<'a> {
     /// The connections of `reach` are separate ones to the same node; `before` is the node's tip.
-    pub(crate) fn new(job: FeedJob<'a>, clock: Clock, reach: Reach, before: Hash) -> Self {
+    pub(crate) fn new(job: FeedJob<'a>, clock: Clock, reach: Reach, before: BlockHash) -> Self {
         let disk = reach.pid.and_then(disk::of_process);
         Self {
             job,
@@ -164,7 +165,7 @@ impl<'a> Feeder<'a> {
     }
 
     /// Sends the block's transactions as planned, then the block; returns when it is the tip.
-    pub(crate) fn feed(&mut self, block: &BlockEntry) -> Result<BlockRecord, FeedError> {
+    pub(crate) fn feed(&mut self, block: &BlockLine) -> Result<BlockRecord, FeedError> {
         let interval_s = self.job.plan.pace.interval_s(self.random.uniform());
         if let Some(interval_s) = interval_s {
             let last_s = self.paced_at_s.unwrap_or_else(|| self.clock.now_s());
@@ -194,7 +195,7 @@ impl<'a> Feeder<'a> {
         self.due_at_s = stamps.tip_at_s;
         Ok(BlockRecord {
             height: block.height,
-            phase: block.phase.clone(),
+            phase: block.phase.to_string(),
             txs: block.txs,
             inputs: block.inputs,
             outputs: block.outputs,
@@ -220,18 +221,18 @@ impl<'a> Feeder<'a> {
     }
 
     /// Sets the node's mock time to the block's time, if the plan requires it.
-    fn set_clock(&self, block: &BlockEntry) -> Result<(), FeedError> {
+    fn set_clock(&self, block: &BlockLine) -> Result<(), FeedError> {
         let Some(rpc) = self.reach.rpc.as_ref().filter(|_| self.job.plan.mock_time) else {
             return Ok(());
         };
-        let time = wire::time_of(&self.job.chain.read_header(block)?);
+        let time = Header::parse(&self.job.chain.read_header(block)?).time;
         let set: Result<serde_json::Value, RpcError> =
             rpc.client.call("setmocktime", &format!("[{time}]"));
         set.map(drop).map_err(|source| FeedError::Rpc { height: block.height, source })
     }
 
     /// Reads the block into its JSON body or for the peers, and its generation order if needed; selects pre-relayed transactions.
-    fn prepare(&mut self, block: &BlockEntry) -> Result<Task, FeedError> {
+    fn prepare(&mut self, block: &BlockLine) -> Result<Task, FeedError> {
         let FeedJob { plan, share, chain, .. } = self.job;
         let is_chosen = block.txs > 1 && share > 0.0;
         let is_relay = self.reach.p2p_feeder.is_some();
@@ -265,7 +266,7 @@ impl<'a> Feeder<'a> {
         Ok(Task { chosen, ready: Some(Arc::new(ready.ok_or_else(no_block)?)) })
     }
 
-    fn send_transactions(&mut self, block: &BlockEntry, task: &Task) -> Result<Sent, FeedError> {
+    fn send_transactions(&mut self, block: &BlockLine, task: &Task) -> Result<Sent, FeedError> {
         let interval_s = self.paced_at_s.map(|at_s| at_s - self.clock.now_s());
         match &task.ready {
             Some(ready) => self.relay_transactions(block, ready, &task.chosen, interval_s),
@@ -281,7 +282,7 @@ impl<'a> Feeder<'a> {
 
     fn relay_transactions(
         &self,
-        block: &BlockEntry,
+        block: &BlockLine,
         ready: &Arc<Ready>,
         chosen: &[u32],
         interval_s: Option<f64>,
@@ -308,7 +309,7 @@ impl<'a> Feeder<'a> {
 
     fn call_with_transactions(
         &mut self,
-        block: &BlockEntry,
+        block: &BlockLine,
         chosen: &[u32],
         interval_s: Option<f64>,
     ) -> Result<Sent, FeedError> {
@@ -433,7 +434,7 @@ impl<'a> Feeder<'a> {
     }
 
     /// Number of the block's transactions in the mempool. An empty mempool, or a node without pre-relay, needs no long request.
-    fn count_in_mempool(&self, block: &BlockEntry) -> Result<u64, FeedError> {
+    fn count_in_mempool(&self, block: &BlockLine) -> Result<u64, FeedError> {
         let Some(rpc) = self.reach.rpc.as_ref().filter(|_| !self.order.is_empty()) else {
             return Ok(0);
         };
@@ -456,7 +457,7 @@ impl<'a> Feeder<'a> {
         self.reach.pid.and_then(sample::cpu_s)
     }
 
-    fn submit(&self, block: &BlockEntry) -> Result<(Stamps, Option<f64>), FeedError> {
+    fn submit(&self, block: &BlockLine) -> Result<(Stamps, Option<f64>), FeedError> {
         let height = block.height;
         let rpc_error = |source| FeedError::Rpc { height, source };
         let no_rpc = FeedError::Peer { height, source: PeerError::NoWay };
@@ -482,7 +483,7 @@ impl<'a> Feeder<'a> {
     /// Delivers by the peers.
     fn deliver(
         &mut self,
-        block: &BlockEntry,
+        block: &BlockLine,
         ready: &Arc<Ready>,
         task: &Task,
     ) -> Result<(Stamps, Option<f64>), FeedError> {
@@ -559,7 +560,7 @@ fn peer_fault(height: u32, source: PeerError) -> FeedError {
 }
 
 /// Time at which the block became the tip.
-fn tip_of(block: &BlockEntry, sighting: tip_watch::Sighting) -> Result<f64, FeedError> {
+fn tip_of(block: &BlockLine, sighting: tip_watch::Sighting) -> Result<f64, FeedError> {
     let height = block.height;
     let (tip_at_s, found) = sighting.map_err(|source| FeedError::Rpc { height, source })?;
     if found != block.hash {
@@ -577,7 +578,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Replaces `body` with the JSON body of `submitblock`; `each` receives the block's bytes in pieces.
 pub(crate) fn compose_block(
     chain: &Chain,
-    block: &BlockEntry,
+    block: &BlockLine,
     body: &mut Vec<u8>,
     mut each: impl FnMut(&[u8]),
 ) -> Result<(), ChainError> {

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use assay_wire::{BlockHash, Header};
+
 use super::due::Due;
 use super::peer::{Habits, Peer, PeerError, Sighting, Stop};
 use super::ready::Ready;
 use crate::machine::clock::Clock;
+use crate::p2p::{CASH_REGTEST, REGTEST};
 use crate::plan::{Compact, Delivery, FeedPlan, Prefill};
 use crate::results::BlockRelay;
-use crate::wire::{CASH_REGTEST, Hash, REGTEST, RawHeader};
 
 /// Connections to one node.
 pub(crate) struct P2pFeeder {
@@ -63,7 +65,7 @@ impl P2pFeeder {
     }
 
     /// Registers headers of the node's blocks, which it may request again.
-    pub(crate) fn has_blocks(&self, headers: &[RawHeader]) {
+    pub(crate) fn has_blocks(&self, headers: &[Header]) {
         for peer in self.peers.iter().chain([&self.observer]) {
             peer.link.has_blocks(headers);
         }
@@ -72,9 +74,9 @@ impl P2pFeeder {
     /// Hashes of the node's active chain above a block, limited to one message.
     pub(crate) fn headers_above(
         &self,
-        before: &Hash,
+        before: &BlockHash,
         stop: Stop<'_>,
-    ) -> Result<Vec<Hash>, PeerError> {
+    ) -> Result<Vec<BlockHash>, PeerError> {
         self.observer.link.headers_above(before, self.patience, stop)
     }
 
@@ -152,11 +154,11 @@ impl P2pFeeder {
         let prefilled = match plan.prefill {
             Prefill::Coinbase => vec![0],
             Prefill::Unseen => {
-                let mut is_seen = vec![false; block.txs.len()];
+                let mut is_seen = vec![false; block.tx_count()];
                 for at in seen {
                     is_seen[*at] = true;
                 }
-                (0..block.txs.len()).filter(|at| !is_seen[*at]).collect()
+                (0..block.tx_count()).filter(|at| !is_seen[*at]).collect()
             }
         };
         let link = &self.peers[0].link;
@@ -177,7 +179,7 @@ impl P2pFeeder {
     pub(crate) fn wait_connected(
         &self,
         block: &Ready,
-        before: &Hash,
+        before: &BlockHash,
         stop: Stop<'_>,
     ) -> Result<f64, PeerError> {
         let started = Instant::now();
@@ -225,7 +227,7 @@ impl P2pFeeder {
     }
 
     /// Informs the observer of the block: nodes send compact blocks only to peers that have the previous block.
-    pub(crate) fn keep_up(&self, before: &Hash, stop: Stop<'_>) -> Result<(), PeerError> {
+    pub(crate) fn keep_up(&self, before: &BlockHash, stop: Stop<'_>) -> Result<(), PeerError> {
         self.headers_above(before, stop).map(drop)
     }
 

@@ -5,9 +5,8 @@ use std::collections::{HashMap, HashSet};
 use assay_report::stats::random::SplitMix64;
 
 use crate::chain::OrderEntry;
+use crate::p2p::{each_input, hash_from_hex};
 use crate::plan::SeenMode;
-use crate::wire::hash_from_hex;
-use crate::wire::tx::each_parent;
 
 /// Indexes into the generation order of the transactions to send, parents before children.
 ///
@@ -56,7 +55,7 @@ pub(crate) fn with_orphans(
         let start = entry.offset as usize;
         let tx = raw.get(start..start + entry.length as usize).unwrap_or_default();
         let mut last = None;
-        each_parent(tx, |txid| last = last.max(place.get(txid).copied()));
+        each_input(tx, |input| last = last.max(place.get(&input.prevout.txid.0).copied()));
         let Some(parent) = last.filter(|parent| !is_moved[*parent] && !is_parent[at]) else {
             continue;
         };
@@ -103,7 +102,7 @@ fn choose_random(count: usize, order: &[OrderEntry], raw: &[u8], seed: u64) -> V
             let entry = &order[member as usize];
             let start = entry.offset as usize;
             let tx = raw.get(start..start + entry.length as usize).unwrap_or_default();
-            each_parent(tx, |txid| open.extend(by_txid.get(txid)));
+            each_input(tx, |input| open.extend(by_txid.get(&input.prevout.txid.0)));
         }
         if taken + family.len() <= count {
             taken += family.len();
@@ -128,29 +127,17 @@ pub(crate) fn count_in_mempool(order: &[OrderEntry], mempool: &[String]) -> u64 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use assay_wire::TxBuilder;
 
-    /// A transaction that spends output 0 of each parent.
-    fn tx(parents: &[[u8; 32]], witness: bool) -> Vec<u8> {
-        let mut bytes = vec![2, 0, 0, 0];
-        if witness {
-            bytes.extend([0, 1]);
-        }
-        bytes.push(parents.len() as u8);
-        for parent in parents {
-            bytes.extend(parent);
-            bytes.extend([0, 0, 0, 0, 3, 1, 2, 3, 255, 255, 255, 255]);
-        }
-        bytes.extend([0, 0, 0, 0, 0]);
-        bytes
-    }
+    use super::*;
 
     /// A block of chains: transaction `i` spends transaction `i - chains`.
     fn block_of_chains(count: u8, chains: u8) -> (Vec<OrderEntry>, Vec<u8>) {
         let (mut order, mut raw) = (Vec::new(), vec![0; 81]);
         for index in 0..count {
-            let parent = if index < chains { [200; 32] } else { [index - chains; 32] };
-            let bytes = tx(&[parent], index % 2 == 0);
+            let parent = if index < chains { 200 } else { index - chains };
+            let tx = TxBuilder::new(2).input(parent, 0, &[1, 2, 3], u32::MAX);
+            let bytes = if index % 2 == 0 { tx.witness(&[&[7]]) } else { tx }.bytes();
             let (offset, length) = (raw.len() as u32, bytes.len() as u32);
             order.push(OrderEntry { txid: [index; 32], offset, length });
             raw.extend(bytes);

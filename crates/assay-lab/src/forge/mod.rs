@@ -9,14 +9,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use assay_ledger::{ChainLine, LedgerError};
 use assay_report::atomic_file::{self, WriteError};
 use assay_report::child;
 
-use crate::chain::{Chain, ChainError, ChainHeader};
+use crate::chain::{Chain, ChainError};
 use crate::machine::disk::folder_bytes;
-use crate::plan::Plan;
+use crate::plan::{ChainPlan, Plan};
 use crate::process::tail;
-use crate::progress::{Event, Reporter};
+use crate::progress::Reporter;
 
 /// Poll interval of a running forge.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
@@ -75,7 +76,7 @@ impl ForgeJob<'_> {
         match Chain::open(self.dir) {
             Ok(chain) => match self.difference(&chain.header) {
                 None => {
-                    self.reporter.event(&Event::ChainReused { dir: self.dir, chain: &chain });
+                    report_reused(self.reporter, &chain);
                     return Ok((chain, None));
                 }
                 Some(difference) if !self.own_dir => {
@@ -83,16 +84,16 @@ impl ForgeJob<'_> {
                 }
                 Some(_) => {}
             },
-            Err(ChainError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Err(ChainError::Ledger(LedgerError::Read { source, .. }))
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
                 let is_filled =
                     fs::read_dir(self.dir).is_ok_and(|mut entries| entries.next().is_some());
                 if is_filled && !self.dir.join(PARTS[0]).exists() {
                     return Err(ForgeError::NotAChain { dir: self.dir.to_owned() });
                 }
             }
-            Err(ChainError::Read { path, source }) => {
-                return Err(ChainError::Read { path, source }.into());
-            }
+            Err(error @ ChainError::Ledger(LedgerError::Read { .. })) => return Err(error.into()),
             // Unfinished or damaged: the forge reproduces the same bytes.
             Err(_) => {}
         }
@@ -105,12 +106,14 @@ impl ForgeJob<'_> {
         if let Some(difference) = self.difference(&chain.header) {
             return Err(ForgeError::OtherChain { dir: self.dir.to_owned(), difference });
         }
-        self.reporter.event(&Event::ChainForged { chain: &chain, seconds });
+        let rate = assay_report::stats::rate(chain.tip.signatures as f64, seconds);
+        let what = chain.summary();
+        self.reporter.line(&format!("chain: {what}, in {seconds:.1} s ({rate:.0} signatures/s)"));
         Ok((chain, Some(seconds)))
     }
 
     /// Difference between a chain and the plan, if any.
-    fn difference(&self, header: &ChainHeader) -> Option<String> {
+    fn difference(&self, header: &ChainLine) -> Option<String> {
         let plan = &self.plan.chain;
         let is_file = self.plan.recipe_is_file();
         let pairs = [
@@ -228,7 +231,10 @@ impl ForgeJob<'_> {
     fn wait(&self, mut forge: Guard) -> Result<ExitStatus, ForgeError> {
         let lost = |source| WriteError { path: self.dir.to_owned(), source };
         let start = Instant::now();
-        self.reporter.event(&Event::ForgeStarted { plan: self.plan, dir: self.dir });
+        let ChainPlan { recipe, seed, scale, .. } = &self.plan.chain;
+        let dir = self.dir.display();
+        self.reporter.line(&format!("forging {recipe}, seed {seed}, scale {scale}, into {dir}"));
+        self.reporter.step("forging");
         loop {
             if let Some(status) = forge.0.try_wait().map_err(lost)? {
                 return Ok(status);
@@ -237,11 +243,16 @@ impl ForgeJob<'_> {
                 return Err(ForgeError::Interrupted { dir: self.dir.to_owned() });
             }
             thread::sleep(LOOK_PERIOD);
-            let bytes = folder_bytes(&self.dir.join("blocks"));
-            let seconds = start.elapsed().as_secs_f64();
-            self.reporter.event(&Event::ForgeProgress { bytes, seconds });
+            let mib = folder_bytes(&self.dir.join("blocks")) as f64 / 1_048_576.0;
+            let seconds = start.elapsed().as_secs();
+            self.reporter.step(&format!("forging: {mib:.1} MiB in {seconds} s"));
         }
     }
+}
+
+/// Reports a complete chain of the plan that was there before.
+pub(crate) fn report_reused(reporter: &dyn Reporter, chain: &Chain) {
+    reporter.line(&format!("chain: {} (found in {})", chain.summary(), chain.dir.display()));
 }
 
 /// Kills the child on drop.

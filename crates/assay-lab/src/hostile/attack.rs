@@ -3,9 +3,15 @@
 use std::time::Duration;
 
 use assay_report::stats::random::SplitMix64;
+use assay_wire::BlockHash;
+use assay_wire::p2p::{
+    ADDRESSES_MAX, Command, FrameHeader, HEADERS_MAX, INVENTORY_MAX, Inventory, InventoryKind,
+    MESSAGE_BYTES_MAX, Message,
+};
 
+use crate::p2p::synthetic::{self, unknown_inventory};
+use crate::p2p::{self, REGTEST};
 use crate::swarm::Deed;
-use crate::wire::{self, Hash, RawHeader};
 
 /// Ticks of 10 ms between two large messages.
 const BIG_EVERY: u64 = 100;
@@ -17,10 +23,8 @@ const DRIP_EVERY: u64 = 10;
 const PINGS: u64 = 20;
 /// Orphans per tick.
 const ORPHANS: u64 = 10;
-/// Maximum entries of `inv` and `getdata` (Core `net_processing.cpp`, `MAX_INV_SZ`).
-const INVENTORY_MAX: usize = 50_000;
-/// Maximum addresses of a message (Core `MAX_ADDR_TO_SEND`).
-const ADDRESSES_MAX: usize = 1_000;
+/// Times that a client which never reads requests the tip's block, per message.
+const REQUESTS: usize = 16;
 /// Short ids of a compact block.
 const SHORT_NAMES: usize = 2_000;
 /// Bytes of garbage per tick.
@@ -108,7 +112,7 @@ impl Attack {
 /// Chain state that the attackers build on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tip {
-    pub(crate) hash: Hash,
+    pub(crate) hash: BlockHash,
     /// A valid time of a block on top.
     pub(crate) time: u32,
 }
@@ -122,46 +126,57 @@ pub(crate) fn act(
     out: &mut Vec<u8>,
 ) -> Deed {
     let mut messages = 0;
-    if tick == 0 && attack.shakes_hands() {
-        wire::put_handshake(out, random.next());
-        messages = 2;
-    }
-    let mut put = |command: &str, payload: &[u8]| {
-        wire::put(out, command, payload);
+    let mut put = |message: Message<'_>| {
+        message.write(REGTEST, out);
         messages += 1;
     };
+    if tick == 0 && attack.shakes_hands() {
+        put(p2p::version(random.next(), "/hostile:0.1/"));
+        put(Message::Verack);
+    }
     let is_big = tick % BIG_EVERY == 1;
-    let (hash, time) = (&tip.hash, tip.time);
+    let Tip { hash, time } = *tip;
     match attack {
-        Attack::Flood => (0..PINGS).for_each(|_| put("ping", &random.next().to_le_bytes())),
-        Attack::Orphans => (0..ORPHANS).for_each(|_| put("tx", &wire::orphan(random))),
-        Attack::Addresses if tick % ADDRESSES_EVERY == 1 => {
-            put("addr", &wire::addresses(ADDRESSES_MAX, time, random));
+        Attack::Flood => (0..PINGS).for_each(|_| put(Message::Ping(random.next()))),
+        Attack::Orphans => {
+            (0..ORPHANS).for_each(|_| put(Message::Tx(&synthetic::orphan(random))));
         }
-        Attack::Headers if is_big => put("headers", &headers_without_work(hash, time, random)),
-        Attack::Blocks if is_big => put("block", &wire::invalid_block(hash, time, random)),
+        Attack::Addresses if tick % ADDRESSES_EVERY == 1 => {
+            put(Message::Addr(synthetic::addresses(ADDRESSES_MAX, time, random)[..].into()));
+        }
+        Attack::Headers if is_big => {
+            let headers = synthetic::headers_without_work(hash, time, HEADERS_MAX, random);
+            put(Message::Headers(headers[..].into()));
+        }
+        Attack::Blocks if is_big => {
+            put(Message::Block(&synthetic::invalid_block(hash, time, random)));
+        }
         Attack::Inventories if is_big => {
-            put("inv", &wire::unknown_inventory(wire::INV_TX, INVENTORY_MAX, random));
+            let list = unknown_inventory(InventoryKind::TX, INVENTORY_MAX, random);
+            put(Message::Inv(list[..].into()));
         }
         Attack::Requests if is_big => {
-            put(
-                "getdata",
-                &wire::unknown_inventory(wire::INV_WITNESS_BLOCK, INVENTORY_MAX, random),
-            );
+            let list = unknown_inventory(InventoryKind::WITNESS_BLOCK, INVENTORY_MAX, random);
+            put(Message::GetData(list[..].into()));
         }
         Attack::Compact if is_big => {
-            put("sendcmpct", &[1, 2, 0, 0, 0, 0, 0, 0, 0]);
-            let block = wire::colliding_compact_block(hash, time, SHORT_NAMES, random);
-            put("cmpctblock", &block);
+            put(Message::SendCompact { announce: 1, version: 2 });
+            let block = synthetic::colliding_compact_block(hash, time, SHORT_NAMES, random);
+            put(Message::CompactBlock(&block));
         }
-        Attack::Deaf if tick % DRIP_EVERY == 1 => put("getdata", &request(hash)),
+        Attack::Deaf if tick % DRIP_EVERY == 1 => {
+            let entry = Inventory { kind: InventoryKind::WITNESS_BLOCK, hash: hash.0 };
+            put(Message::GetData([entry; REQUESTS][..].into()));
+        }
         Attack::Withhold if is_big => {
-            let mut headers = vec![1];
-            headers.extend_from_slice(&wire::header(hash, &random.bytes::<32>(), time, true));
-            headers.push(0);
-            put("headers", &headers);
+            let version = synthetic::BLOCK_VERSION;
+            let header = synthetic::header(version, hash, random.bytes(), time, true);
+            put(Message::Headers([header][..].into()));
         }
-        Attack::SlowLoris if tick == 1 => wire::put_head(out, "block", 4_000_000, &[]),
+        Attack::SlowLoris if tick == 1 => {
+            let header = FrameHeader::of(REGTEST, Command::new("block"), &[]);
+            out.extend(FrameHeader { length: MESSAGE_BYTES_MAX, ..header }.to_bytes());
+        }
         Attack::SlowLoris if tick > 1 && tick.is_multiple_of(DRIP_EVERY) => out.push(0),
         Attack::V2Garbage => out.extend(random.bytes::<GARBAGE>()),
         Attack::Garbage if tick > 0 => out.extend(random.bytes::<GARBAGE>()),
@@ -169,26 +184,4 @@ pub(crate) fn act(
     }
     let leaves = (attack == Attack::Churn && tick > 0).then_some(Duration::ZERO);
     Deed { messages, leaves }
-}
-
-/// Requests the tip's block sixteen times.
-fn request(hash: &Hash) -> Vec<u8> {
-    let mut list = vec![16];
-    for _ in 0..16 {
-        list.extend_from_slice(&wire::INV_WITNESS_BLOCK.to_le_bytes());
-        list.extend_from_slice(hash);
-    }
-    list
-}
-
-/// A chain of headers; the first already lacks work.
-fn headers_without_work(hash: &Hash, time: u32, random: &mut SplitMix64) -> Vec<u8> {
-    let mut prev = *hash;
-    let mut next = || {
-        let header = wire::header(&prev, &random.bytes::<32>(), time, false);
-        prev = wire::double_sha256(&header);
-        header
-    };
-    let headers: Vec<RawHeader> = (0..wire::HEADERS_MAX).map(|_| next()).collect();
-    wire::headers_payload(&headers)
 }

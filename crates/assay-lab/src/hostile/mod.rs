@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::bail;
 use assay_report::atomic_file;
 use assay_report::record::Record;
 use serde::Deserialize;
@@ -23,11 +24,12 @@ use self::attack::Tip;
 use self::report::{Run, add_attacks};
 use self::swarm::Swarm;
 use crate::machine::{self, Software, new_record};
-use crate::network::{ASK_PAUSE, NetworkError, NetworkOptions, Node, Setup, generate, renew};
+use crate::network::{ASK_PAUSE, NetworkOptions, Node, Setup, generate, renew};
+use crate::p2p::GENESIS;
+use crate::process::rpc::RpcError;
 use crate::progress::{Event, Reporter};
 use crate::run::copy_folder;
 use crate::target::Target;
-use crate::wire::{self, GENESIS};
 
 pub use self::attack::Attack;
 
@@ -92,7 +94,7 @@ pub fn attack(
 ///
 /// # Errors
 /// When something cannot be written, forged or started, or a node does not sync.
-pub fn run(options: &HostileOptions, reporter: &dyn Reporter) -> Result<Record, NetworkError> {
+pub fn run(options: &HostileOptions, reporter: &dyn Reporter) -> anyhow::Result<Record> {
     let setup = Setup::make(&options.network, reporter)?;
     let experiment = Experiment { options, setup: &setup, reporter };
     let out_dir = &options.network.out_dir;
@@ -105,11 +107,12 @@ pub fn run(options: &HostileOptions, reporter: &dyn Reporter) -> Result<Record, 
             let peers = format!("{} hostile peers", options.peers);
             let what = if is_hostile { peers.as_str() } else { "quiet" };
             let (number, of) = (runs.len() + 1, 2 * options.pairs);
-            reporter.event(&Event::NetworkRun { number, of, what });
+            reporter.line(&format!("run {number}/{of}: {what}"));
+            reporter.step("the target syncs");
             runs.push(experiment.run(&filled, pair, is_hostile)?);
         }
     }
-    reporter.event(&Event::NetworkFinished);
+    reporter.event(&Event::Finished);
     let record = report::record(options, &setup, &runs);
     record.write(&out_dir.join("hostile.json"))?;
     Ok(record)
@@ -134,7 +137,7 @@ impl Experiment<'_> {
         COINBASE_MATURITY + self.options.rounds * TXS_PER_ROUND
     }
 
-    fn run(&self, filled: &Path, pair: usize, is_hostile: bool) -> Result<Run, NetworkError> {
+    fn run(&self, filled: &Path, pair: usize, is_hostile: bool) -> anyhow::Result<Run> {
         let work = self.options.network.out_dir.join("work");
         renew(&work)?;
         let nodes = self.start(filled, &work)?;
@@ -165,10 +168,9 @@ impl Experiment<'_> {
         }
         run.followed_s = started.elapsed().as_secs_f64();
         for round in 0..self.options.rounds {
-            if self.reporter.wants_stop() {
-                return Err(NetworkError::Interrupted);
-            }
-            self.reporter.event(&Event::RelayRound { number: round + 1, of: self.options.rounds });
+            self.reporter.check_stop()?;
+            let (number, of) = (round + 1, self.options.rounds);
+            self.reporter.step(&format!("transactions and block {number} of {of} on their way"));
             self.relay(&nodes, round, swarm.as_ref(), &mut run)?;
         }
         let peers: Vec<PeerInfo> = nodes.target.call("getpeerinfo", "[]")?;
@@ -183,15 +185,15 @@ impl Experiment<'_> {
         Ok(run)
     }
 
-    fn start(&self, filled: &Path, work: &Path) -> Result<Nodes, NetworkError> {
-        let start = |target: &Target, name: &str, is_filled: bool| {
+    fn start(&self, filled: &Path, work: &Path) -> anyhow::Result<Nodes> {
+        let start = |target: &Target, name: &str, is_filled: bool| -> anyhow::Result<Node> {
             let folder = work.join(name);
             if is_filled {
                 copy_folder(filled, &folder)?;
             } else {
                 atomic_file::create_folder(&folder)?;
             }
-            self.setup.launcher.start(target, &folder, name)
+            Ok(self.setup.launcher.start(target, &folder, name)?)
         };
         let sources = [
             start(&self.setup.ours, "source-1", true)?,
@@ -215,7 +217,7 @@ impl Experiment<'_> {
         round: u32,
         swarm: Option<&Swarm>,
         run: &mut Run,
-    ) -> Result<(), NetworkError> {
+    ) -> anyhow::Result<()> {
         let [source, _] = &nodes.sources;
         let [observer, _] = &nodes.observers;
         let mut waiting = Vec::new();
@@ -235,7 +237,7 @@ impl Experiment<'_> {
             });
             if took > RELAY_TIMEOUT {
                 let (missing, seconds) = (waiting.len(), RELAY_TIMEOUT.as_secs());
-                return Err(NetworkError::NoTransactions { missing, seconds });
+                bail!("{missing} transactions did not arrive within {seconds} s");
             }
             thread::sleep(ASK_PAUSE);
         }
@@ -248,7 +250,7 @@ impl Experiment<'_> {
 }
 
 /// Generates a block at the first source; returns the delay until it is the first observer's tip. All nodes have it then.
-fn relay_block(nodes: &Nodes, swarm: Option<&Swarm>) -> Result<Duration, NetworkError> {
+fn relay_block(nodes: &Nodes, swarm: Option<&Swarm>) -> anyhow::Result<Duration> {
     let ([source, other], [observer, second]) = (&nodes.sources, &nodes.observers);
     let started = Instant::now();
     let made = generate(source, 1)?;
@@ -257,14 +259,14 @@ fn relay_block(nodes: &Nodes, swarm: Option<&Swarm>) -> Result<Duration, Network
     for node in [&nodes.target, second, other] {
         node.wait_for_tip(tip, started, RELAY_TIMEOUT)?;
     }
-    if let (Some(swarm), Some(hash)) = (swarm, wire::hash_from_hex(tip)) {
+    if let (Some(swarm), Ok(hash)) = (swarm, tip.parse()) {
         swarm.show_tip(Tip { hash, time: machine::clock::now_s() });
     }
     Ok(took)
 }
 
 /// Spends the coinbase `depth` blocks below the tip; returns the txid.
-fn spend(node: &Node, depth: u32) -> Result<String, NetworkError> {
+fn spend(node: &Node, depth: u32) -> Result<String, RpcError> {
     let tip: u32 = node.call("getblockcount", "[]")?;
     let height = tip.saturating_sub(depth);
     let hash: String = node.call("getblockhash", &format!("[{height}]"))?;
@@ -291,11 +293,5 @@ mod tests {
     #[test]
     fn the_witness_goes_before_the_lock_time() {
         assert_eq!(with_witness("0200000001aa00000000"), "02000000000101aa01015100000000");
-    }
-
-    #[test]
-    fn the_genesis_block_is_that_of_regtest() {
-        let hex = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
-        assert_eq!(wire::hash_from_hex(hex), Some(GENESIS));
     }
 }

@@ -6,14 +6,17 @@
 
 use std::collections::HashMap;
 
+use assay_ledger::scripts::ScriptLine;
+use assay_wire::Header;
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
 use super::dataset::{Dataset, text_hash};
 use super::protocol::Ask;
 use crate::electrum::HeaderTip;
-use crate::electrum::check::{Balance, HistoryItem, UnspentItem};
-use crate::electrum::expected::{ExpectedCoin, ScriptExpectation};
-use crate::wire::{HEADER_BYTES, double_sha256, hash_from_hex};
+use crate::electrum::check::{Balance, HistoryItem, UnspentItem, item};
+use crate::electrum::expected::status_of;
+use crate::p2p::hash_from_hex;
 
 /// Maximum number of kept descriptions of wrong responses.
 const EXAMPLES_MAX: usize = 8;
@@ -207,8 +210,8 @@ impl<'a> Checker<'a> {
 
     /// Genesis is in no block file, so its header is accepted.
     fn header_span(&self, height: u32, hex: &str) -> Option<(u32, u32)> {
-        let mut header = [0; HEADER_BYTES];
-        if hex.len() != 2 * HEADER_BYTES {
+        let mut header = [0; Header::SIZE];
+        if hex.len() != 2 * Header::SIZE {
             return None;
         }
         faster_hex::hex_decode(hex.as_bytes(), &mut header).ok()?;
@@ -226,12 +229,12 @@ impl<'a> Checker<'a> {
             (None, Some(headers)) => headers.concat(),
             _ => return None,
         };
-        if joined.len() != item.count * 2 * HEADER_BYTES || !joined.is_ascii() {
+        if joined.len() != item.count * 2 * Header::SIZE || !joined.is_ascii() {
             return None;
         }
         let mut span = (0, u32::MAX);
         for index in 0..item.count {
-            let hex = joined.get(index * 2 * HEADER_BYTES..(index + 1) * 2 * HEADER_BYTES)?;
+            let hex = joined.get(index * 2 * Header::SIZE..(index + 1) * 2 * Header::SIZE)?;
             span = self.header_span(start + index as u32, hex)?;
         }
         Some(span)
@@ -267,7 +270,7 @@ impl<'a> Checker<'a> {
         let statuses = &mut self.statuses;
         let mut is_at = |height: u32| {
             let count = script.history_at(height).len();
-            let known = statuses.entry((number, count)).or_insert_with(|| script.status_of(count));
+            let known = statuses.entry((number, count)).or_insert_with(|| status_of(script, count));
             known.as_deref() == status
         };
         if spans.any(|(from, _)| is_at(from)) {
@@ -278,8 +281,12 @@ impl<'a> Checker<'a> {
     }
 }
 
+fn double_sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(Sha256::digest(bytes)).into()
+}
+
 /// Unconfirmed transactions are ignored: the chain does not determine them.
-fn history_span(script: &ScriptExpectation, answer: &str) -> Option<(u32, u32)> {
+fn history_span(script: &ScriptLine, answer: &str) -> Option<(u32, u32)> {
     let items: Vec<HistoryItem<'_>> = serde_json::from_str(answer).ok()?;
     let mut count = 0;
     for item in items.iter().filter(|item| item.height > 0) {
@@ -295,7 +302,7 @@ fn history_span(script: &ScriptExpectation, answer: &str) -> Option<(u32, u32)> 
 /// Spans of the window, then the one before it, which distinguishes a late response from a wrong one. Returns the first at whose
 /// start `is_right` holds.
 fn find_span(
-    script: &ScriptExpectation,
+    script: &ScriptLine,
     heights: Heights,
     is_right: impl Fn(u32) -> bool,
 ) -> Option<(u32, u32)> {
@@ -305,16 +312,16 @@ fn find_span(
     inside.iter().copied().chain(before).find(|(from, _)| is_right(*from))
 }
 
-fn balance_span(script: &ScriptExpectation, answer: &str, heights: Heights) -> Option<(u32, u32)> {
+fn balance_span(script: &ScriptLine, answer: &str, heights: Heights) -> Option<(u32, u32)> {
     let Balance { confirmed, .. } = serde_json::from_str(answer).ok()?;
     let balance = |height| script.unspent_at(height).map(|coin| coin.value).sum::<u64>();
     find_span(script, heights, |height| u64::try_from(confirmed) == Ok(balance(height)))
 }
 
-fn unspent_span(script: &ScriptExpectation, answer: &str, heights: Heights) -> Option<(u32, u32)> {
+fn unspent_span(script: &ScriptLine, answer: &str, heights: Heights) -> Option<(u32, u32)> {
     let answered: Vec<UnspentItem<'_>> = serde_json::from_str(answer).ok()?;
     let answered = sorted(answered.into_iter().filter(|item| item.height > 0));
-    let unspent = |height| sorted(script.unspent_at(height).map(ExpectedCoin::item));
+    let unspent = |height| sorted(script.unspent_at(height).map(item));
     find_span(script, heights, |height| unspent(height) == answered)
 }
 
@@ -326,6 +333,8 @@ fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
+    use assay_ledger::scripts::CoinLine;
+
     use super::super::dataset::{KnownTx, Script};
     use super::*;
 
@@ -336,14 +345,13 @@ mod tests {
     /// A script that is paid at 2 and pays at 3, and a transaction with one neighbour in block 3.
     fn dataset() -> Dataset {
         let (made, spent) = (txid(2, 0), txid(3, 1));
-        let coin =
-            ExpectedCoin { height: 2, txid: made.clone(), vout: 1, value: 7, spent: Some(3) };
-        let expected = ScriptExpectation {
+        let coin = CoinLine { height: 2, txid: made.clone(), vout: 1, value: 7, spent: Some(3) };
+        let expected = ScriptLine {
             history: vec![(2, made), (3, spent.clone())],
             coins: vec![coin],
-            ..ScriptExpectation::default()
+            ..ScriptLine::default()
         };
-        let mut headers = vec![[0; HEADER_BYTES]; 3];
+        let mut headers = vec![[0; Header::SIZE]; 3];
         headers[2][36..68].copy_from_slice(&double_sha256(&[[1; 32], [0x31; 32]].concat()));
         Dataset {
             scripts: vec![Script { hash: "09".repeat(32), expected: Some(expected), txs: vec![0] }],
@@ -413,7 +421,7 @@ mod tests {
         let mut checker = Checker::new(&dataset);
         let script = dataset.scripts[0].expected.as_ref().expect("it has one");
         let mut check = |count, low, high| {
-            let status = script.status_of(count).unwrap_or_else(|| "null".to_owned());
+            let status = status_of(script, count).unwrap_or_else(|| "null".to_owned());
             checker.check_status(0, &status, Heights { low, high })
         };
         assert_eq!(check(0, 0, 1), Verdict::Right);

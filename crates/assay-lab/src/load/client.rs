@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 
 use super::context::Context;
 use super::mix::{self, Mix, Step};
-use super::protocol::{Ask, Line, Message, SUBSCRIBE_BATCH, parse_line, write_batch};
+use super::protocol::{Ask, Line, SUBSCRIBE_BATCH, error_kind, parse_line, write_batch};
 use super::recorder::Phase;
-use crate::electrum::HeaderTip;
+use crate::electrum::{HeaderTip, Message};
 use crate::swarm::link::Link;
 use crate::swarm::{Server, source};
 
@@ -296,7 +296,7 @@ impl Client {
 
     fn answered(&mut self, message: &Message<'_>, now_ns: u64, cx: &mut Context<'_>) {
         let Some(pending) = message.id.and_then(|id| self.take(id)) else {
-            let kind = message.error_kind().unwrap_or_else(|| "a result".to_owned());
+            let kind = error_kind(message).unwrap_or_else(|| "a result".to_owned());
             cx.recorder.error(cx.phase, format!("not asked for: {kind}"));
             // A batch rejected as a whole has no id.
             if message.error.is_some() {
@@ -356,7 +356,7 @@ impl Client {
 
     /// Checks a response and handles its consequences.
     fn judge(&mut self, pending: Pending, message: &Message<'_>, cx: &mut Context<'_>) {
-        if let Some(kind) = message.error_kind() {
+        if let Some(kind) = error_kind(message) {
             let method = pending.ask.method();
             cx.recorder.error(pending.phase, format!("{method}: {kind}"));
             if self.stage == Stage::Greeting {

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hasher};
 
+use assay_ledger::scripts::ScriptLine;
 use assay_report::stats::random::SplitMix64;
+use assay_wire::Header;
 
 use super::Scripts;
 use crate::chain::{Chain, ChainError, OrderEntry};
-use crate::electrum::expected::ScriptExpectation;
-use crate::wire::{RawHeader, hash_from_hex};
+use crate::p2p::hash_from_hex;
 
 /// Maximum number of queried scripts with a history.
 const USED_MAX: usize = 20_000;
@@ -26,7 +27,7 @@ pub(crate) struct Script {
     /// Script hash as in the protocol.
     pub(crate) hash: String,
     /// Expected state; `None` if unknown.
-    pub(crate) expected: Option<ScriptExpectation>,
+    pub(crate) expected: Option<ScriptLine>,
     /// Its queried transactions.
     pub(crate) txs: Vec<u32>,
 }
@@ -49,7 +50,7 @@ pub(crate) struct Dataset {
     /// Sorted by height.
     pub(crate) txs: Vec<KnownTx>,
     /// Headers from height 1.
-    pub(crate) headers: Vec<RawHeader>,
+    pub(crate) headers: Vec<[u8; Header::SIZE]>,
     /// Scripts with a history.
     pub(crate) used: Vec<u32>,
     /// Scripts with the longest histories.
@@ -84,7 +85,7 @@ impl Dataset {
         }
         for _ in 0..UNUSED {
             let hash = faster_hex::hex_string(&rng.bytes::<32>());
-            let script = dataset.add(hash, Some(ScriptExpectation::default()));
+            let script = dataset.add(hash, Some(ScriptLine::default()));
             dataset.unused.push(script);
         }
         Ok(dataset)
@@ -100,7 +101,7 @@ impl Dataset {
         self.txs.partition_point(|known| known.height <= height)
     }
 
-    fn add(&mut self, hash: String, expected: Option<ScriptExpectation>) -> u32 {
+    fn add(&mut self, hash: String, expected: Option<ScriptLine>) -> u32 {
         let number = self.scripts.len() as u32;
         self.by_hash.insert(hash.clone(), number);
         self.scripts.push(Script { hash, expected, txs: Vec::new() });
@@ -112,7 +113,7 @@ impl Dataset {
         let (mut sample, mut heavy) = (Vec::new(), Vec::new());
         for (number, script) in (1..).zip(expected) {
             let length = script.history.len();
-            let is_longer = |other: &ScriptExpectation| other.history.len() >= length;
+            let is_longer = |other: &ScriptLine| other.history.len() >= length;
             let place = heavy.partition_point(is_longer);
             if place < HEAVY_MAX {
                 heavy.insert(place, script.clone());
@@ -228,10 +229,10 @@ mod tests {
     #[test]
     fn a_sample_and_the_longest_histories_are_chosen() {
         let count = USED_MAX + 1000;
-        let script = |number: usize| ScriptExpectation {
+        let script = |number: usize| ScriptLine {
             script_hash: format!("{number:064x}"),
             history: vec![(1, String::new()); number % 100],
-            ..ScriptExpectation::default()
+            ..ScriptLine::default()
         };
         let mut dataset = Dataset::default();
         dataset.choose_scripts(Box::new((0..count).map(script)), &mut SplitMix64::new(3));

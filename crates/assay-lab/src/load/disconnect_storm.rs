@@ -11,13 +11,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use assay_report::record::{Outcome, Record, Unit, count};
 use hdrhistogram::Histogram;
 
 use super::recorder::{enter, histogram, latency};
-use super::{LoadError, run_first};
+use super::{SYSTEM, run_first};
 use crate::electrum::{Client, Reply};
 use crate::machine::{Software, new_record};
+use crate::progress::Interrupted;
 use crate::swarm::source;
 
 /// Subscriptions in flight.
@@ -62,7 +64,7 @@ type Latencies = [Histogram<u64>; PHASES.len()];
 ///
 /// # Errors
 /// When the server cannot be reached, or closes an honest client's connection.
-pub fn run(options: &LeavingOptions, stop: &AtomicBool) -> Result<Record, LoadError> {
+pub fn run(options: &LeavingOptions, stop: &AtomicBool) -> anyhow::Result<Record> {
     let address = super::resolve(&options.address)?;
     let mut record = new_record("leaving", &options.software, &options.rerun, Path::new("."));
     let leaving = format!(
@@ -77,17 +79,17 @@ pub fn run(options: &LeavingOptions, stop: &AtomicBool) -> Result<Record, LoadEr
     let mut all: Latencies = std::array::from_fn(|_| histogram());
     for round in 0..options.rounds {
         if stop.load(Ordering::Relaxed) {
-            return Err(LoadError::Stopped);
+            return Err(Interrupted.into());
         }
-        let (latencies, accepted) = one_round(address, options.subscriptions, round)
-            .map_err(|source| LoadError::System { source })?;
+        let (latencies, accepted) =
+            one_round(address, options.subscriptions, round).context(SYSTEM)?;
         for (phase, latencies) in PHASES.iter().zip(&latencies) {
             let longest = Some(latencies.max() as f64 / 1e9);
             record.add((server, phase, Some(round)), &[("longest", Unit::Seconds, longest)]);
         }
         let accepted = count("accepted subscriptions", accepted);
         record.add((server, PHASES[SUBSCRIBING], Some(round)), &[accepted]);
-        add(&mut all, &latencies).map_err(|source| LoadError::System { source })?;
+        add(&mut all, &latencies).context(SYSTEM)?;
     }
     for (phase, latencies) in PHASES.iter().zip(&all) {
         record.add((server, phase, None), &latency(latencies));

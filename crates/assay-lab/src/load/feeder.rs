@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::LoadError;
+use anyhow::{Context as _, bail};
+
 use crate::chain::Chain;
 use crate::feed::compose_block;
 use crate::process::rpc::{Client, read_result};
@@ -64,10 +65,13 @@ impl FeedLog {
     }
 }
 
+/// Context of requests that fail.
+const NODE: &str = "the node that blocks are submitted to";
+
 /// Height of the node's tip.
-pub(crate) fn node_height(options: &FeedOptions) -> Result<u32, LoadError> {
+pub(crate) fn node_height(options: &FeedOptions) -> anyhow::Result<u32> {
     let client = Client::new(options.port, &options.credentials);
-    client.call("getblockcount", "[]").map_err(|source| LoadError::Feed { source })
+    client.call("getblockcount", "[]").context(NODE)
 }
 
 /// Submits blocks above the log's height until none is left or `stop` is set.
@@ -76,7 +80,7 @@ pub(crate) fn feed(
     chain: &Chain,
     log: &FeedLog,
     stop: &AtomicBool,
-) -> Result<(), LoadError> {
+) -> anyhow::Result<()> {
     let client = Client::new(options.port, &options.credentials);
     let first = log.submitted() as usize;
     let mut body = Vec::new();
@@ -105,12 +109,12 @@ pub(crate) fn feed(
         let reply = client
             .post("submitblock", &body, Some(BLOCK_TIMEOUT))
             .and_then(|reply| read_result::<Option<String>>("submitblock", &reply))
-            .map_err(|source| LoadError::Feed { source })?;
+            .context(NODE)?;
         if let Some(last) = log.blocks().last_mut() {
             last.reply_ns = Some(submitted.elapsed().as_nanos() as u64);
         }
         if let Some(reason) = reply {
-            return Err(LoadError::Refused { height: block.height, reason });
+            bail!("the node rejected block {}: {reason}", block.height);
         }
     }
     Ok(())

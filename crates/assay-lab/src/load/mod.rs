@@ -19,12 +19,13 @@ mod recorder;
 mod report;
 mod tls;
 
-use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use anyhow::{Context as _, bail, ensure};
+use assay_ledger::scripts::ScriptLine;
 use assay_report::record::Record;
 use thread_priority::{
     NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
@@ -36,10 +37,8 @@ use self::feeder::FeedLog;
 use self::pass::Pass;
 use self::recorder::Place;
 use self::report::Sums;
-use crate::chain::{Chain, ChainError};
-use crate::electrum::expected::ScriptExpectation;
+use crate::chain::Chain;
 use crate::machine::Software;
-use crate::process::rpc::RpcError;
 use crate::swarm::{Server, source};
 
 pub use self::disconnect_storm::{LeavingOptions, run as run_leaving};
@@ -48,7 +47,7 @@ pub use self::hostile::Attack;
 pub use self::mix::Mix;
 
 /// Expected state of the scripts of a chain.
-pub type Scripts<'a> = Box<dyn Iterator<Item = ScriptExpectation> + 'a>;
+pub type Scripts<'a> = Box<dyn Iterator<Item = ScriptLine> + 'a>;
 
 /// Open files besides the sockets.
 const FILES_BESIDE: u64 = 64;
@@ -96,62 +95,8 @@ pub struct LoadOptions {
     pub rerun: String,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    #[error("{address} is no address of a server")]
-    Address {
-        address: String,
-        /// Error of the resolver, if any.
-        source: io::Error,
-    },
-    /// The options contradict each other.
-    #[error("{what}")]
-    Options {
-        /// Violated rule.
-        what: &'static str,
-    },
-    #[error(transparent)]
-    Chain(#[from] ChainError),
-    /// A system call failed.
-    #[error("the system denies sockets or events")]
-    System { source: io::Error },
-    /// The limit of open files is too low.
-    #[error("{needed} open files are needed and {limit} allowed: raise the limit (ulimit -n)")]
-    Files {
-        /// Required number.
-        needed: u64,
-        /// Limit of the system.
-        limit: u64,
-    },
-    #[error("TLS cannot be set up")]
-    Tls { source: rustls::Error },
-    /// The clients did not become ready.
-    #[error("{ready} of {of} clients were ready after {seconds} s; among the errors: {errors}")]
-    NotReady {
-        /// Number of ready clients.
-        ready: usize,
-        of: usize,
-        /// Time limit.
-        seconds: u64,
-        errors: String,
-    },
-    #[error("the node that blocks are submitted to")]
-    Feed { source: RpcError },
-    /// The node rejected a block.
-    #[error("the node rejected block {height}: {reason}")]
-    Refused {
-        height: u32,
-        /// Reject reason.
-        reason: String,
-    },
-    /// No block is left to submit.
-    #[error("the node is at height {height}, and the chain directory has no more blocks")]
-    NoMoreBlocks { height: u32 },
-    #[error("a thread of the generator panicked")]
-    Panic,
-    #[error("stopped on request")]
-    Stopped,
-}
+/// Context of system calls that fail.
+const SYSTEM: &str = "the system denies sockets or events";
 
 /// Puts load on a server and reports the results. `expected` are the scripts of the chain in `chain_dir`.
 ///
@@ -161,20 +106,19 @@ pub fn run(
     options: &LoadOptions,
     expected: Option<Scripts<'_>>,
     stop: &AtomicBool,
-) -> Result<Record, LoadError> {
+) -> anyhow::Result<Record> {
     check_options(options)?;
     let address = resolve(&options.address)?;
     raise_file_limit(options.clients as u64 + FILES_BESIDE)?;
     let chain = options.chain_dir.as_deref().map(Chain::open).transpose()?;
     let is_known = expected.is_some();
     let dataset = Dataset::new(expected, chain.as_ref(), &options.scripts, options.seed)?;
-    if options.mix == Mix::Heavy && dataset.heavy.is_empty() {
-        return Err(LoadError::Options {
-            what: "the mix heavy needs the scripts of a chain directory",
-        });
-    }
+    ensure!(
+        options.mix != Mix::Heavy || !dataset.heavy.is_empty(),
+        "the mix heavy needs the scripts of a chain directory"
+    );
     let tls = options.tls.then(tls::trusting).transpose();
-    let tls = tls.map_err(|source| LoadError::Tls { source })?;
+    let tls = tls.context("TLS cannot be set up")?;
     let has_sources = !options.one_address && source::is_possible(address);
     let server = Server { address, tls, has_sources };
     let hostile = (options.clients as f64 * options.hostile).round() as usize;
@@ -185,7 +129,7 @@ pub fn run(
         if let (Some(height), Some(chain)) = (node_height, &chain)
             && height >= chain.tip.height
         {
-            return Err(LoadError::NoMoreBlocks { height });
+            bail!("the node is at height {height}, and the chain directory has no more blocks");
         }
         let pass = Pass {
             place: Place { target: &options.address, pass, round },
@@ -204,7 +148,7 @@ pub fn run(
     Ok(record)
 }
 
-fn check_options(options: &LoadOptions) -> Result<(), LoadError> {
+fn check_options(options: &LoadOptions) -> anyhow::Result<()> {
     let checks = [
         (options.clients > 0, "give at least one client"),
         ((0.0..1.0).contains(&options.hostile), "the hostile share is from 0 to below 1"),
@@ -228,19 +172,19 @@ fn check_options(options: &LoadOptions) -> Result<(), LoadError> {
         ),
     ];
     match checks.into_iter().find(|(is_fine, _)| !is_fine) {
-        Some((_, what)) => Err(LoadError::Options { what }),
+        Some((_, rule)) => bail!(rule),
         None => Ok(()),
     }
 }
 
-fn resolve(address: &str) -> Result<SocketAddr, LoadError> {
-    let wrong = |source| LoadError::Address { address: address.to_owned(), source };
-    let mut found = address.to_socket_addrs().map_err(wrong)?;
-    found.next().ok_or_else(|| wrong(io::ErrorKind::AddrNotAvailable.into()))
+fn resolve(address: &str) -> anyhow::Result<SocketAddr> {
+    let found = address.to_socket_addrs().map(|mut found| found.next());
+    let wrong = || format!("{address} is no address of a server");
+    found.with_context(wrong)?.with_context(wrong)
 }
 
 /// Raises the limit of open files: the soft limit is often 1,024, the hard one far above.
-fn raise_file_limit(needed: u64) -> Result<(), LoadError> {
+fn raise_file_limit(needed: u64) -> anyhow::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
@@ -251,7 +195,8 @@ fn raise_file_limit(needed: u64) -> Result<(), LoadError> {
     if is_enough(limit.maximum) && setrlimit(Resource::Nofile, raised).is_ok() {
         return Ok(());
     }
-    Err(LoadError::Files { needed, limit: limit.maximum.or(limit.current).unwrap_or(0) })
+    let limit = limit.maximum.or(limit.current).unwrap_or(0);
+    bail!("{needed} open files are needed and {limit} allowed: raise the limit (ulimit -n)")
 }
 
 /// Names of the passes, their pairs, and their numbers of hostile clients. The order alternates between pairs.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, anyhow, bail};
 use mio::{Events, Poll, Token, Waker};
 
 use super::check::Heights;
@@ -18,9 +19,10 @@ use super::hostile::{Attack, HostileClients};
 use super::memory::MemoryWatch;
 use super::recorder::{Phase, Place, enter};
 use super::report::Ended;
-use super::{LoadError, LoadOptions, run_first, run_last};
+use super::{LoadOptions, SYSTEM, run_first, run_last};
 use crate::chain::Chain;
 use crate::process::sample;
+use crate::progress::Interrupted;
 use crate::swarm::{AttackReport, Server, Swarm};
 
 /// Concurrent connection attempts: more would overflow the server's queue and wait for TCP retries.
@@ -57,7 +59,7 @@ pub(crate) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    pub(crate) fn run(&self) -> Result<Ended<'_>, LoadError> {
+    pub(crate) fn run(&self) -> anyhow::Result<Ended<'_>> {
         let memory = MemoryWatch::start(self.options);
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -96,19 +98,23 @@ impl Pass<'_> {
                     while !feeder.is_finished() && measured.is_ok() {
                         driver.turn()?;
                     }
-                    let fed = feeder.join().map_err(|_| LoadError::Panic)?;
+                    let fed = feeder.join().map_err(|_| panicked())?;
                     measured.and(fed)
                 })?;
             }
             driver.drain()?;
             drop(guard);
             let attacks = match hostile {
-                Some(thread) => thread.join().map_err(|_| LoadError::Panic)?,
+                Some(thread) => thread.join().map_err(|_| panicked())?,
                 None => Vec::new(),
             };
             Ok(driver.end(attacks, memory.map(MemoryWatch::finish).unwrap_or_default()))
         })
     }
+}
+
+fn panicked() -> anyhow::Error {
+    anyhow!("a thread of the generator panicked")
 }
 
 struct StopOnDrop<'a>(&'a AtomicBool);
@@ -134,10 +140,9 @@ struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    fn new(pass: &'a Pass<'a>) -> Result<Self, LoadError> {
-        let system = |source| LoadError::System { source };
-        let poll = Poll::new().map_err(system)?;
-        let waker = Waker::new(poll.registry(), Token(usize::MAX)).map_err(system)?;
+    fn new(pass: &'a Pass<'a>) -> anyhow::Result<Self> {
+        let poll = Poll::new().context(SYSTEM)?;
+        let waker = Waker::new(poll.registry(), Token(usize::MAX)).context(SYSTEM)?;
         let cx = Context::new(pass.dataset, pass.options, pass.log.as_ref(), Instant::now());
         let clients = (0..pass.honest).map(|number| Client::new(number, &cx)).collect();
         Ok(Self {
@@ -153,7 +158,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Connects and subscribes all clients.
-    fn start(&mut self) -> Result<(), LoadError> {
+    fn start(&mut self) -> anyhow::Result<()> {
         let begin = Instant::now();
         let subscriptions = self.clients.len() * self.pass.options.subscriptions;
         let timeout = READY_TIMEOUT + Duration::from_millis(subscriptions as u64);
@@ -167,7 +172,9 @@ impl<'a> Driver<'a> {
                 let errors = self.cx.recorder.errors(Phase::Start).keys().take(4);
                 let errors = errors.map(String::as_str).collect::<Vec<_>>().join("; ");
                 let (of, seconds) = (self.clients.len(), begin.elapsed().as_secs());
-                return Err(LoadError::NotReady { ready, of, seconds, errors });
+                bail!(
+                    "{ready} of {of} clients were ready after {seconds} s; among the errors: {errors}"
+                );
             }
         }
         let seconds = begin.elapsed().as_secs_f64();
@@ -177,7 +184,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Runs without measuring.
-    fn run_for(&mut self, duration: Duration) -> Result<(), LoadError> {
+    fn run_for(&mut self, duration: Duration) -> anyhow::Result<()> {
         let end = Instant::now() + duration;
         while Instant::now() < end {
             self.turn()?;
@@ -185,7 +192,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    fn measure(&mut self, phase: Phase) -> Result<(), LoadError> {
+    fn measure(&mut self, phase: Phase) -> anyhow::Result<()> {
         let options = self.pass.options;
         self.cx.phase = phase;
         let server_before = options.server_pid.and_then(sample::cpu_s);
@@ -198,7 +205,7 @@ impl<'a> Driver<'a> {
                 let is_first = self.pass.options.rate.is_some() && run_first();
                 self.ask_all(begin).map(|()| is_first)
             });
-            asking.join().map_err(|_| LoadError::Panic)?
+            asking.join().map_err(|_| panicked())?
         })?;
         let spent = |before: Option<f64>, now: Option<f64>| Some(now? - before?);
         let server = spent(server_before, options.server_pid.and_then(sample::cpu_s));
@@ -208,7 +215,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Sends requests for the configured duration.
-    fn ask_all(&mut self, begin: Instant) -> Result<(), LoadError> {
+    fn ask_all(&mut self, begin: Instant) -> anyhow::Result<()> {
         let options = self.pass.options;
         if let Some(rate) = options.rate {
             return self.ask_at_rate(rate, begin);
@@ -220,7 +227,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Request number *n* is due *n* periods after the start, independent of earlier responses.
-    fn ask_at_rate(&mut self, rate: f64, begin: Instant) -> Result<(), LoadError> {
+    fn ask_at_rate(&mut self, rate: f64, begin: Instant) -> anyhow::Result<()> {
         let period = Duration::from_secs_f64(1.0 / rate);
         let begin_ns = self.cx.now_ns().saturating_sub(begin.elapsed().as_nanos() as u64);
         let period_ns = 1e9 / rate;
@@ -268,7 +275,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Waits for requests in flight and the last notifications.
-    fn drain(&mut self) -> Result<(), LoadError> {
+    fn drain(&mut self) -> anyhow::Result<()> {
         self.cx.is_over = true;
         let begin = Instant::now();
         while begin.elapsed() < DRAIN_TIMEOUT && self.clients.iter().any(Client::is_waiting) {
@@ -292,14 +299,14 @@ impl<'a> Driver<'a> {
     }
 
     /// One iteration: due connections, then socket events.
-    fn turn(&mut self) -> Result<(), LoadError> {
+    fn turn(&mut self) -> anyhow::Result<()> {
         if self.pass.stop.load(Ordering::Relaxed) {
-            return Err(LoadError::Stopped);
+            return Err(Interrupted.into());
         }
         self.make_connections();
         match self.poll.poll(&mut self.events, Some(POLL_MAX)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            other => other.map_err(|source| LoadError::System { source })?,
+            other => other.context(SYSTEM)?,
         }
         for event in &self.events {
             if let Some(client) = self.clients.get_mut(event.token().0) {

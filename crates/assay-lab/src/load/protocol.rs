@@ -1,13 +1,9 @@
 //! Encodes requests and decodes messages of a server.
 
-use std::borrow::Cow;
 use std::io::Write as _;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::dataset::{Dataset, KnownTx};
-use crate::electrum::read_error;
+use crate::electrum::Message;
 
 /// Batches of subscriptions count as a method of their own.
 pub(crate) const SUBSCRIBE_BATCH: &str = "batch of scripthash.subscribe";
@@ -97,31 +93,10 @@ pub(crate) fn write_batch(count: u64, out: &mut Vec<u8>, mut write: impl FnMut(u
     out.extend_from_slice(b"]\n");
 }
 
-/// One message of a server.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Message<'a> {
-    pub(crate) id: Option<u64>,
-    #[serde(borrow)]
-    pub(crate) result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(crate) error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(crate) method: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    pub(crate) params: Option<&'a RawValue>,
-}
-
-impl Message<'_> {
-    /// Result as JSON text.
-    pub(crate) fn result_text(&self) -> &str {
-        self.result.map_or("null", RawValue::get)
-    }
-
-    /// Code and message of the error, short enough for a key.
-    pub(crate) fn error_kind(&self) -> Option<String> {
-        let (code, message) = read_error(&serde_json::from_str(self.error?.get()).ok()?);
-        Some(format!("{code}: {message}").chars().take(ERROR_CHARS_MAX).collect())
-    }
+/// Code and message of an error, short enough for a key.
+pub(crate) fn error_kind(message: &Message<'_>) -> Option<String> {
+    let (code, message) = message.error()?;
+    Some(format!("{code}: {message}").chars().take(ERROR_CHARS_MAX).collect())
 }
 
 /// Longest kept error.
@@ -154,11 +129,11 @@ mod tests {
         );
         let error = br#"{"id":7,"error":{"code":-32601,"message":"unknown \"method\""}}"#;
         let Ok(Line::One(message)) = parse_line(error) else { panic!("an error") };
-        assert_eq!(message.error_kind().as_deref(), Some("-32601: unknown \"method\""));
+        assert_eq!(error_kind(&message).as_deref(), Some("-32601: unknown \"method\""));
         let batch = br#"[{"id":1,"result":[]},{"id":2,"error":"odd"}]"#;
         let Ok(Line::Batch(messages)) = parse_line(batch) else { panic!("a batch") };
         assert_eq!(messages[0].result_text(), "[]");
-        assert_eq!(messages[1].error_kind().as_deref(), Some("0: odd"));
+        assert_eq!(error_kind(&messages[1]).as_deref(), Some("0: odd"));
         let notification = br#"{"method":"blockchain.headers.subscribe","params":[{"height":1}]}"#;
         let Ok(Line::One(message)) = parse_line(notification) else { panic!("a notification") };
         assert_eq!(message.method.as_deref(), Some("blockchain.headers.subscribe"));

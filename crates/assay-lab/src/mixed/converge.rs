@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::load::{Load, reason_of};
 use super::net::Net;
 use super::outdated::{Chain, Outdated};
-use crate::network::{NetworkError, generate};
+use crate::network::generate;
 use crate::process::rpc::RpcError;
 use crate::progress::Reporter;
 use crate::target::Family;
@@ -86,7 +86,7 @@ pub(super) fn run(
     load: &mut Load<'_>,
     base_height: u32,
     reporter: &dyn Reporter,
-) -> Result<Convergence, NetworkError> {
+) -> anyhow::Result<Convergence> {
     let (chain, found) = (Chain::default(), Convergence::default());
     let mut all = Settling { net, reporter, base_height, chain, found };
     all.tips(load)?;
@@ -113,13 +113,11 @@ impl Settling<'_> {
     fn until(
         &mut self,
         patience: Duration,
-        mut is_so: impl FnMut(&Net) -> Result<bool, NetworkError>,
-    ) -> Result<Option<f64>, NetworkError> {
+        mut is_so: impl FnMut(&Net) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<Option<f64>> {
         let started = Instant::now();
         loop {
-            if self.reporter.wants_stop() {
-                return Err(NetworkError::Interrupted);
-            }
+            self.reporter.check_stop()?;
             self.net.check_alive()?;
             self.net.connect();
             if is_so(self.net)? {
@@ -132,7 +130,7 @@ impl Settling<'_> {
         }
     }
 
-    fn tips(&mut self, load: &mut Load<'_>) -> Result<(), NetworkError> {
+    fn tips(&mut self, load: &mut Load<'_>) -> anyhow::Result<()> {
         self.found.tip_s = self.until(TIP_PATIENCE, same_tips)?;
         while self.found.tip_s.is_none() && self.found.tip_blocks < TIP_BLOCKS {
             self.generate(load)?;
@@ -144,14 +142,15 @@ impl Settling<'_> {
     }
 
     /// Generates a block at a random node.
-    fn generate(&self, load: &mut Load<'_>) -> Result<(), NetworkError> {
+    fn generate(&self, load: &mut Load<'_>) -> anyhow::Result<()> {
         let makers = self.net.makers();
         let at = load.random().below(makers.len() as u64) as usize;
-        generate(&self.net.members[makers[at]].node, 1).map(drop)
+        generate(&self.net.members[makers[at]].node, 1)?;
+        Ok(())
     }
 
     /// All mempools without transactions that no block can include.
-    fn pools(&self, load: &Load<'_>) -> Result<Pools, NetworkError> {
+    fn pools(&self, load: &Load<'_>) -> anyhow::Result<Pools> {
         let outdated = self.chain.outdated(load.handed_in_order());
         let mut pools = pools_of(self.net)?;
         for pool in &mut pools {
@@ -161,7 +160,7 @@ impl Settling<'_> {
     }
 
     /// Records mempool transactions that no block can include.
-    fn note_leftovers(&mut self, load: &Load<'_>) -> Result<(), NetworkError> {
+    fn note_leftovers(&mut self, load: &Load<'_>) -> anyhow::Result<()> {
         let outdated = self.chain.outdated(load.handed_in_order());
         for (member, pool) in self.net.members.iter().zip(pools_of(self.net)?) {
             for because in [Outdated::Confirmed, Outdated::DoubleSpent] {
@@ -181,7 +180,7 @@ impl Settling<'_> {
     }
 
     /// Records the result of relay alone, once it makes no progress.
-    fn relayed(&mut self, load: &Load<'_>) -> Result<(), NetworkError> {
+    fn relayed(&mut self, load: &Load<'_>) -> anyhow::Result<()> {
         let mut last = (Instant::now(), pools_of(self.net)?);
         self.until(RELAY_PATIENCE, |net| {
             let now = pools_of(net)?;
@@ -201,7 +200,7 @@ impl Settling<'_> {
 
     /// Submits missing transactions to each node until no node accepts more. No program announces again after a broken
     /// connection, so this tests acceptance rules instead of relay.
-    fn offer(&mut self, load: &Load<'_>) -> Result<(), NetworkError> {
+    fn offer(&mut self, load: &Load<'_>) -> anyhow::Result<()> {
         let mut reasons: HashMap<(usize, String), String> = HashMap::new();
         for _ in 0..OFFERS {
             let pools = self.pools(load)?;
@@ -246,7 +245,7 @@ impl Settling<'_> {
     }
 
     /// New transactions, which must reach all nodes by relay alone.
-    fn fresh(&mut self, load: &mut Load<'_>) -> Result<(), NetworkError> {
+    fn fresh(&mut self, load: &mut Load<'_>) -> anyhow::Result<()> {
         let before = load.order.len();
         for _ in 0..FRESH {
             load.fresh(self.net)?;
@@ -266,7 +265,7 @@ impl Settling<'_> {
     }
 
     /// Generates blocks until everything is confirmed.
-    fn empty(&mut self, load: &mut Load<'_>) -> Result<(), NetworkError> {
+    fn empty(&mut self, load: &mut Load<'_>) -> anyhow::Result<()> {
         while !self.found.is_emptied && self.found.last_blocks < LAST_BLOCKS {
             self.generate(load)?;
             self.found.last_blocks += 1;
@@ -284,7 +283,7 @@ impl Settling<'_> {
         Ok(())
     }
 
-    fn coins(&mut self) -> Result<(), NetworkError> {
+    fn coins(&mut self) -> anyhow::Result<()> {
         #[derive(Deserialize)]
         struct Coins {
             muhash: Option<String>,
@@ -293,7 +292,7 @@ impl Settling<'_> {
             let answer = member.node.call::<Coins>("gettxoutsetinfo", r#"["muhash"]"#);
             self.found.muhash.push(match answer {
                 // The program lacks the method, or the hash type.
-                Err(NetworkError::Rpc(RpcError::Node { .. })) => String::new(),
+                Err(RpcError::Node { .. }) => String::new(),
                 other => other?.muhash.unwrap_or_default(),
             });
         }
@@ -304,7 +303,7 @@ impl Settling<'_> {
     }
 }
 
-fn pools_of(net: &Net) -> Result<Pools, NetworkError> {
+fn pools_of(net: &Net) -> anyhow::Result<Pools> {
     net.members.iter().map(|member| Ok(member.pool()?.into_iter().collect())).collect()
 }
 
@@ -312,7 +311,7 @@ fn are_same(pools: &Pools) -> bool {
     pools.windows(2).all(|pair| pair[0] == pair[1])
 }
 
-fn same_tips(net: &Net) -> Result<bool, NetworkError> {
+fn same_tips(net: &Net) -> anyhow::Result<bool> {
     let mut tips = net.members.iter().map(|member| member.node.tip());
     let first = tips.next().transpose()?;
     for tip in tips {

@@ -9,11 +9,11 @@ use assay_report::stats::random::SplitMix64;
 use super::net::Net;
 use super::proxy::LinkState;
 use super::{Cut, MixedOptions, topology};
-use crate::network::{ASK_PAUSE, NetworkError};
+use crate::network::ASK_PAUSE;
+use crate::p2p::hash_from_hex;
 use crate::process::rpc::RpcError;
 use crate::progress::{Event, Reporter};
 use crate::wallet::{Coin, Signed, Wallet};
-use crate::wire;
 
 /// A submitted transaction.
 pub(super) struct Handed {
@@ -103,7 +103,7 @@ impl<'a> Load<'a> {
     }
 
     /// Runs until the time is up; restores all links.
-    pub(super) fn run(&mut self, net: &mut Net) -> Result<(), NetworkError> {
+    pub(super) fn run(&mut self, net: &mut Net) -> anyhow::Result<()> {
         let started = Instant::now();
         let mut plan = Plan {
             tx: started,
@@ -113,9 +113,7 @@ impl<'a> Load<'a> {
             look: started,
         };
         while started.elapsed() < self.options.time {
-            if self.reporter.wants_stop() {
-                return Err(NetworkError::Interrupted);
-            }
+            self.reporter.check_stop()?;
             let now = Instant::now();
             if now >= plan.tx {
                 self.tx(net)?;
@@ -144,18 +142,19 @@ impl<'a> Load<'a> {
     }
 
     fn show(&self, started: Instant, is_cut: bool) {
-        self.reporter.event(&Event::NetworkLoad {
-            elapsed: started.elapsed(),
-            of: self.options.time,
-            txs: self.tally.txs,
-            blocks: self.tally.blocks,
-            partitions: self.tally.held + self.tally.broken,
-            is_cut,
-        });
+        let (elapsed, partitions) = (started.elapsed(), self.tally.held + self.tally.broken);
+        let left = self.options.time.saturating_sub(elapsed).as_secs();
+        let Tally { txs, blocks, .. } = &self.tally;
+        let cut = if is_cut { ", parted" } else { "" };
+        let status = format!(
+            "{txs} transactions, {blocks} blocks, {partitions} partitions{cut}; {} s, {left} s left",
+            elapsed.as_secs()
+        );
+        self.reporter.event(&Event::Status(&status));
     }
 
     /// Partitions the network, or restores it.
-    fn change(&mut self, net: &mut Net, plan: &mut Plan, now: Instant) -> Result<(), NetworkError> {
+    fn change(&mut self, net: &mut Net, plan: &mut Plan, now: Instant) -> anyhow::Result<()> {
         if let Some(cut_at) = plan.cut_at.take() {
             net.mend(&mut self.random)?;
             self.tally.partitioned += cut_at.elapsed();
@@ -176,7 +175,7 @@ impl<'a> Load<'a> {
     }
 
     /// Submits a new transaction, one that spends another, or a replacement.
-    pub(super) fn tx(&mut self, net: &Net) -> Result<(), NetworkError> {
+    pub(super) fn tx(&mut self, net: &Net) -> anyhow::Result<()> {
         let any_node = self.random.below(net.members.len() as u64) as usize;
         let rate = 2 + self.random.below(40);
         let choice = self.random.below(100);
@@ -215,7 +214,7 @@ impl<'a> Load<'a> {
     }
 
     /// Submits a transaction of a confirmed coin at a random node.
-    pub(super) fn fresh(&mut self, net: &Net) -> Result<(), NetworkError> {
+    pub(super) fn fresh(&mut self, net: &Net) -> anyhow::Result<()> {
         let node = self.random.below(net.members.len() as u64) as usize;
         if let Some(coin) = self.coins.pop() {
             let tx = self.wallet.spend(&[coin], 2, FRESH_RATE);
@@ -225,18 +224,13 @@ impl<'a> Load<'a> {
     }
 
     /// Submits a transaction; returns its outputs if accepted.
-    fn hand_in(
-        &mut self,
-        net: &Net,
-        node: usize,
-        tx: Signed,
-    ) -> Result<Option<Vec<Coin>>, NetworkError> {
+    fn hand_in(&mut self, net: &Net, node: usize, tx: Signed) -> anyhow::Result<Option<Vec<Coin>>> {
         // Peers may announce it before the RPC response arrives.
         net.record.tx_made(&tx, node);
         let at = Instant::now();
         match net.members[node].submit(&tx.raw)? {
             Ok(()) => {
-                let txid = wire::hash_to_hex(&tx.txid);
+                let txid = tx.txid.to_string();
                 self.order.push(txid.clone());
                 self.handed.insert(txid, Handed { raw: tx.raw, at });
                 self.tally.txs += 1;
@@ -255,7 +249,7 @@ impl<'a> Load<'a> {
     }
 
     /// Generates a block at a random node, mostly of transactions old enough to be everywhere.
-    fn block(&mut self, net: &Net) -> Result<(), NetworkError> {
+    fn block(&mut self, net: &Net) -> anyhow::Result<()> {
         let makers = net.makers();
         let node = makers[self.random.below(makers.len() as u64) as usize];
         let is_settled = self.random.below(100) < SETTLED_PERCENT;
@@ -273,7 +267,7 @@ impl<'a> Load<'a> {
             net.members[node].node.call("generatetodescriptor", r#"[1,"raw(51)"]"#)
         };
         let hashes: Vec<String> = match outcome {
-            Err(NetworkError::Rpc(RpcError::Node { message, .. })) => {
+            Err(RpcError::Node { message, .. }) => {
                 self.note(net, node, &message);
                 return Ok(());
             }
@@ -281,7 +275,7 @@ impl<'a> Load<'a> {
         };
         self.tally.blocks += 1;
         self.tally.settled_blocks += u64::from(is_settled);
-        for hash in hashes.iter().filter_map(|hash| wire::hash_from_hex(hash)) {
+        for hash in hashes.iter().filter_map(|hash| hash_from_hex(hash)) {
             net.record.block_made(hash, node, is_settled);
         }
         Ok(())

@@ -1,9 +1,10 @@
 //! Content of P2P messages, as far as the experiment needs it.
 
-use crate::wire::{
-    self, HEADER_BYTES, Hash, INV_BLOCK as BLOCK, INV_COMPACT_BLOCK as COMPACT_BLOCK, INV_TX as TX,
-    INV_WTX as WTX, WITNESS_FLAG, read_count, read_inventory,
-};
+use assay_hash::sha256d;
+use assay_wire::Header;
+use assay_wire::p2p::{BlockTxsRequest, COMPACT_TXS_MAX, Inventory, InventoryKind, Items, Message};
+
+use crate::p2p::Hash;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Content {
@@ -31,34 +32,39 @@ pub(super) enum Traffic {
 }
 
 impl Content {
-    /// Parses a message; malformed ones are [`Content::Other`].
-    pub(super) fn of(command: &str, payload: &[u8]) -> Self {
-        Self::read(command, payload).unwrap_or(Self::Other)
+    /// Content of a message; malformed ones are [`Content::Other`].
+    pub(super) fn of(message: &Message<'_>) -> Self {
+        Self::read(message).unwrap_or(Self::Other)
     }
 
-    fn read(command: &str, payload: &[u8]) -> Option<Self> {
-        let header = || payload.get(..HEADER_BYTES).map(wire::double_sha256);
-        Some(match command {
-            "inv" => {
-                let list = read_inventory(payload)?;
-                let txs = pick(&list, |kind| matches!(kind, TX | WTX));
-                let blocks = pick(&list, |kind| kind == BLOCK);
+    fn read(message: &Message<'_>) -> Option<Self> {
+        let block = |raw: &[u8]| raw.first_chunk().map(|header| Header::parse(header).hash().0);
+        let is_block = |kind| kind == InventoryKind::BLOCK;
+        Some(match *message {
+            Message::Inv(list) => {
+                let is_tx = |kind| matches!(kind, InventoryKind::TX | InventoryKind::WTX);
+                let (txs, blocks) = (pick(list, is_tx), pick(list, is_block));
                 if blocks.is_empty() { Self::Txs(txs) } else { Self::Blocks(blocks) }
             }
-            "getdata" => {
-                let list = read_inventory(payload)?;
-                let blocks = pick(&list, |kind| kind == BLOCK);
-                let is_compact = list.iter().any(|(kind, _)| kind & !WITNESS_FLAG == COMPACT_BLOCK);
-                let is_compact = is_compact && blocks.is_empty();
-                if is_compact { Self::WantsCompact } else { Self::Whole(blocks) }
+            Message::GetData(list) => {
+                let blocks = pick(list, is_block);
+                let is_compact =
+                    list.iter().any(|entry| entry.kind.base() == InventoryKind::COMPACT_BLOCK);
+                if is_compact && blocks.is_empty() {
+                    Self::WantsCompact
+                } else {
+                    Self::Whole(blocks)
+                }
             }
-            "headers" => Self::Blocks(wire::read_headers(payload)?),
-            "tx" => Self::Tx(wire::double_sha256(payload)),
-            "block" => Self::Block(header()?),
-            "cmpctblock" => Self::Compact(header()?),
-            "getblocktxn" => {
-                let (hash, mut rest) = payload.split_first_chunk()?;
-                Self::Missing(*hash, read_count(&mut rest)?)
+            Message::Headers(headers) => {
+                Self::Blocks(headers.iter().map(|header| header.hash().0).collect())
+            }
+            Message::Tx(raw) => Self::Tx(sha256d(raw)),
+            Message::Block(raw) => Self::Block(block(raw)?),
+            Message::CompactBlock(raw) => Self::Compact(block(raw)?),
+            Message::GetBlockTxs(payload) => {
+                let request = BlockTxsRequest::parse(payload, COMPACT_TXS_MAX).ok()?;
+                Self::Missing(request.block.0, request.indexes.len())
             }
             _ => Self::Other,
         })
@@ -77,44 +83,58 @@ impl Traffic {
     }
 }
 
-fn pick(list: &[(u32, Hash)], is_wanted: impl Fn(u32) -> bool) -> Vec<Hash> {
-    list.iter().filter(|(kind, _)| is_wanted(kind & !WITNESS_FLAG)).map(|(_, hash)| *hash).collect()
+fn pick(list: Items<'_, Inventory>, is_wanted: impl Fn(InventoryKind) -> bool) -> Vec<Hash> {
+    let is_wanted = |entry: &Inventory| is_wanted(entry.kind.base());
+    list.iter().filter(is_wanted).map(|entry| entry.hash).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use assay_wire::BlockHash;
+
     use super::*;
 
-    fn entry(kind: u32, byte: u8) -> Vec<u8> {
-        [&kind.to_le_bytes()[..], &[byte; 32]].concat()
+    fn entry(kind: InventoryKind, byte: u8) -> Inventory {
+        Inventory { kind, hash: [byte; 32] }
     }
 
     #[test]
     fn messages_are_read() {
-        let inv = [vec![2], entry(WTX, 1), entry(TX, 2)].concat();
-        assert_eq!(Content::of("inv", &inv), Content::Txs(vec![[1; 32], [2; 32]]));
-        let inv = [vec![1], entry(BLOCK, 3)].concat();
-        assert_eq!(Content::of("inv", &inv), Content::Blocks(vec![[3; 32]]));
-        let asked = [vec![2], entry(wire::INV_WITNESS_BLOCK, 1), entry(COMPACT_BLOCK, 2)].concat();
-        let content = Content::of("getdata", &asked);
+        let inv = [entry(InventoryKind::WTX, 1), entry(InventoryKind::TX, 2)];
+        let inv = Message::Inv(inv[..].into());
+        assert_eq!(Content::of(&inv), Content::Txs(vec![[1; 32], [2; 32]]));
+        let inv = [entry(InventoryKind::BLOCK, 3)];
+        assert_eq!(Content::of(&Message::Inv(inv[..].into())), Content::Blocks(vec![[3; 32]]));
+        let asked =
+            [entry(InventoryKind::WITNESS_BLOCK, 1), entry(InventoryKind::COMPACT_BLOCK, 2)];
+        let content = Content::of(&Message::GetData(asked[..].into()));
         assert_eq!(content, Content::Whole(vec![[1; 32]]));
         assert_eq!(Traffic::of("getdata", &content), Traffic::Blocks);
-        let missing = [&[4; 32][..], &[0xfd, 0, 1]].concat();
-        assert_eq!(Content::of("getblocktxn", &missing), Content::Missing([4; 32], 256));
-        let header = [7; HEADER_BYTES];
-        let hash = wire::double_sha256(&header);
-        let list = wire::headers_payload(&[header, header]);
-        assert_eq!(Content::of("headers", &list), Content::Blocks(vec![hash, hash]));
-        assert_eq!(Content::of("block", &[&header[..], &[0; 9]].concat()), Content::Block(hash));
+        let content = Content::of(&Message::GetData(asked[1..].into()));
+        assert_eq!(content, Content::WantsCompact);
+        let mut missing = Vec::new();
+        let request = BlockTxsRequest { block: BlockHash([4; 32]), indexes: (0..256).collect() };
+        request.encode(&mut missing);
+        let content = Content::of(&Message::GetBlockTxs(&missing));
+        assert_eq!(content, Content::Missing([4; 32], 256));
+        let raw = [7; Header::SIZE];
+        let header = Header::parse(&raw);
+        let hash = header.hash().0;
+        let list = [header, header];
+        let content = Content::of(&Message::Headers(list[..].into()));
+        assert_eq!(content, Content::Blocks(vec![hash, hash]));
+        let block = [&raw[..], &[0; 9]].concat();
+        assert_eq!(Content::of(&Message::Block(&block)), Content::Block(hash));
     }
 
     #[test]
     fn ignores_malformed_messages() {
-        for command in ["inv", "headers", "block", "cmpctblock", "getblocktxn", "getdata"] {
-            for payload in [&[][..], &[5], &[0xff; 9], &[1; 30]] {
-                assert_eq!(Content::of(command, payload), Content::Other, "{command}");
+        for payload in [&[][..], &[5], &[0xff; 9], &[1; 30]] {
+            let malformed = [Message::Block, Message::CompactBlock, Message::GetBlockTxs];
+            for message in malformed.map(|of| of(payload)) {
+                assert_eq!(Content::of(&message), Content::Other, "{message:?}");
             }
         }
-        assert_eq!(Content::of("ping", &[0; 8]), Content::Other);
+        assert_eq!(Content::of(&Message::Ping(0)), Content::Other);
     }
 }

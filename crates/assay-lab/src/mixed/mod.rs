@@ -22,6 +22,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::ensure;
 use assay_report::atomic_file;
 use assay_report::record::Record;
 use assay_report::stats::random::SplitMix64;
@@ -29,7 +30,6 @@ use assay_report::stats::random::SplitMix64;
 use self::load::Load;
 use self::net::Net;
 use crate::machine::{self, Software};
-use crate::network::NetworkError;
 use crate::plan::TargetSpec;
 use crate::progress::{Event, Reporter};
 use crate::target::Target;
@@ -84,7 +84,7 @@ struct Programs {
 }
 
 impl Programs {
-    fn detect(options: &MixedOptions) -> Result<Self, NetworkError> {
+    fn detect(options: &MixedOptions) -> anyhow::Result<Self> {
         let mut programs = Self { targets: Vec::new(), of_nodes: Vec::new() };
         let mut specs: Vec<&TargetSpec> = Vec::new();
         for spec in &options.targets {
@@ -97,9 +97,10 @@ impl Programs {
             }
             programs.of_nodes.push(place);
         }
-        if !programs.targets.iter().any(Target::makes_blocks) {
-            return Err(NetworkError::NoBlocks);
-        }
+        ensure!(
+            programs.targets.iter().any(Target::makes_blocks),
+            "no node of the network can make blocks: name assay or a program of the Bitcoin Core family"
+        );
         Ok(programs)
     }
 }
@@ -111,7 +112,7 @@ pub const TXS_MAX: f64 = 60_000.0;
 ///
 /// # Errors
 /// When something cannot be written or started, or a node exits.
-pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> Result<Record, NetworkError> {
+pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> anyhow::Result<Record> {
     let programs = Programs::detect(options)?;
     let logs = options.out_dir.join("logs");
     atomic_file::create_folder(&logs)?;
@@ -121,16 +122,19 @@ pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> Result<Record, Ne
     let coins = txs as usize + COINS_LEFT;
     let base = Base::make(&[(&wallet, coins)], machine::clock::now_s());
     let nodes = programs.of_nodes.len();
-    reporter.event(&Event::NetworkStarts { nodes, blocks: base.blocks.len() });
+    let blocks = base.blocks.len();
+    reporter.line(&format!("{nodes} nodes, {blocks} blocks to begin with"));
+    reporter.step("nodes start");
     let mut net = Net::start(options, &programs, &base, &mut random)?;
     let base_height = base.blocks.len() as u32;
     let mut load = Load::new(options, reporter, random, wallet, base.coins.concat());
     load.run(&mut net)?;
     // Figures cover the load only.
     let figures = figures::of(&net, &programs);
-    reporter.event(&Event::NetworkConverges);
+    reporter.line("load ended, links whole: waiting until all nodes agree");
+    reporter.step("waiting until all nodes agree");
     let convergence = converge::run(&mut net, &mut load, base_height, reporter)?;
-    reporter.event(&Event::NetworkFinished);
+    reporter.event(&Event::Finished);
     let faults = faults::find(&net);
     let subject = (options, &programs);
     let record = report::record(subject, &net, &load, &figures, &convergence, &faults);

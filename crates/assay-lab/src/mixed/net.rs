@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, bail};
 use assay_report::atomic_file;
 use assay_report::stats::random::SplitMix64;
 
-use super::proxy::{LinkState, Proxy};
+use super::proxy::{Disconnect, LinkState, Proxy};
 use super::record::Record;
 use super::watch::Observer;
 use super::{MixedOptions, Programs, topology};
 use crate::network::link::Properties;
-use crate::network::{ASK_PAUSE, NetworkError, Node, renew};
-use crate::process::Ports;
+use crate::network::{ASK_PAUSE, CREDENTIALS, LISTEN, Node, renew};
 use crate::process::rpc::RpcError;
+use crate::process::{Ports, ProcessError};
 use crate::target::{Family, Target};
 use crate::wallet::Base;
 
@@ -32,14 +33,6 @@ pub(super) struct Member {
     pub(super) log: std::path::PathBuf,
 }
 
-/// A connection closed by a node.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ended {
-    pub(super) by: usize,
-    pub(super) from: usize,
-    pub(super) at: Instant,
-}
-
 pub(super) struct Net {
     pub(super) members: Vec<Member>,
     pub(super) record: Arc<Record>,
@@ -48,7 +41,7 @@ pub(super) struct Net {
     asked: Vec<Option<Instant>>,
     observers: Vec<Observer>,
     properties: Properties,
-    pub(super) ended: Vec<Ended>,
+    pub(super) ended: Vec<Disconnect>,
     /// Time at which all links were connected.
     pub(super) started: Instant,
 }
@@ -60,7 +53,7 @@ impl Net {
         programs: &Programs,
         base: &Base,
         random: &mut SplitMix64,
-    ) -> Result<Self, NetworkError> {
+    ) -> anyhow::Result<Self> {
         let work = options.out_dir.join("work");
         renew(&work)?;
         let mut members = Vec::new();
@@ -93,7 +86,7 @@ impl Net {
         Ok(net)
     }
 
-    fn link(&mut self, degree: usize, random: &mut SplitMix64) -> Result<(), NetworkError> {
+    fn link(&mut self, degree: usize, random: &mut SplitMix64) -> anyhow::Result<()> {
         for (from, to) in topology::draw(self.members.len(), degree, random) {
             let proxy = self.proxy([from, to], self.proxies.len())?;
             self.proxies.push(proxy);
@@ -101,12 +94,12 @@ impl Net {
         }
         for (at, member) in self.members.iter().enumerate() {
             let observer = Observer::start(at, member.node.p2p, &self.record);
-            self.observers.push(observer.map_err(|source| NetworkError::Listen { source })?);
+            self.observers.push(observer.context(LISTEN)?);
         }
         let started = Instant::now();
         while !self.proxies.iter().all(Proxy::is_connected) {
             if started.elapsed() > CONNECT_TIMEOUT {
-                return Err(NetworkError::NotLinked { seconds: CONNECT_TIMEOUT.as_secs() });
+                bail!("not all nodes are connected after {} s", CONNECT_TIMEOUT.as_secs());
             }
             self.connect();
             thread::sleep(ASK_PAUSE);
@@ -115,10 +108,9 @@ impl Net {
         Ok(())
     }
 
-    fn proxy(&self, nodes: [usize; 2], index: usize) -> Result<Proxy, NetworkError> {
+    fn proxy(&self, nodes: [usize; 2], index: usize) -> anyhow::Result<Proxy> {
         let far = self.members[nodes[1]].node.p2p;
-        Proxy::start(nodes, far, 1 + index as u8, self.properties, &self.record)
-            .map_err(|source| NetworkError::Listen { source })
+        Proxy::start(nodes, far, 1 + index as u8, self.properties, &self.record).context(LISTEN)
     }
 
     pub(super) fn links(&self) -> usize {
@@ -128,19 +120,14 @@ impl Net {
     /// Reconnects missing links, and records connections closed by nodes.
     pub(super) fn connect(&mut self) {
         for (proxy, asked) in self.proxies.iter().zip(&mut self.asked) {
-            let disconnects = proxy.disconnects().into_iter();
-            self.ended.extend(disconnects.map(|disconnect| Ended {
-                by: disconnect.by,
-                from: disconnect.from,
-                at: disconnect.at,
-            }));
+            self.ended.extend(proxy.disconnects());
             let is_due = asked.is_none_or(|asked: Instant| asked.elapsed() > RETRY);
             if proxy.link_state() == LinkState::Broken || proxy.is_connected() || !is_due {
                 continue;
             }
             *asked = Some(Instant::now());
             // A node may still see the cut connection as open, so the attempt is repeated.
-            let _ = self.members[proxy.nodes()[0]].connect(proxy.address);
+            let _ = self.members[proxy.nodes()[0]].connect(proxy.address());
         }
     }
 
@@ -153,7 +140,7 @@ impl Net {
     }
 
     /// Restores all links. Broken ones reconnect in a random direction.
-    pub(super) fn mend(&mut self, random: &mut SplitMix64) -> Result<(), NetworkError> {
+    pub(super) fn mend(&mut self, random: &mut SplitMix64) -> anyhow::Result<()> {
         for at in 0..self.proxies.len() {
             match self.proxies[at].link_state() {
                 LinkState::Open => {}
@@ -172,7 +159,7 @@ impl Net {
     }
 
     /// Fails if a node has exited.
-    pub(super) fn check_alive(&mut self) -> Result<(), NetworkError> {
+    pub(super) fn check_alive(&mut self) -> Result<(), ProcessError> {
         self.members.iter_mut().try_for_each(|member| member.node.check_alive())
     }
 
@@ -182,7 +169,7 @@ impl Net {
     }
 
     /// Closes all links, then stops all nodes.
-    pub(super) fn stop(self) -> Result<(), NetworkError> {
+    pub(super) fn stop(self) -> Result<(), ProcessError> {
         drop((self.proxies, self.observers));
         self.members.into_iter().try_for_each(|member| member.node.stop())
     }
@@ -193,20 +180,18 @@ fn start_node(
     datadir: &Path,
     logs: &Path,
     name: &str,
-) -> Result<(Node, std::path::PathBuf), NetworkError> {
+) -> anyhow::Result<(Node, std::path::PathBuf)> {
     atomic_file::create_folder(datadir)?;
     let ports = Ports::free()?;
     let launch = target.launch_member(datadir, &ports);
-    target
-        .write_credentials(&launch, datadir)
-        .map_err(|source| NetworkError::Credentials { source })?;
+    target.write_credentials(&launch, datadir).context(CREDENTIALS)?;
     let log = launch.node_log.clone().unwrap_or_default();
     Ok((Node::start(launch, &ports, &logs.join(format!("{name}.log")))?, log))
 }
 
 impl Member {
     /// Connects once, as to an automatic outbound peer: nodes tolerate more from manual peers.
-    fn connect(&self, to: std::net::SocketAddr) -> Result<(), NetworkError> {
+    fn connect(&self, to: std::net::SocketAddr) -> Result<(), RpcError> {
         match self.family {
             Family::Btcd => self.node.call("addnode", &format!(r#"["{to}","onetry"]"#)),
             _ => self.node.choose(to),
@@ -214,16 +199,16 @@ impl Member {
     }
 
     /// Txids in its mempool.
-    pub(super) fn pool(&self) -> Result<Vec<String>, NetworkError> {
+    pub(super) fn pool(&self) -> Result<Vec<String>, RpcError> {
         self.node.call("getrawmempool", "[]")
     }
 
     /// Submits a transaction; the inner error is its reject reason.
-    pub(super) fn submit(&self, raw: &[u8]) -> Result<Result<(), String>, NetworkError> {
+    pub(super) fn submit(&self, raw: &[u8]) -> Result<Result<(), String>, RpcError> {
         let params = format!(r#"["{}"]"#, faster_hex::hex_string(raw));
         match self.node.call::<String>("sendrawtransaction", &params) {
             Ok(_) => Ok(Ok(())),
-            Err(NetworkError::Rpc(RpcError::Node { message, .. })) => Ok(Err(message)),
+            Err(RpcError::Node { message, .. }) => Ok(Err(message)),
             Err(error) => Err(error),
         }
     }

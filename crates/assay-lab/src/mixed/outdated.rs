@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 
-use crate::network::{NetworkError, Node};
-use crate::wire::hash_to_hex;
-use crate::wire::tx::each_spent;
+use crate::network::Node;
+use crate::p2p::each_input;
+use crate::process::rpc::RpcError;
 
 /// Reason why no block can include a transaction any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct Chain {
 
 impl Chain {
     /// Reads the blocks above a height from a node.
-    pub(super) fn read(node: &Node, base_height: u32) -> Result<Self, NetworkError> {
+    pub(super) fn read(node: &Node, base_height: u32) -> Result<Self, RpcError> {
         #[derive(Deserialize)]
         struct Block {
             tx: Vec<Tx>,
@@ -64,10 +64,10 @@ impl Chain {
         let mut outdated: HashMap<_, _> = confirmed.collect();
         for (txid, raw) in txs.filter(|(txid, _)| !self.txids.contains(*txid)) {
             let mut is_lost = false;
-            each_spent(raw, |parent, output| {
-                let parent = hash_to_hex(parent);
+            each_input(raw, |input| {
+                let parent = input.prevout.txid.to_string();
                 is_lost |= outdated.get(&parent) == Some(&Outdated::DoubleSpent)
-                    || self.spent.contains(&(parent, output));
+                    || self.spent.contains(&(parent, input.prevout.vout));
             });
             if is_lost {
                 outdated.insert(txid.clone(), Outdated::DoubleSpent);
@@ -79,26 +79,24 @@ impl Chain {
 
 #[cfg(test)]
 mod tests {
+    use assay_wire::TxBuilder;
+
     use super::*;
 
-    /// One input, no output.
-    fn tx(parent: u8, output: u8) -> Vec<u8> {
-        let mut raw = vec![1, 0, 0, 0, 1];
-        raw.extend([parent; 32]);
-        raw.extend([output, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0]);
-        raw
-    }
-
     fn name(byte: u8) -> String {
-        hash_to_hex(&[byte; 32])
+        faster_hex::hex_string(&[byte; 32])
     }
 
     #[test]
     fn conflicts_include_descendants() {
         let chain = Chain { txids: [name(1)].into(), spent: [(name(9), 0), (name(9), 1)].into() };
         // Confirmed; a double spend, its child and grandchild; another output; a child of a confirmed one.
-        let txs = [(1, 9, 0), (2, 9, 1), (3, 2, 0), (4, 3, 7), (5, 9, 2), (6, 1, 0)]
-            .map(|(txid, parent, output)| (name(txid), tx(parent, output)));
+        let txs = [(1, 9, 0), (2, 9, 1), (3, 2, 0), (4, 3, 7), (5, 9, 2), (6, 1, 0)].map(
+            |(txid, parent, output)| {
+                let tx = TxBuilder::new(1).input(parent, output, &[], u32::MAX);
+                (name(txid), tx.bytes())
+            },
+        );
         let found = chain.outdated(txs.iter().map(|(txid, raw)| (txid, &raw[..])));
         let all = [(1, Outdated::Confirmed)].into_iter();
         let all = all.chain([2, 3, 4].map(|byte| (byte, Outdated::DoubleSpent)));

@@ -3,17 +3,17 @@
 //! It forwards whole messages of the v1 transport. A cut either holds messages back until the link is restored, as on a network
 //! that loses packets for a while, or closes the connection and accepts no new one.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+use assay_wire::p2p::{FrameHeader, MESSAGE_BYTES_MAX, Message};
 
 use super::message::Content;
 use super::record::Record;
-use crate::network::link::{Properties, end, listen};
-use crate::wire;
+use crate::network::link::{Listener, Properties, carry};
+use crate::p2p::{self, REGTEST};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LinkState {
@@ -54,9 +54,7 @@ struct Shared {
 
 /// A link; dropping it closes its connection.
 pub(super) struct Proxy {
-    /// Address for the connecting node.
-    pub(super) address: SocketAddr,
-    stop: Arc<std::sync::atomic::AtomicBool>,
+    listener: Listener,
     shared: Arc<Shared>,
 }
 
@@ -69,8 +67,6 @@ impl Proxy {
         properties: Properties,
         record: &Arc<Record>,
     ) -> io::Result<Self> {
-        let listener = listen(index)?;
-        let address = listener.local_addr()?;
         let state =
             State { link: LinkState::Open, generation: 0, ends: None, disconnects: Vec::new() };
         let shared = Arc::new(Shared {
@@ -80,18 +76,17 @@ impl Proxy {
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
-        let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let (stopped, of_thread) = (Arc::clone(&stop), Arc::clone(&shared));
-        thread::spawn(move || {
-            for near in listener.incoming() {
-                if stopped.load(std::sync::atomic::Ordering::Relaxed) {
-                    return;
-                }
-                // A failed connection closes at once, as on any network.
-                let _ = near.and_then(|near| Shared::join(&of_thread, near, far));
-            }
-        });
-        Ok(Self { address, stop, shared })
+        let of_thread = Arc::clone(&shared);
+        let listener = Listener::start(index, move |near, _| {
+            // A failed connection closes at once, as on any network.
+            let _ = Shared::join(&of_thread, near, far);
+        })?;
+        Ok(Self { listener, shared })
+    }
+
+    /// Address for the connecting node.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.listener.address
     }
 
     /// Its two nodes, the connecting one first.
@@ -127,7 +122,6 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.set(LinkState::Broken);
-        end(&self.stop, self.address);
     }
 }
 
@@ -155,24 +149,24 @@ impl Shared {
         far.set_nodelay(true)?;
         let [a, b] = this.nodes;
         let directions = [
-            (near.try_clone()?, far.try_clone()?, [a, b]),
-            (far.try_clone()?, near.try_clone()?, [b, a]),
+            ([near.try_clone()?, far.try_clone()?], [a, b]),
+            ([far.try_clone()?, near.try_clone()?], [b, a]),
         ];
         state.generation += 1;
         state.ends = Some([near, far]);
         let generation = state.generation;
         drop(state);
-        for (from, to, nodes) in directions {
-            let (sender, receiver) = sync_channel(QUEUE);
+        for (ends, nodes) in directions {
             let (reader, writer) = (Arc::clone(this), Arc::clone(this));
-            thread::spawn(move || {
+            let take = move |from: &mut TcpStream| {
+                let message = reader.take_in(from, nodes[0]);
                 // An error ends the connection as well.
-                let _ = reader.take_in(from, &sender, nodes[0]);
-                reader.disconnected(generation, nodes);
-            });
-            thread::spawn(move || {
-                let _ = writer.give_out(to, &receiver, generation, nodes[1]);
-            });
+                message.inspect_err(|_| reader.disconnected(generation, nodes))
+            };
+            let deliver = move |to: &mut TcpStream, message: Passing| {
+                writer.give_out(to, &message, generation, nodes[1])
+            };
+            carry(ends, this.properties, QUEUE, take, deliver);
         }
         Ok(())
     }
@@ -188,60 +182,40 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Reads messages at the link's rate.
-    fn take_in(
-        &self,
-        mut from: TcpStream,
-        sender: &SyncSender<Due>,
-        node: usize,
-    ) -> io::Result<()> {
-        let Properties { bytes_per_s, delay } = self.properties;
-        let mut free_at = Instant::now();
-        loop {
-            let mut head = [0; wire::HEAD_BYTES];
-            from.read_exact(&mut head)?;
-            let (command, length) = wire::read_head(&head).ok_or(io::ErrorKind::InvalidData)?;
-            let mut message = Vec::with_capacity(wire::HEAD_BYTES + length);
-            message.extend_from_slice(&head);
-            (&mut from).take(length as u64).read_to_end(&mut message)?;
-            if message.len() < wire::HEAD_BYTES + length {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            let content = Content::of(&command, &message[wire::HEAD_BYTES..]);
-            self.record.sent(node, &command, message.len(), &content);
-            let takes = Duration::from_secs_f64(message.len() as f64 / bytes_per_s);
-            free_at = free_at.max(Instant::now()) + takes;
-            let due = Due { at: free_at + delay, command, message, content };
-            sender.send(due).map_err(|_| io::ErrorKind::BrokenPipe)?;
-        }
+    /// Reads a message; returns its length, too.
+    fn take_in(&self, from: &mut TcpStream, node: usize) -> io::Result<(usize, Passing)> {
+        let mut payload = Vec::new();
+        let header = p2p::read(from, REGTEST, MESSAGE_BYTES_MAX, &mut payload)?;
+        let content = Message::parse(header.command, &payload)
+            .map_or(Content::Other, |message| Content::of(&message));
+        let bytes = FrameHeader::SIZE + payload.len();
+        self.record.sent(node, header.command.as_str(), bytes, &content);
+        Ok((bytes, Passing { header, payload, content }))
     }
 
     fn give_out(
         &self,
-        mut to: TcpStream,
-        receiver: &Receiver<Due>,
+        to: &mut TcpStream,
+        Passing { header, payload, content }: &Passing,
         generation: u64,
         node: usize,
     ) -> io::Result<()> {
-        for due in receiver {
-            thread::sleep(due.at.saturating_duration_since(Instant::now()));
-            let mut state = self.lock();
-            while state.link == LinkState::Held && state.generation == generation {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-            drop(state);
-            to.write_all(&due.message)?;
-            self.record.delivered(node, &due.command, due.message.len(), &due.content);
+        let mut state = self.lock();
+        while state.link == LinkState::Held && state.generation == generation {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        drop(state);
+        let message = [&header.to_bytes()[..], payload].concat();
+        to.write_all(&message)?;
+        self.record.delivered(node, header.command.as_str(), message.len(), content);
         Ok(())
     }
 }
 
 /// A message in flight.
-struct Due {
-    at: Instant,
-    command: String,
-    message: Vec<u8>,
+struct Passing {
+    header: FrameHeader,
+    payload: Vec<u8>,
     content: Content,
 }
 
@@ -250,22 +224,17 @@ const QUEUE: usize = 1_000;
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
     use std::net::TcpListener;
+    use std::thread;
+    use std::time::Duration;
 
     use super::*;
 
     const PROPERTIES: Properties = Properties { bytes_per_s: 1e9, delay: Duration::from_millis(1) };
 
-    fn message(command: &str) -> Vec<u8> {
-        let mut out = Vec::new();
-        wire::put(&mut out, command, &[7; 8]);
-        out
-    }
-
     fn read(stream: &mut TcpStream) -> String {
-        let mut bytes = [0; wire::HEAD_BYTES + 8];
-        stream.read_exact(&mut bytes).unwrap();
-        wire::read_head(bytes.first_chunk().unwrap()).unwrap().0
+        p2p::read(stream, REGTEST, MESSAGE_BYTES_MAX, &mut Vec::new()).unwrap().command.to_string()
     }
 
     /// Waits for a condition set by other threads.
@@ -281,12 +250,12 @@ mod tests {
         let record = Arc::new(Record::new(2));
         let far = server.local_addr().unwrap();
         let proxy = Proxy::start([0, 1], far, 210, PROPERTIES, &record).unwrap();
-        let mut near = TcpStream::connect(proxy.address).unwrap();
+        let mut near = TcpStream::connect(proxy.address()).unwrap();
         let mut far = server.accept().unwrap().0;
-        near.write_all(&message("ping")).unwrap();
+        near.write_all(&Message::Ping(7).to_bytes(REGTEST)).unwrap();
         assert_eq!(read(&mut far), "ping");
         proxy.set(LinkState::Held);
-        near.write_all(&message("pong")).unwrap();
+        near.write_all(&Message::Pong(7).to_bytes(REGTEST)).unwrap();
         far.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         assert!(far.read_exact(&mut [0; 1]).is_err(), "it is held back");
         far.set_read_timeout(None).unwrap();
@@ -295,7 +264,7 @@ mod tests {
         proxy.set(LinkState::Broken);
         assert_eq!(far.read(&mut [0; 1]).unwrap(), 0);
         assert!(!proxy.is_connected() && proxy.disconnects().is_empty(), "it was cut by us");
-        let mut again = TcpStream::connect(proxy.address).unwrap();
+        let mut again = TcpStream::connect(proxy.address()).unwrap();
         assert!(again.read_exact(&mut [0; 1]).is_err(), "nobody is let in");
     }
 
@@ -305,7 +274,7 @@ mod tests {
         let record = Arc::new(Record::new(2));
         let far = server.local_addr().unwrap();
         let proxy = Proxy::start([0, 1], far, 211, PROPERTIES, &record).unwrap();
-        let _near = TcpStream::connect(proxy.address).unwrap();
+        let _near = TcpStream::connect(proxy.address()).unwrap();
         drop(server.accept().unwrap());
         until(|| !proxy.is_connected() && proxy.shared.lock().generation == 2);
         let disconnects = proxy.disconnects();

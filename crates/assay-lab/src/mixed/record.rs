@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::message::{Content, Traffic};
+use crate::p2p::Hash;
 use crate::wallet::Signed;
-use crate::wire::Hash;
 
 /// One transaction or block at one node.
 #[derive(Debug, Clone, Copy, Default)]
@@ -77,8 +77,8 @@ impl Record {
     pub(super) fn tx_made(&self, tx: &Signed, node: usize) {
         let mut sights = self.lock();
         let place = sights.txs.len();
-        sights.places.insert(tx.txid, place);
-        sights.places.insert(tx.wtxid, place);
+        sights.places.insert(tx.txid.0, place);
+        sights.places.insert(tx.wtxid.0, place);
         let mut nodes = vec![Sight::default(); self.nodes];
         nodes[node].is_origin = true;
         sights.txs.push(nodes);
@@ -196,6 +196,8 @@ impl Sights {
 
 #[cfg(test)]
 mod tests {
+    use assay_wire::{Txid, Wtxid};
+
     use super::*;
 
     const HASH: Hash = [5; 32];
@@ -226,7 +228,8 @@ mod tests {
     #[test]
     fn transactions_have_two_names() {
         let record = Record::new(2);
-        let tx = Signed { raw: Vec::new(), txid: [1; 32], wtxid: [2; 32], outputs: Vec::new() };
+        let (txid, wtxid) = (Txid([1; 32]), Wtxid([2; 32]));
+        let tx = Signed { raw: Vec::new(), txid, wtxid, outputs: Vec::new() };
         record.tx_made(&tx, 0);
         record.delivered(1, "inv", 37, &Content::Txs(vec![[1; 32], [9; 32]]));
         record.observed(1, &Content::Txs(vec![[2; 32]]));

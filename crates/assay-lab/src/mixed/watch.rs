@@ -3,15 +3,18 @@
 //! It requests high-bandwidth compact blocks (BIP152), and nodes of the Bitcoin Core family announce transactions to it without
 //! delay, because they grant it the permission `noban`.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
+use assay_wire::BlockHash;
+use assay_wire::p2p::Message;
+
 use super::message::Content;
 use super::record::Record;
+use crate::p2p::{self, GENESIS, REGTEST, get_headers};
 use crate::swarm::source::dial_and_wait;
-use crate::wire::{self, Hash};
 
 /// The observer; dropping it disconnects.
 pub(super) struct Observer(TcpStream);
@@ -28,9 +31,8 @@ impl Observer {
         let stream = dial_and_wait(address, Some(source))?;
         stream.set_nodelay(true)?;
         let mut talk = stream.try_clone()?;
-        let mut out = Vec::new();
-        wire::put_version(&mut out, 1 + node as u64, "/observer:0.1/");
-        talk.write_all(&out)?;
+        let version = p2p::version(1 + node as u64, "/observer:0.1/");
+        talk.write_all(&version.to_bytes(REGTEST))?;
         let record = Arc::clone(record);
         thread::spawn(move || listen(&mut talk, node, &record));
         Ok(Self(stream))
@@ -44,43 +46,27 @@ impl Drop for Observer {
 }
 
 fn listen(stream: &mut TcpStream, node: usize, record: &Record) -> io::Result<()> {
-    loop {
-        let mut head = [0; wire::HEAD_BYTES];
-        stream.read_exact(&mut head)?;
-        let (command, length) = wire::read_head(&head).ok_or(io::ErrorKind::InvalidData)?;
-        let mut payload = vec![0; length];
-        stream.read_exact(&mut payload)?;
-        let content = Content::of(&command, &payload);
+    p2p::converse(stream, |_, message, out| {
+        let content = Content::of(message);
         record.observed(node, &content);
-        let mut out = Vec::new();
-        match (command.as_str(), &content) {
-            ("version", _) => {
+        match (message, &content) {
+            (Message::Version(_), _) => {
                 // wtxid relay (BIP339) must be negotiated before `verack`.
-                wire::put(&mut out, "wtxidrelay", &[]);
-                wire::put(&mut out, "verack", &[]);
+                Message::WtxidRelay.write(REGTEST, out);
+                Message::Verack.write(REGTEST, out);
             }
-            ("verack", _) => {
-                wire::put(&mut out, "sendcmpct", &[1, 2, 0, 0, 0, 0, 0, 0, 0]);
-                wire::put(&mut out, "getheaders", &locator(&wire::GENESIS));
+            (Message::Verack, _) => {
+                Message::SendCompact { announce: 1, version: 2 }.write(REGTEST, out);
+                get_headers(&GENESIS).write(REGTEST, out);
             }
-            ("ping", _) => wire::put(&mut out, "pong", &payload),
             // Nodes push compact blocks only to peers known to have the parent, which the header request establishes.
-            ("inv", Content::Blocks(hashes)) => {
+            (Message::Inv(_), Content::Blocks(hashes)) => {
                 if let Some(hash) = hashes.last() {
-                    wire::put(&mut out, "getheaders", &locator(hash));
+                    get_headers(&BlockHash(*hash)).write(REGTEST, out);
                 }
             }
             _ => {}
         }
-        stream.write_all(&out)?;
-    }
-}
-
-/// A `getheaders` for the successors of one block.
-fn locator(hash: &Hash) -> Vec<u8> {
-    let mut payload = 70_016_u32.to_le_bytes().to_vec();
-    payload.push(1);
-    payload.extend_from_slice(hash);
-    payload.extend_from_slice(&[0; 32]);
-    payload
+        Ok(())
+    })
 }

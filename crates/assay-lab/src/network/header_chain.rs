@@ -5,14 +5,18 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use super::{NetworkError, Node};
+use anyhow::Context as _;
+use assay_ledger::BlockLine;
+use assay_wire::{BlockHash, Header};
+
+use super::Node;
 use crate::chain::Chain;
-use crate::wire::{self, Hash, RawHeader};
+use crate::p2p::synthetic::coinbase_block;
 
 /// Headers and blocks from height 1.
 #[derive(Clone)]
 pub(crate) struct HeaderChain {
-    headers: Vec<RawHeader>,
+    headers: Vec<Header>,
     bodies: Vec<Body>,
 }
 
@@ -24,17 +28,17 @@ enum Body {
 
 impl HeaderChain {
     /// The chain of a node that was filled with `chain`; later blocks are left out.
-    pub(crate) fn of(node: &Node, chain: &Chain) -> Result<Self, NetworkError> {
+    pub(crate) fn of(node: &Node, chain: &Chain) -> anyhow::Result<Self> {
         let mut headers = Vec::with_capacity(chain.blocks.len());
         for block in &chain.blocks {
             let hex: String =
                 node.call("getblockheader", &format!(r#"["{}",false]"#, block.hash))?;
-            let mut header = [0; wire::HEADER_BYTES];
+            let mut header = [0; Header::SIZE];
             faster_hex::hex_decode(hex.as_bytes(), &mut header)
-                .map_err(|_| NetworkError::Header { height: block.height })?;
-            headers.push(header);
+                .with_context(|| format!("the node's header at height {}", block.height))?;
+            headers.push(Header::parse(&header));
         }
-        let body = |block: &crate::chain::BlockEntry| Body::File {
+        let body = |block: &BlockLine| Body::File {
             path: chain.path_of(block),
             offset: block.offset,
             bytes: block.bytes as usize,
@@ -52,24 +56,23 @@ impl HeaderChain {
         for made in height + 1..=tip_height {
             let prev = lie.headers[made - 2];
             let amount = if made == height + 1 { TOO_MUCH } else { 0 };
-            let time = if made == tip_height { now } else { wire::time_of(&prev) + 1 };
-            let block =
-                wire::coinbase_block(&wire::double_sha256(&prev), made as u32, time, amount);
-            let header = *block.first_chunk().expect("a block begins with its header");
-            lie.headers.push(header);
+            let time = if made == tip_height { now } else { prev.time + 1 };
+            let block = coinbase_block(prev.hash(), made as u32, time, amount);
+            let header = block.first_chunk().expect("a block begins with its header");
+            lie.headers.push(Header::parse(header));
             lie.bodies.push(Body::Made(block));
         }
         lie
     }
 
     /// All headers from height 1.
-    pub(crate) fn headers(&self) -> &[RawHeader] {
+    pub(crate) fn headers(&self) -> &[Header] {
         &self.headers
     }
 
     /// The block with this hash; `None` if unknown.
-    pub(crate) fn block(&self, hash: &Hash) -> Option<io::Result<Vec<u8>>> {
-        let at = self.headers.iter().position(|header| wire::double_sha256(header) == *hash)?;
+    pub(crate) fn block(&self, hash: BlockHash) -> Option<io::Result<Vec<u8>>> {
+        let at = self.headers.iter().position(|header| header.hash() == hash)?;
         Some(match &self.bodies[at] {
             Body::Made(block) => Ok(block.clone()),
             Body::File { path, offset, bytes } => {
@@ -83,4 +86,4 @@ impl HeaderChain {
 }
 
 /// Satoshi: a hundred times the first subsidy.
-const TOO_MUCH: u64 = 5_000 * 100_000_000;
+const TOO_MUCH: i64 = 5_000 * 100_000_000;

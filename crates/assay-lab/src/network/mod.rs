@@ -9,18 +9,18 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use assay_report::atomic_file::{self, WriteError};
+use anyhow::{Context as _, bail, ensure};
+use assay_report::atomic_file;
 use assay_report::record::Record;
 
-use crate::chain::{Chain, ChainError};
+use crate::chain::Chain;
 use crate::feed::compose_block;
-use crate::forge::{ForgeError, ForgeJob};
+use crate::forge::ForgeJob;
 use crate::machine::{Software, new_record};
 use crate::plan::{NodeSpec, Plan, TargetSpec};
-use crate::process::ProcessError;
 use crate::process::rpc::{RpcError, read_result};
-use crate::progress::{Event, Reporter};
-use crate::target::{Target, TargetError};
+use crate::progress::Reporter;
+use crate::target::Target;
 
 pub(crate) use self::header_chain::HeaderChain;
 pub(crate) use self::link::Link;
@@ -29,6 +29,12 @@ pub(crate) use self::peer::{MisbehavingPeer, Misbehaviour};
 
 /// Coinbases pay to a witness script that is always true, so that spends need no signature: `OP_0`, SHA-256 of `OP_1` (BIP141).
 const ANYONE: &str = "00204ae81572f06e1b88fd5ced7a1a000945432e83e1551e6f721ee9c00b8cc33260";
+
+/// Context of errors of links and misbehaving peers.
+pub(crate) const LISTEN: &str = "cannot listen on loopback";
+
+/// Context of errors of credentials files.
+pub(crate) const CREDENTIALS: &str = "cannot write the credentials of a node";
 
 /// Common options of these experiments.
 #[derive(Debug, Clone)]
@@ -61,7 +67,7 @@ impl<'a> Setup<'a> {
     pub(crate) fn make(
         options: &'a NetworkOptions,
         reporter: &dyn Reporter,
-    ) -> Result<Self, NetworkError> {
+    ) -> anyhow::Result<Self> {
         let NetworkOptions { out_dir, plan, target, node_command, software, .. } = options;
         let assay_version = software.assay.as_str();
         let logs = out_dir.join("logs");
@@ -81,9 +87,10 @@ impl<'a> Setup<'a> {
         };
         let chain = job.chain()?.0;
         let name = chain.header.chain.clone();
-        if name != "regtest" {
-            return Err(NetworkError::OtherChain { chain: name });
-        }
+        ensure!(
+            name == "regtest",
+            "chain {name}: the peers of this experiment speak the protocol of regtest"
+        );
         target.check_chain(&name)?;
         let launcher = Launcher { plan: &plan.target, chain: name, logs };
         Ok(Self { launcher, ours, target, chain })
@@ -103,19 +110,17 @@ impl<'a> Setup<'a> {
         folder: &Path,
         generated: u32,
         reporter: &dyn Reporter,
-    ) -> Result<Node, NetworkError> {
+    ) -> anyhow::Result<Node> {
         renew(folder)?;
-        reporter.event(&Event::SourceFills { blocks: self.chain.blocks.len() });
+        reporter.step(&format!("filling the source with {} blocks", self.chain.blocks.len()));
         let node = self.launcher.start(&self.ours, folder, "fill")?;
         let mut body = Vec::new();
         for block in &self.chain.blocks {
-            if reporter.wants_stop() {
-                return Err(NetworkError::Interrupted);
-            }
+            reporter.check_stop()?;
             compose_block(&self.chain, block, &mut body, |_| ())?;
             let reply = node.post("submitblock", &body)?;
             if let Some(reason) = read_result::<Option<String>>("submitblock", &reply)? {
-                return Err(NetworkError::Rejected { height: block.height, reason });
+                bail!("block {} was rejected: {reason}", block.height);
             }
         }
         generate(&node, generated)?;
@@ -124,76 +129,16 @@ impl<'a> Setup<'a> {
 }
 
 /// Adds blocks with the current time to a node's chain; returns their hashes.
-pub(crate) fn generate(node: &Node, count: u32) -> Result<Vec<String>, NetworkError> {
+pub(crate) fn generate(node: &Node, count: u32) -> Result<Vec<String>, RpcError> {
     let params = format!(r#"[{count},"raw({ANYONE})"]"#);
     node.call("generatetodescriptor", &params)
 }
 
-pub(crate) fn renew(folder: &Path) -> Result<(), NetworkError> {
+pub(crate) fn renew(folder: &Path) -> anyhow::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(NetworkError::Remove { path: folder.to_owned(), source })
+            Err(source).with_context(|| format!("cannot remove {}", folder.display()))
         }
         _ => Ok(atomic_file::create_folder(folder)?),
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum NetworkError {
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    #[error("cannot remove {}: {source}", path.display())]
-    Remove { path: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Forge(#[from] ForgeError),
-    #[error(transparent)]
-    Chain(#[from] ChainError),
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    #[error("chain {chain}: the peers of this experiment speak the protocol of regtest")]
-    OtherChain { chain: String },
-    #[error(transparent)]
-    Process(#[from] ProcessError),
-    #[error(transparent)]
-    Rpc(#[from] RpcError),
-    #[error("block {height} was rejected: {reason}")]
-    Rejected { height: u32, reason: String },
-    #[error("the node's header at height {height} is no header")]
-    Header { height: u32 },
-    /// A link or misbehaving peer cannot be set up.
-    #[error("cannot listen on loopback: {source}")]
-    Listen { source: io::Error },
-    #[error("the tip is {found} after {seconds} s, not {expected}")]
-    NoTip {
-        expected: String,
-        found: String,
-        /// Time limit.
-        seconds: u64,
-    },
-    #[error("not all nodes are connected after {seconds} s")]
-    NotLinked {
-        /// Time limit.
-        seconds: u64,
-    },
-    #[error(
-        "no node of the network can make blocks: name assay or a program of the Bitcoin Core family"
-    )]
-    NoBlocks,
-    #[error("cannot write the credentials of a node: {source}")]
-    Credentials { source: io::Error },
-    #[error("the height is {found} after {seconds} s, not {expected}")]
-    NoHeight {
-        expected: u32,
-        found: u32,
-        /// Time limit.
-        seconds: u64,
-    },
-    #[error("{missing} transactions did not arrive within {seconds} s")]
-    NoTransactions {
-        missing: usize,
-        /// Time limit.
-        seconds: u64,
-    },
-    #[error("interrupted")]
-    Interrupted,
 }

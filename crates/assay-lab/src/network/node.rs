@@ -1,23 +1,21 @@
 //! Nodes of an experiment and requests to them.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::bail;
 use serde::de::DeserializeOwned;
 
-use super::NetworkError;
 use crate::plan::TargetsPlan;
-use crate::process::rpc::Client;
+use crate::process::rpc::{Answer, Client, RpcError};
 use crate::process::sample::{Look, look};
 use crate::process::{Launch, Ports, Process, ProcessError};
 use crate::target::{Family, Target};
 
 /// Poll interval.
 pub(crate) const ASK_PAUSE: Duration = Duration::from_millis(5);
-/// Longest wait until a node accepts peers.
-const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Launcher<'a> {
     pub(crate) plan: &'a TargetsPlan,
@@ -39,7 +37,7 @@ impl Launcher<'_> {
         target: &Target,
         datadir: &Path,
         name: &str,
-    ) -> Result<Node, NetworkError> {
+    ) -> Result<Node, ProcessError> {
         self.start_with(target, datadir, name, &[])
     }
 
@@ -50,7 +48,7 @@ impl Launcher<'_> {
         datadir: &Path,
         name: &str,
         more: &[String],
-    ) -> Result<Node, NetworkError> {
+    ) -> Result<Node, ProcessError> {
         let ports = Ports::free()?;
         let mut launch = target.launch(&self.chain, datadir, &ports, self.plan);
         launch.args.extend(more.iter().map(Into::into));
@@ -66,26 +64,23 @@ impl Launcher<'_> {
 
 impl Node {
     /// Starts it and waits until it responds and accepts peers; its output goes to `log`.
-    pub(crate) fn start(launch: Launch, ports: &Ports, log: &Path) -> Result<Self, NetworkError> {
+    pub(crate) fn start(launch: Launch, ports: &Ports, log: &Path) -> Result<Self, ProcessError> {
         let mut process = Process::start(launch, ports.rpc, log)?;
         let (cookie, _) = process.wait_answer(ASK_PAUSE)?;
         let client = process.client(&cookie);
         let p2p = SocketAddr::from((Ipv4Addr::LOCALHOST, ports.p2p));
-        let started = Instant::now();
-        while TcpStream::connect(p2p).is_err() && started.elapsed() < PEERS_TIMEOUT {
-            thread::sleep(ASK_PAUSE);
-        }
+        process.wait_peers(ports.p2p, ASK_PAUSE)?;
         Ok(Self { process, client, p2p })
     }
 
     /// Fails if it has exited.
-    pub(crate) fn check_alive(&mut self) -> Result<(), NetworkError> {
+    pub(crate) fn check_alive(&mut self) -> Result<(), ProcessError> {
         match self.process.ended() {
             None => Ok(()),
-            Some(Err(error)) => Err(error.into()),
+            Some(Err(error)) => Err(error),
             Some(Ok(())) => {
                 let (status, log_tail) = ("exit status: 0".to_owned(), self.process.log_tail());
-                Err(ProcessError::Exited { status, code: Some(0), log_tail }.into())
+                Err(ProcessError::Exited { status, code: Some(0), log_tail })
             }
         }
     }
@@ -94,26 +89,33 @@ impl Node {
         &self,
         method: &str,
         params: &str,
-    ) -> Result<T, NetworkError> {
-        Ok(self.client.call(method, params)?)
+    ) -> Result<T, RpcError> {
+        self.client.call(method, params)
     }
 
-    pub(crate) fn post(&self, method: &str, body: &[u8]) -> Result<Vec<u8>, NetworkError> {
-        Ok(self.client.post(method, body, None)?)
+    pub(crate) fn batch<'a>(
+        &self,
+        calls: impl ExactSizeIterator<Item = (&'a str, &'a str)> + Clone,
+    ) -> Result<Vec<Answer>, RpcError> {
+        self.client.batch(calls)
+    }
+
+    pub(crate) fn post(&self, method: &str, body: &[u8]) -> Result<Vec<u8>, RpcError> {
+        self.client.post(method, body, None)
     }
 
     /// Connects to a node and stays connected.
-    pub(crate) fn connect(&self, other: SocketAddr) -> Result<(), NetworkError> {
+    pub(crate) fn connect(&self, other: SocketAddr) -> Result<(), RpcError> {
         self.call("addnode", &format!(r#"["{other}","add"]"#))
     }
 
     /// Connects to a node once, as to an automatic outbound peer: nodes tolerate more from manual peers.
-    pub(crate) fn choose(&self, other: SocketAddr) -> Result<(), NetworkError> {
+    pub(crate) fn choose(&self, other: SocketAddr) -> Result<(), RpcError> {
         let params = format!(r#"["{other}","outbound-full-relay",false]"#);
         self.call::<serde_json::Value>("addconnection", &params).map(drop)
     }
 
-    pub(crate) fn tip(&self) -> Result<String, NetworkError> {
+    pub(crate) fn tip(&self) -> Result<String, RpcError> {
         self.call("getbestblockhash", "[]")
     }
 
@@ -123,15 +125,14 @@ impl Node {
         tip: &str,
         since: Instant,
         patience: Duration,
-    ) -> Result<Duration, NetworkError> {
+    ) -> anyhow::Result<Duration> {
         loop {
             let found = self.tip()?;
             if found == tip {
                 return Ok(since.elapsed());
             }
             if since.elapsed() > patience {
-                let seconds = patience.as_secs();
-                return Err(NetworkError::NoTip { expected: tip.to_owned(), found, seconds });
+                bail!("the tip is {found} after {} s, not {tip}", patience.as_secs());
             }
             thread::sleep(ASK_PAUSE);
         }
@@ -143,13 +144,13 @@ impl Node {
         tip: &str,
         since: Instant,
         patience: Duration,
-    ) -> Result<Duration, NetworkError> {
+    ) -> anyhow::Result<Duration> {
         let params = format!(r#"["{tip}",{}]"#, patience.as_millis());
         let _: serde_json::Value = self.call("waitforblock", &params)?;
         self.wait_for_tip(tip, since, patience)
     }
 
-    pub(crate) fn height(&self) -> Result<u32, NetworkError> {
+    pub(crate) fn height(&self) -> Result<u32, RpcError> {
         self.call("getblockcount", "[]")
     }
 
@@ -158,8 +159,7 @@ impl Node {
         look(self.process.pid())
     }
 
-    pub(crate) fn stop(self) -> Result<(), NetworkError> {
-        self.process.stop(&self.client)?;
-        Ok(())
+    pub(crate) fn stop(self) -> Result<(), ProcessError> {
+        self.process.stop(&self.client).map(drop)
     }
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{process, thread};
 
+use anyhow::{Context as _, bail};
 use assay_report::atomic_file;
 use assay_report::record::Record;
 use serde::Deserialize;
@@ -19,8 +20,8 @@ use self::report::{Scenario, ScenarioRun};
 use crate::machine;
 use crate::network::link::Properties;
 use crate::network::{
-    ASK_PAUSE, HeaderChain, Link, MisbehavingPeer, Misbehaviour, NetworkError, NetworkOptions,
-    Node, Setup, renew,
+    ASK_PAUSE, HeaderChain, LISTEN, Link, MisbehavingPeer, Misbehaviour, NetworkOptions, Node,
+    Setup, renew,
 };
 use crate::process::interference::Watch;
 use crate::process::sample::{self, Look};
@@ -48,7 +49,7 @@ struct PeerInfo {
 ///
 /// # Errors
 /// When something cannot be written, forged or started, or the target does not reach the tip.
-pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<Record, NetworkError> {
+pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> anyhow::Result<Record> {
     let setup = Setup::make(&options.network, reporter)?;
     let out_dir = &options.network.out_dir;
     let (filled, buried) = (out_dir.join("source"), out_dir.join("source-buried"));
@@ -62,17 +63,16 @@ pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<Record, Ne
     let of = options.rounds * Scenario::ALL.len();
     for round in 0..options.rounds {
         for place in 0..Scenario::ALL.len() {
-            if reporter.wants_stop() {
-                return Err(NetworkError::Interrupted);
-            }
+            reporter.check_stop()?;
             // Rotated, so that each scenario is first once.
             let scenario = Scenario::ALL[(place + round) % Scenario::ALL.len()];
             let number = runs.len() + 1;
-            reporter.event(&Event::NetworkRun { number, of, what: scenario.name() });
+            reporter.line(&format!("run {number}/{of}: {}", scenario.name()));
+            reporter.step("the target syncs");
             runs.push(experiment.run(round, scenario)?);
         }
     }
-    reporter.event(&Event::NetworkFinished);
+    reporter.event(&Event::Finished);
     source.stop()?;
     buried_source.stop()?;
     renew(&filled)?;
@@ -92,8 +92,7 @@ struct Experiment<'a> {
 }
 
 impl Experiment<'_> {
-    fn run(&self, round: usize, scenario: Scenario) -> Result<ScenarioRun, NetworkError> {
-        let listen = |source| NetworkError::Listen { source };
+    fn run(&self, round: usize, scenario: Scenario) -> anyhow::Result<ScenarioRun> {
         let properties = Properties {
             bytes_per_s: self.options.bits_per_s / 8.0,
             delay: self.options.round_trip / 2,
@@ -101,14 +100,14 @@ impl Experiment<'_> {
         let source = if scenario == Scenario::Assumed { self.buried } else { self.source };
         let links: Vec<Link> = (1..=self.options.links)
             .map(|index| Link::to(source.p2p, index, properties))
-            .collect::<Result<_, _>>()
-            .map_err(listen)?;
-        let extra = self.extra(scenario).map_err(listen)?;
+            .collect::<std::io::Result<_>>()
+            .context(LISTEN)?;
+        let extra = self.extra(scenario).context(LISTEN)?;
         let extra_link = extra
             .as_ref()
-            .map(|peer| Link::to(peer.address, u8::MAX - 1, properties))
+            .map(|peer| Link::to(peer.address(), u8::MAX - 1, properties))
             .transpose()
-            .map_err(listen)?;
+            .context(LISTEN)?;
         let work = self.options.network.out_dir.join("work");
         let network = Links { source, good: &links, extra: extra_link.as_ref() };
         let mut run = self.sync(&work, scenario, &network)?;
@@ -138,7 +137,7 @@ impl Experiment<'_> {
         work: &Path,
         scenario: Scenario,
         network: &Links<'_>,
-    ) -> Result<ScenarioRun, NetworkError> {
+    ) -> anyhow::Result<ScenarioRun> {
         renew(work)?;
         let folder = work.join("target");
         atomic_file::create_folder(&folder)?;
@@ -155,17 +154,17 @@ impl Experiment<'_> {
         let mut carried = Carried::since(network, Instant::now());
         // The misbehaving peer connects first, so that headers are requested from it.
         if let Some(extra) = network.extra {
-            target.choose(extra.address)?;
+            target.choose(extra.address())?;
         }
         for link in network.good {
-            target.connect(link.address)?;
+            target.connect(link.address())?;
         }
         while target.height()? < tip.height {
             carried.note(network);
             if carried.started.elapsed() > SYNC_TIMEOUT {
                 let (expected, found) = (tip.height, target.height()?);
                 let seconds = SYNC_TIMEOUT.as_secs();
-                return Err(NetworkError::NoHeight { expected, found, seconds });
+                bail!("the height is {found} after {seconds} s, not {expected}");
             }
             thread::sleep(ASK_PAUSE);
         }
@@ -177,7 +176,8 @@ impl Experiment<'_> {
         let surroundings = watch.finish();
         let memory_peak_bytes = target.look().rss_peak_bytes;
         let peers: Vec<PeerInfo> = target.call("getpeerinfo", "[]")?;
-        let is_there = |link: &Link| peers.iter().any(|peer| peer.addr == link.address.to_string());
+        let is_there =
+            |link: &Link| peers.iter().any(|peer| peer.addr == link.address().to_string());
         let (fetched_s, fetched_bytes) = carried.most();
         let run = ScenarioRun {
             round: 0,

@@ -5,14 +5,14 @@ pub(crate) mod child;
 pub mod cores;
 mod descendants;
 pub mod interference;
-pub(crate) mod rpc;
+pub mod rpc;
 pub(crate) mod sample;
 pub(crate) mod stale_processes;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -31,6 +31,8 @@ pub use self::descendants::kill_descendants;
 
 /// Longest wait for the first RPC response.
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
+/// Longest wait until a node accepts peers.
+const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest wait for a clean end after `stop`.
 const STOP_TIMEOUT: Duration = Duration::from_mins(30);
 /// Longest time from a broken connection to the visible end of the process.
@@ -79,7 +81,7 @@ pub enum ProcessError {
     },
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Launch {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
@@ -185,6 +187,17 @@ impl Process {
         })
     }
 
+    /// Starts a node with a fresh data folder and waits until it responds.
+    pub(crate) fn start_fresh(
+        launch: Launch,
+        port: u16,
+        log: &Path,
+    ) -> Result<(Self, Client), ProcessError> {
+        let mut process = Self::start(launch, port, log)?;
+        let client = Client::new(port, &process.wait_ready()?);
+        Ok((process, client))
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -227,6 +240,22 @@ impl Process {
         }
         let (seconds, log_tail) = (READY_TIMEOUT.as_secs(), self.log_tail());
         Err(ProcessError::NotReady { seconds, last, log_tail })
+    }
+
+    /// Waits until a node accepts peers on a port of loopback, polling every `pause`.
+    pub(crate) fn wait_peers(&mut self, port: u16, pause: Duration) -> Result<(), ProcessError> {
+        let start = Instant::now();
+        while let Err(error) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
+            if let Some(status) = self.exit_status() {
+                return Err(self.exited(status));
+            }
+            if start.elapsed() > PEERS_TIMEOUT {
+                let (seconds, log_tail) = (PEERS_TIMEOUT.as_secs(), self.log_tail());
+                return Err(ProcessError::NotReady { seconds, last: error.to_string(), log_tail });
+            }
+            thread::sleep(pause);
+        }
+        Ok(())
     }
 
     /// Waits until an index responds on its port and has a tip.
@@ -394,11 +423,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let launch = Launch {
             program: "/nonexistent/bitcoind".into(),
-            args: Vec::new(),
-            env: Vec::new(),
             cookie: folder.path().join(".cookie"),
-            node_log: None,
-            cores: Vec::new(),
+            ..Launch::default()
         };
         let error = Process::start(launch, 1, &folder.path().join("log")).expect_err("no program");
         assert_eq!(error.to_string(), "cannot start /nonexistent/bitcoind");
@@ -410,10 +436,8 @@ mod tests {
         let launch = Launch {
             program: "sh".into(),
             args: ["-c", "echo no space left; exit 3"].map(Into::into).to_vec(),
-            env: Vec::new(),
             cookie: folder.path().join(".cookie"),
-            node_log: None,
-            cores: Vec::new(),
+            ..Launch::default()
         };
         let mut process =
             Process::start(launch, 1, &folder.path().join("log")).expect("there is a shell");

@@ -20,10 +20,11 @@ const SEND_BUFFER_BYTES: usize = 32 * 1024;
 
 /// One keep-alive connection to a node.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub struct Client {
     agent: Agent,
     url: String,
     authorization: String,
+    reply_bytes_max: u64,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +37,7 @@ pub enum RpcError {
         source: Box<ureq::Error>,
     },
     /// The HTTP layer rejected the request.
-    #[error("{method}: HTTP status {status}")]
+    #[error("{method}: HTTP status {status}{}", if matches!(status, 401 | 403) { ": the node does not take these credentials" } else { "" })]
     Status { method: String, status: u16 },
     #[error("{method}: error {code}: {message}")]
     Node { method: String, code: i64, message: String },
@@ -69,6 +70,16 @@ impl Client {
 
     /// The same for any address.
     pub(crate) fn at(address: SocketAddr, credentials: &str) -> Self {
+        Self::limited(address, credentials, None, REPLY_BYTES_MAX)
+    }
+
+    /// The same with limits of the time of a request and of the size of its reply.
+    pub fn limited(
+        address: SocketAddr,
+        credentials: &str,
+        timeout: Option<Duration>,
+        reply_bytes_max: u64,
+    ) -> Self {
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             // Ignore proxies of the environment.
@@ -76,13 +87,20 @@ impl Client {
             .max_redirects(0)
             .output_buffer_size(SEND_BUFFER_BYTES)
             .max_idle_connections_per_host(1)
+            .timeout_global(timeout)
             .build()
             .new_agent();
         Self {
             agent,
             url: format!("http://{address}/"),
             authorization: format!("Basic {}", STANDARD.encode(credentials)),
+            reply_bytes_max,
         }
+    }
+
+    /// Address of the node.
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// Calls `method` with parameters as a JSON array.
@@ -98,8 +116,29 @@ impl Client {
         read_result(method, &reply)
     }
 
+    /// Calls methods with parameters as JSON arrays in one request; one answer each.
+    ///
+    /// # Errors
+    /// When the node does not respond, or not to all.
+    pub fn batch<'a>(
+        &self,
+        calls: impl ExactSizeIterator<Item = (&'a str, &'a str)> + Clone,
+    ) -> Result<Vec<Answer>, RpcError> {
+        let (count, method) = (calls.len(), calls.clone().next().map_or("", |(method, _)| method));
+        let reply = self.post(method, batch_body(calls).as_bytes(), None)?;
+        let answers = read_answers(method, &reply)?;
+        if answers.len() != count {
+            let source = serde::de::Error::custom("a batch reply of another length");
+            return Err(RpcError::Reply { method: method.to_owned(), source });
+        }
+        Ok(answers)
+    }
+
     /// Posts a prepared body and returns the whole reply.
-    pub(crate) fn post(
+    ///
+    /// # Errors
+    /// When the node does not respond, or not with JSON.
+    pub fn post(
         &self,
         method: &str,
         body: &[u8],
@@ -118,8 +157,12 @@ impl Client {
             .send(body)
             .map_err(fail)?;
         let status = response.status().as_u16();
-        let reply =
-            response.body_mut().with_config().limit(REPLY_BYTES_MAX).read_to_vec().map_err(fail)?;
+        let reply = response
+            .body_mut()
+            .with_config()
+            .limit(self.reply_bytes_max)
+            .read_to_vec()
+            .map_err(fail)?;
         // Nodes send JSON-RPC errors with status 500 and 404; 401, 403, 413 and 503 come from the HTTP layer without JSON.
         let has_json = reply.first().is_some_and(|byte| matches!(byte, b'{' | b'['));
         if status != 200 && !has_json {
@@ -127,6 +170,14 @@ impl Client {
         }
         Ok(reply)
     }
+}
+
+/// Body of a request with several calls.
+pub(crate) fn batch_body<'a>(calls: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let calls = calls.map(|(method, params)| {
+        format!(r#"{{"jsonrpc":"1.0","id":0,"method":"{method}","params":{params}}}"#)
+    });
+    format!("[{}]", calls.collect::<Vec<_>>().join(","))
 }
 
 /// The result of a reply; an error object becomes [`RpcError::Node`].

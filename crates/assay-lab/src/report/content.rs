@@ -1,13 +1,13 @@
 //! Chain contents by height below the curves of syncs: shares of `SegWit` and many-input transactions, which are possible causes
 //! of the slopes of Bitcoin Core's curves, and the slopes themselves.
 
+use assay_ledger::RangeLine;
 use assay_report::number::{count, percent, ratio, seconds};
 use assay_report::stats::{median, rate};
 use assay_report::{Band, Chart, Line, LineChart, Look, Table};
 
 use super::NONE;
 use super::series::{self, Series};
-use crate::chain::RangeEntry;
 use crate::results::{Results, Run};
 
 /// Maximum number of rows of the slope table.
@@ -16,8 +16,8 @@ const ROWS: usize = 20;
 /// Shares of `SegWit` and many-input transactions by height; empty if the chain has no such figures.
 pub(super) fn charts(results: &Results, bands: &[Band]) -> Vec<Chart> {
     let ranges = &results.chain.ranges;
-    let steps = |of: &dyn Fn(&RangeEntry) -> f64| -> Vec<(f64, f64)> {
-        let step = |range: &RangeEntry| {
+    let steps = |of: &dyn Fn(&RangeLine) -> f64| -> Vec<(f64, f64)> {
+        let step = |range: &RangeLine| {
             let y = of(range);
             [(f64::from(range.first) - 0.5, y), (f64::from(range.last) + 0.5, y)]
         };
@@ -43,13 +43,13 @@ pub(super) fn charts(results: &Results, bands: &[Band]) -> Vec<Chart> {
         };
         chart.draw()
     };
-    let per_block = |of: fn(&RangeEntry) -> u64| {
-        move |range: &RangeEntry| rate(of(range) as f64, f64::from(range.last + 1 - range.first))
+    let per_block = |of: fn(&RangeLine) -> u64| {
+        move |range: &RangeLine| rate(of(range) as f64, f64::from(range.last + 1 - range.first))
     };
     let legacy = per_block(|range| range.many_input_legacy_txs);
     let segwit = per_block(|range| range.many_input_txs - range.many_input_legacy_txs);
-    let share = |range: &RangeEntry| 100.0 * rate(range.segwit_txs as f64, range.txs as f64);
-    let coins = |range: &RangeEntry| range.coins as f64 / 1e6;
+    let share = |range: &RangeLine| 100.0 * rate(range.segwit_txs as f64, range.txs as f64);
+    let coins = |range: &RangeLine| range.coins as f64 / 1e6;
     [
         chart(
             "SegWit share of the chain's transactions",
@@ -82,8 +82,8 @@ struct Part {
 }
 
 impl Part {
-    fn of(ranges: &[RangeEntry]) -> Option<Self> {
-        let sum = |of: fn(&RangeEntry) -> u64| ranges.iter().map(of).sum();
+    fn of(ranges: &[RangeLine]) -> Option<Self> {
+        let sum = |of: fn(&RangeLine) -> u64| ranges.iter().map(of).sum();
         Some(Self {
             first: ranges.first()?.first,
             last: ranges.last()?.last,
@@ -182,7 +182,7 @@ mod tests {
         let mut results = fixture::syncs();
         let last = results.targets[0].runs[0].blocks.last().expect("blocks").height;
         let half = last / 2;
-        let range = |first, last, segwit_txs, many| RangeEntry {
+        let range = |first, last, segwit_txs, many| RangeLine {
             first,
             last,
             txs: 1_000,
@@ -192,6 +192,7 @@ mod tests {
             many_input_txs: many,
             many_input_legacy_txs: many / 2,
             coins: 1_000_000,
+            ..RangeLine::default()
         };
         results.chain.ranges = vec![range(1, half, 0, 10), range(half + 1, last, 800, 100)];
         results.chain.activation = [("segwit".to_owned(), half + 1), ("csv".to_owned(), 9)].into();
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(table.rows.len(), 2);
         assert_eq!((table.rows[0][2].as_str(), table.rows[1][2].as_str()), ("0.0 %", "80.0 %"));
         let value = |text: &str| text.replace(',', "").parse::<f64>().expect("a number");
-        let blocks = |range: &RangeEntry| f64::from(range.last + 1 - range.first);
+        let blocks = |range: &RangeLine| f64::from(range.last + 1 - range.first);
         let sum: f64 = (table.rows.iter().zip(&results.chain.ranges))
             .map(|(row, range)| value(&row[4]) / 1_000.0 * blocks(range))
             .sum();

@@ -1,14 +1,15 @@
 //! Report parts for chains that were not forged: block files, range of heights, and the reference for the UTXO set.
 
+use assay_ledger::FilesLine;
 use assay_report::Table;
 use assay_report::number::{count, seconds};
 
 use super::NONE;
-use crate::chain::{ChainFiles, ChainSnapshot};
+use crate::chain::ChainSnapshot;
 use crate::results::{ChainSummary, Results, SnapshotLoad, UnableTarget};
 
 /// Block files, if the chain was not forged.
-pub(super) fn files(results: &Results) -> Option<&ChainFiles> {
+pub(super) fn files(results: &Results) -> Option<&FilesLine> {
     results.chain.files.as_ref()
 }
 
@@ -32,7 +33,7 @@ pub(super) fn sentence(results: &Results) -> Option<String> {
 }
 
 /// Origin of the chain, in place of a recipe.
-pub(super) fn table(chain: &ChainSummary, files: &ChainFiles) -> Table {
+pub(super) fn table(chain: &ChainSummary, files: &FilesLine) -> Table {
     let mut table = Table::new("Chain, from block files", &["What", "Value"], 2);
     let known = |value: String| if chain.utxo_count == 0 { NONE.to_owned() } else { value };
     let above = files.best_height.saturating_sub(chain.height);

@@ -16,11 +16,12 @@ pub(crate) mod fixture;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use assay_ledger::{FilesLine, RangeLine};
 use assay_report::ResultsFile;
 use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
-use crate::chain::{ChainFiles, ChainSnapshot, RangeEntry};
+use crate::chain::ChainSnapshot;
 use crate::electrum::check::LedgerCheck;
 use crate::machine::disk::DiskUse;
 use crate::machine::{Machine, ReferenceRate, Software};
@@ -109,7 +110,7 @@ pub struct ChainSummary {
     pub activation: BTreeMap<String, u32>,
     /// Sums over height ranges, if the recipe has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ranges: Vec<RangeEntry>,
+    pub ranges: Vec<RangeLine>,
     pub assay_version: String,
     /// SHA-256 of the recipe text, if the forge reports it.
     pub recipe_sha256: Option<String>,
@@ -132,7 +133,7 @@ pub struct ChainSummary {
     pub forge_s: Option<f64>,
     /// Block files of another program, if the chain was not forged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<ChainFiles>,
+    pub files: Option<FilesLine>,
     /// Initial UTXO set of all runs; the counts then cover the blocks above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<ChainSnapshot>,

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use assay_ledger::FilesLine;
 use assay_report::atomic_file::{self, WriteError};
 
 use super::RunJob;
 use super::fault::RunFault;
 use super::prepare;
-use crate::chain::{Chain, ChainFiles, block_files};
+use crate::chain::{Chain, block_files};
 use crate::process::{Ports, Process};
 use crate::target::{DeliveryMethod, SyncLaunch, chain_folder};
 
@@ -137,7 +138,7 @@ impl RunJob<'_> {
 }
 
 /// Writes the blocks of another program's files by height up to the tip, without obfuscation: all targets read the same bytes.
-fn write_in_order(chain: &Chain, files: &ChainFiles, to: &Path) -> Result<(), RunFault> {
+fn write_in_order(chain: &Chain, files: &FilesLine, to: &Path) -> Result<(), RunFault> {
     let decode = |text: &str| {
         let mut bytes = vec![0; text.len() / 2];
         faster_hex::hex_decode(text.as_bytes(), &mut bytes).ok()?;

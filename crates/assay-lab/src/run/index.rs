@@ -17,7 +17,6 @@ use crate::machine::clock::Clock;
 use crate::machine::disk::folder_bytes;
 use crate::process::sample::{self, Sampler};
 use crate::process::{Ports, Process, ProcessError};
-use crate::progress::Event;
 use crate::results::{BlockRecord, Check, IndexRun, aggregate};
 use crate::target::Target;
 use crate::target::index::NodeOfIndex;
@@ -103,7 +102,7 @@ impl IndexSide {
         let height = job.chain.tip.height;
         let timeout_s = job.plan.feed.block_timeout_s as f64;
         let start_s = self.clock.now_s();
-        job.reporter.event(&Event::CatchingUp);
+        job.reporter.step("the index catches up");
         loop {
             let waited = self.watch.wait(height, LOOK_PERIOD);
             aggregate::note_index(blocks, &self.watch.reached(), self.watch.disk_at_start());
@@ -170,7 +169,7 @@ impl IndexSide {
             expected: RIGHT.to_owned(),
             found: Some(found),
         });
-        job.reporter.event(&Event::ScriptsChecked { check: &ledger });
+        job.reporter.line(&format!("  {}", ledger.summary()));
         self.run.ledger = Some(ledger);
         Ok(())
     }
@@ -210,14 +209,20 @@ pub(crate) fn measure_disk(target: &Target, datadir: &Path, run: &mut IndexRun) 
 
 const RIGHT: &str = "0 different, 0 rejected";
 
+/// Scripts between two progress events.
+const SCRIPTS_PER_STEP: u64 = 1000;
+
 fn check_ledger(job: &RunJob<'_>, scripts: &Path, ports: Ports) -> Result<LedgerCheck, RunFault> {
     let file = ScriptsFile::open(scripts).map_err(CheckError::from)?;
     let header = file.header().clone();
     let connected = Client::connect(ports.electrum_address(), ANSWER_TIMEOUT);
     let mut client = connected.map_err(CheckError::from)?;
     client.hello().map_err(CheckError::from)?;
-    let mut progress = |done| {
-        job.reporter.event(&Event::CheckingScripts { done, of: header.scripts });
+    let mut progress = |done: u64| {
+        let of = header.scripts;
+        if done.is_multiple_of(SCRIPTS_PER_STEP) || done == of {
+            job.reporter.step(&format!("comparing answers: {done} of {of} scripts"));
+        }
         !job.reporter.wants_stop()
     };
     let mut check = compare(&mut client, file, header.tip_height, &mut progress)?;

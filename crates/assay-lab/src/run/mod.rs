@@ -19,6 +19,7 @@ use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use assay_ledger::FilesLine;
 use assay_report::atomic_file::{self, WriteError};
 
 use self::journal::{Journal, Settings, run_id};
@@ -27,7 +28,7 @@ use self::source::Source;
 use self::verify::Coins;
 use crate::chain::{Chain, ChainSnapshot};
 use crate::forge::scripts::{ScriptsError, ScriptsJob};
-use crate::forge::{ForgeError, ForgeJob};
+use crate::forge::{ForgeError, ForgeJob, report_reused};
 use crate::machine::clock::{iso8601, unix_ms};
 use crate::machine::reference_rate::{self, ReferenceRateError};
 use crate::machine::{self, Machine, ReferenceRate, Software};
@@ -187,7 +188,7 @@ pub fn run(
     atomic_file::create_folder(&options.out_dir)?;
     let _lock = lock(&options.out_dir)?;
     for name in stale_processes::end_all(&options.out_dir.join("logs")) {
-        reporter.event(&Event::StaleProcessStopped { name: &name });
+        reporter.line(&format!("ended what a killed run had left: {name}"));
     }
     let mut targets = detect(&plan, options, reporter)?;
     for target in &targets {
@@ -209,7 +210,7 @@ pub fn run(
     let has_index = targets.iter().any(|target| target.index.is_some());
     if has_index && !options.scripts_command.is_empty() {
         for forged in &mut chains {
-            reporter.event(&Event::ScriptLedger);
+            reporter.step("making the script ledger");
             forged.scripts = Some(make_scripts(&plan, forged, options)?);
         }
     }
@@ -467,7 +468,7 @@ impl Session<'_> {
         reference_rates: &mut Vec<ReferenceRate>,
     ) -> Result<(), LabError> {
         if !self.options.reference_rate_command.is_empty() {
-            self.reporter.event(&Event::ReferenceRate);
+            self.reporter.step("measuring the reference signature library");
         }
         reference_rates.extend(reference_rate::measure(&self.options.reference_rate_command)?);
         Ok(())
@@ -534,7 +535,8 @@ impl Session<'_> {
             profiles,
         };
         report::write_all(&results, &self.options.out_dir)?;
-        self.reporter.event(&Event::ReportWritten { dir: &self.options.out_dir });
+        let page = self.options.out_dir.join("report.html");
+        self.reporter.line(&format!("report: {}", page.display()));
         Ok(results)
     }
 }
@@ -586,7 +588,7 @@ fn phases_of(chain: &Chain) -> Vec<PhasePlan> {
     parts
         .filter_map(|part| Some((part.first()?, part.last()?)))
         .map(|(first, last)| PhasePlan {
-            name: first.phase.clone(),
+            name: first.phase.to_string(),
             title: format!("Heights {} to {}", first.height, last.height),
             published_heights: None,
             measured: true,
@@ -643,7 +645,7 @@ fn detect(
         let found = Target::detect(spec, &options.node_command, &options.assay_version);
         match found {
             Err(why @ TargetError::Kernel(_)) if options.targets.is_empty() => {
-                reporter.event(&Event::TargetLeftOut { target: spec, why: &why });
+                reporter.line(&format!("left out: {spec}: {why}"));
             }
             found => found?.push_to(&mut targets),
         }
@@ -672,7 +674,7 @@ fn forge(
     plan.chain.distinct_keys = keys == Keys::Distinct;
     if options.takes_any_chain {
         let chain = open_chain(&dir, options)?;
-        reporter.event(&Event::ChainReused { dir: &dir, chain: &chain });
+        report_reused(reporter, &chain);
         return Ok((chain, None));
     }
     let job = ForgeJob {
@@ -743,7 +745,7 @@ fn summarise(chain: &Chain, forge_s: Option<f64>) -> ChainSummary {
         activation: header.activation,
         ranges: chain.ranges.clone(),
         assay_version: header.assay_version,
-        recipe_sha256: header.recipe_sha256,
+        recipe_sha256: Some(header.recipe_sha256),
         height: tip.height,
         tip: tip.hash,
         utxo_count: tip.utxo_count,
@@ -755,7 +757,7 @@ fn summarise(chain: &Chain, forge_s: Option<f64>) -> ChainSummary {
         bytes: tip.bytes,
         signatures: tip.signatures,
         forge_s,
-        files: header.files.map(|files| *files),
+        files: header.files.map(|files| FilesLine { genesis: String::new(), ..*files }),
         snapshot: chain.snapshot.clone(),
         coins_reported_by: None,
     }

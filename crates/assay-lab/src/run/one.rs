@@ -18,6 +18,7 @@ use crate::feed::p2p_feeder::P2pFeeder;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::{Clock, iso8601};
+use crate::p2p::GENESIS;
 use crate::process::interference::Watch;
 use crate::process::rpc::Client;
 use crate::process::sample::{self, Sampler, Samples};
@@ -27,7 +28,6 @@ use crate::results::{
     BlockRecord, Check, IndexRun, PhaseResult, Preparation, Run, Status, WholeProcess, aggregate,
 };
 use crate::target::DeliveryMethod;
-use crate::wire;
 
 /// Partial results of a run, kept in every case.
 #[derive(Default)]
@@ -156,7 +156,7 @@ impl RunJob<'_> {
         let place = Place { datadir: &datadir, log, ports };
         let outcome = self.feed_and_compare(clock, start_s, &mut process, &place, findings);
         let stopped = outcome.and_then(|client| {
-            self.reporter.event(&Event::Stopping);
+            self.reporter.step("stopping");
             process.stop(&client).map_err(RunFault::Process)
         });
         findings.samples = sampler.finish();
@@ -185,7 +185,7 @@ impl RunJob<'_> {
         findings.startup_s = Some(startup_s);
         let mut node = RunningNode { process, credentials: &credentials, datadir: place.datadir };
         let mut index = IndexSide::start(self, &mut node, place.ports, clock, place.log)?;
-        self.reporter.event(&Event::TargetReady { seconds: startup_s });
+        self.reporter.step("ready");
         let mut outcome = self.feed(clock, process, (&credentials, place.ports), findings);
         if let (Some(index), Ok(_)) = (&mut index, &outcome) {
             let compared = index
@@ -201,7 +201,7 @@ impl RunJob<'_> {
             });
         }
         let client = outcome?;
-        self.reporter.event(&Event::Verifying);
+        self.reporter.step("comparing end state");
         let end =
             verify::end_state(&client, self.chain, self.coins, true).map_err(
                 |error| match process.death(&error) {
@@ -232,7 +232,7 @@ impl RunJob<'_> {
         let rpc = Rpc { client: process.client(credentials), watch };
         let p2p_feeder = self.connect_peers(clock, ports)?;
         let reach = Reach { rpc: Some(rpc), p2p_feeder, pid: Some(process.pid()) };
-        let mut feeder = Feeder::new(job, clock, reach, wire::GENESIS);
+        let mut feeder = Feeder::new(job, clock, reach, GENESIS);
         findings.blocks.reserve(self.chain.blocks.len());
         for block in &self.chain.blocks {
             if self.reporter.wants_stop() {

@@ -228,14 +228,8 @@ http loop 7
 
     #[test]
     fn a_program_is_started_by_perf() {
-        let launch = Launch {
-            program: "node".into(),
-            args: vec!["-regtest".into()],
-            env: Vec::new(),
-            cookie: "cookie".into(),
-            node_log: None,
-            cores: Vec::new(),
-        };
+        let launch =
+            Launch { program: "node".into(), args: vec!["-regtest".into()], ..Launch::default() };
         let launch = wrapped(launch, Path::new("data"));
         assert_eq!(launch.program, "perf");
         let args: Vec<_> = launch.args.iter().map(|arg| arg.to_string_lossy()).collect();

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use assay_ledger::BlockLine;
 use assay_report::atomic_file::{self, WriteError};
 use serde::{Deserialize, Serialize};
 
 use super::RunJob;
 use super::fault::RunFault;
 use super::{LabError, RunOptions, prepare};
-use crate::chain::{BlockEntry, Chain, ChainSnapshot};
+use crate::chain::{Chain, ChainSnapshot};
 use crate::forge::ForgeError;
 use crate::plan::{Delivery, Plan};
 use crate::process::rpc::{Client, RpcError};
@@ -66,8 +67,8 @@ pub(super) fn load(
                 able.push(target);
             }
             Loaded::No(why) => {
-                reporter.event(&Event::TargetUnable { target: &target.name, why: &why });
                 let Target { name, version, .. } = target;
+                reporter.line(&format!("left out: {name} cannot begin with the snapshot: {why}"));
                 start.unable.push(UnableTarget { name, version, why });
             }
         }
@@ -141,12 +142,13 @@ impl Loader<'_> {
             fs::remove_dir_all(&folder).map_err(failed)?;
         }
         atomic_file::create_folder(&folder)?;
-        self.reporter
-            .event(&Event::SnapshotLoads { target: &target.name, coins: self.snapshot.coins });
+        let (name, coins) = (&target.name, self.snapshot.coins);
+        let status = format!("{name} loads the snapshot of {coins} coins");
+        self.reporter.event(&Event::Status(&status));
         match self.fill(target, &folder.canonicalize().unwrap_or_else(|_| folder.clone())) {
             Ok(load) => {
-                self.reporter
-                    .event(&Event::SnapshotLoaded { target: &target.name, seconds: load.load_s });
+                let seconds = load.load_s;
+                self.reporter.line(&format!("{name} has loaded the snapshot in {seconds:.1} s"));
                 atomic_file::write(&path, &serde_json::to_vec(&Mark { what, load })?)?;
                 Ok(Loaded::Yes(load))
             }
@@ -213,7 +215,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    fn give_header(&self, client: &Client, block: &BlockEntry) -> Result<(), Failure> {
+    fn give_header(&self, client: &Client, block: &BlockLine) -> Result<(), Failure> {
         let header = self.whole.read_header(block).map_err(RunFault::Chain)?;
         let params = format!(r#"["{}"]"#, faster_hex::hex_string(&header));
         match client.call::<serde::de::IgnoredAny>("submitheader", &params) {

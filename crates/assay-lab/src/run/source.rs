@@ -5,10 +5,9 @@
 //! validation of a large chain.
 
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, TcpStream};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::time::Duration;
 
 use assay_report::atomic_file;
 
@@ -17,16 +16,14 @@ use crate::chain::Chain;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::Clock;
+use crate::p2p::GENESIS;
 use crate::plan::FeedPlan;
 use crate::process::rpc::Client;
 use crate::process::{Launch, Ports, Process, ProcessError};
-use crate::progress::{Event, Reporter, Silent};
-use crate::wire;
+use crate::progress::{Reporter, Silent};
 
 /// Marker file that names the complete chain in the folder.
 const FILLED: &str = "filled";
-/// Longest wait until the node accepts peers.
-const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A chain for peers.
 #[derive(Debug)]
@@ -80,7 +77,7 @@ impl Source {
         if fs::read_to_string(&mark).is_ok_and(|tip| tip.trim() == chain.tip.hash) {
             return Ok(source);
         }
-        reporter.event(&Event::SourceFills { blocks: chain.blocks.len() });
+        reporter.step(&format!("filling the source with {} blocks", chain.blocks.len()));
         let remove = fs::remove_dir_all(dir);
         if let Err(error) = remove
             && error.kind() != std::io::ErrorKind::NotFound
@@ -108,7 +105,7 @@ impl Source {
         let job = FeedJob { chain, plan: feed, share: 0.0, reporter: &Silent };
         let rpc = Some(Rpc { client: process.client(&credentials), watch });
         let reach = Reach { rpc, p2p_feeder: None, pid: Some(process.pid()) };
-        let mut feeder = Feeder::new(job, clock, reach, wire::GENESIS);
+        let mut feeder = Feeder::new(job, clock, reach, GENESIS);
         for block in &chain.blocks {
             if reporter.wants_stop() {
                 return Err(RunFault::Interrupted { height: block.height });
@@ -142,17 +139,7 @@ impl Source {
             }
             Some(process.client(&credentials))
         };
-        let start = Instant::now();
-        while let Err(error) = TcpStream::connect((Ipv4Addr::LOCALHOST, ports.p2p)) {
-            if let Some(Err(ended)) = process.ended() {
-                return Err(ended);
-            }
-            if start.elapsed() > PEERS_TIMEOUT {
-                let (seconds, log_tail) = (PEERS_TIMEOUT.as_secs(), process.log_tail());
-                return Err(ProcessError::NotReady { seconds, last: error.to_string(), log_tail });
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
+        process.wait_peers(ports.p2p, Duration::from_millis(20))?;
         Ok(RunningSource { process, client, port: ports.p2p })
     }
 
@@ -165,15 +152,7 @@ impl Source {
         if self.serves_files {
             args.push(self.dir.as_os_str().to_owned());
             args.extend(more.iter().map(OsString::from));
-            let cookie = PathBuf::new();
-            return Launch {
-                program,
-                args,
-                env: Vec::new(),
-                cookie,
-                node_log: None,
-                cores: Vec::new(),
-            };
+            return Launch { program, args, ..Launch::default() };
         }
         args.extend(["--chain".into(), self.chain.as_str().into(), "--datadir".into()]);
         args.extend([self.dir.as_os_str().to_owned(), "--rpc".into()]);
@@ -181,7 +160,7 @@ impl Source {
         args.extend(more.iter().map(OsString::from));
         let folder = self.dir.join("regtest");
         let (cookie, log) = (folder.join(".cookie"), folder.join("debug.log"));
-        Launch { program, args, env: Vec::new(), cookie, node_log: Some(log), cores: Vec::new() }
+        Launch { program, args, cookie, node_log: Some(log), ..Launch::default() }
     }
 }
 

@@ -112,7 +112,7 @@ impl<'a, 'b> Progress<'a, 'b> {
             for entry in new {
                 let record = BlockRecord {
                     height: entry.height,
-                    phase: entry.phase.clone(),
+                    phase: entry.phase.to_string(),
                     txs: entry.txs,
                     inputs: entry.inputs,
                     outputs: entry.outputs,
@@ -231,7 +231,7 @@ impl RunJob<'_> {
     }
 
     fn stop(&self, process: Process, client: &Client) -> Result<f64, RunFault> {
-        self.reporter.event(&Event::Stopping);
+        self.reporter.step("stopping");
         Ok(process.stop(client)?.as_secs_f64())
     }
 
@@ -246,7 +246,7 @@ impl RunJob<'_> {
         let (credentials, info) = process.wait_answer(Duration::from_millis(5))?;
         let startup_s = progress.clock.now_s() - start_s;
         findings.startup_s = Some(startup_s);
-        self.reporter.event(&Event::TargetReady { seconds: startup_s });
+        self.reporter.step("ready");
         let client = process.client(&credentials);
         let mut height = info.blocks;
         while !progress.seen(height, &mut findings.blocks) {
@@ -256,7 +256,7 @@ impl RunJob<'_> {
                 .call("getblockcount", "[]")
                 .map_err(|error| self.broken(error, &findings.blocks, process))?;
         }
-        self.reporter.event(&Event::Verifying);
+        self.reporter.step("comparing end state");
         let has_muhash = self.plan.sync.muhash.includes(self.repeat);
         let end = verify::end_state(&client, self.chain, self.coins, has_muhash);
         findings.end = end.map_err(|error| match process.death(&error) {
@@ -279,7 +279,7 @@ impl RunJob<'_> {
 
     fn died(&self, height: u32, source: crate::process::ProcessError) -> RunFault {
         let next = self.chain.blocks.get(height.saturating_sub(self.chain.base()) as usize);
-        let phase = next.map_or("after the last", |block| block.phase.as_str()).to_owned();
+        let phase = next.map_or("after the last".to_owned(), |block| block.phase.to_string());
         RunFault::Died { height: height + 1, of: self.chain.tip.height, phase, source }
     }
 
@@ -320,7 +320,7 @@ impl RunJob<'_> {
             }
         }
         let end_s = progress.clock.now_s();
-        self.reporter.event(&Event::Verifying);
+        self.reporter.step("comparing end state");
         let (connect_s, hash_s) = if self.target.family == Family::Kernel {
             let connect_s;
             (findings.end, connect_s) = self.kernel_end(&output, place)?;

@@ -1,9 +1,10 @@
 //! Compares the end state of a target with the ledger.
 
+use assay_ledger::TipLine;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::chain::{Chain, TipEntry};
+use crate::chain::Chain;
 use crate::process::rpc::{Client, RpcError};
 use crate::results::{ChainSummary, Check, Run};
 
@@ -26,7 +27,7 @@ pub(crate) struct Coins {
 
 impl Coins {
     /// UTXO set of a forged chain; unknown for others before the first run.
-    pub(crate) fn of_ledger(tip: &TipEntry) -> Self {
+    pub(crate) fn of_ledger(tip: &TipLine) -> Self {
         let is_known = !tip.utxo_muhash.is_empty();
         Self {
             muhash: is_known.then(|| tip.utxo_muhash.clone()),

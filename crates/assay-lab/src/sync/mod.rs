@@ -10,13 +10,14 @@ mod results;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, bail, ensure};
 use assay_report::record::Record;
 
 use self::results::SyncRun;
 use crate::plan::{Delivery, NodeSpec, Plan, PlanError, SyncPlan, TargetSpec};
 use crate::progress::Reporter;
 use crate::results::{Check, Results, Run};
-use crate::run::{self, LabError, RunFault, RunOptions};
+use crate::run::{self, LabError, RunOptions};
 
 /// Coin cache in MiB: fixed by the kernel's interface.
 pub const DB_CACHE_MIB: u32 = 450;
@@ -44,34 +45,6 @@ pub struct SyncOptions {
     pub cores_compare: bool,
     /// Also compare validation with and without signature spot checks.
     pub sample_compare: bool,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum SyncError {
-    #[error(transparent)]
-    Lab(LabError),
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    #[error("run {id} failed")]
-    Run { id: String, source: Box<RunFault> },
-    /// Chain and UTXO set must be equal at the end.
-    #[error("{side} ended with {what} {found}, the ledger of the chain says {expected}")]
-    Differs { side: &'static str, what: String, found: String, expected: String },
-    #[error("the system gave no account of {side}")]
-    NoAccount { side: &'static str },
-    #[error("--cores-compare needs two cores")]
-    OneCore,
-    #[error("give at least one pair of runs, one core and one thread")]
-    Nothing,
-}
-
-impl From<LabError> for SyncError {
-    fn from(error: LabError) -> Self {
-        match error {
-            LabError::Void { id, source, .. } => Self::Run { id, source },
-            other => Self::Lab(other),
-        }
-    }
 }
 
 /// Process and its configuration.
@@ -147,13 +120,12 @@ pub fn run(
     options: &SyncOptions,
     with: RunOptions,
     reporter: &dyn Reporter,
-) -> Result<Record, SyncError> {
-    if options.pairs == 0 || options.threads == 0 || options.cores.is_empty() {
-        return Err(SyncError::Nothing);
-    }
-    if options.cores_compare && options.cores.len() < 2 {
-        return Err(SyncError::OneCore);
-    }
+) -> anyhow::Result<Record> {
+    ensure!(
+        options.pairs > 0 && options.threads > 0 && !options.cores.is_empty(),
+        "give at least one pair of runs, one core and one thread"
+    );
+    ensure!(!options.cores_compare || options.cores.len() >= 2, "--cores-compare needs two cores");
     let subjects = subjects(options);
     let with = RunOptions {
         chain_dir: Some(chain_dir(options, &with.out_dir)),
@@ -161,7 +133,13 @@ pub fn run(
         targets: subjects.iter().map(|subject| subject.target(options)).collect(),
         ..with
     };
-    let results = run::run(plan(options)?, &with, reporter)?;
+    let results = run::run(plan(options)?, &with, reporter).map_err(|error| match error {
+        // Without the advice to resume, which is for plans.
+        LabError::Void { id, source, .. } => {
+            anyhow::Error::new(*source).context(format!("run {id} failed"))
+        }
+        other => other.into(),
+    })?;
     let runs = in_order(&subjects, &results)?;
     Ok(results::record(options, &results, &runs))
 }
@@ -194,7 +172,7 @@ fn chain_dir(options: &SyncOptions, work_dir: &Path) -> PathBuf {
 }
 
 /// Runs in execution order: every second round was reversed.
-fn in_order(subjects: &[Subject], results: &Results) -> Result<Vec<SyncRun>, SyncError> {
+fn in_order(subjects: &[Subject], results: &Results) -> anyhow::Result<Vec<SyncRun>> {
     let rounds = results.targets.iter().map(|target| target.runs.len()).max().unwrap_or_default();
     let mut runs = Vec::new();
     for pair in 0..rounds {
@@ -212,15 +190,16 @@ fn in_order(subjects: &[Subject], results: &Results) -> Result<Vec<SyncRun>, Syn
 }
 
 /// A run of this comparison, which must match the ledger in everything.
-fn checked(subject: Subject, pair: usize, run: &Run) -> Result<SyncRun, SyncError> {
+fn checked(subject: Subject, pair: usize, run: &Run) -> anyhow::Result<SyncRun> {
     let side = subject.name();
     let is_wrong = |check: &&Check| check.found.as_ref() != Some(&check.expected);
     if let Some(check) = run.checks.iter().find(is_wrong) {
-        let (what, expected) = (check.what.clone(), check.expected.clone());
-        let found = check.found.clone().unwrap_or_else(|| "unknown".to_owned());
-        return Err(SyncError::Differs { side, what, found, expected });
+        let Check { what, expected, .. } = check;
+        let found = check.found.as_deref().unwrap_or("unknown");
+        bail!("{side} ended with {what} {found}, the ledger of the chain says {expected}");
     }
-    let process = run.process.as_ref().ok_or(SyncError::NoAccount { side })?;
+    let process = run.process.as_ref();
+    let process = process.with_context(|| format!("the system gave no account of {side}"))?;
     Ok(SyncRun {
         subject,
         pair,
@@ -328,8 +307,10 @@ mod tests {
     fn rejects_impossible_options() {
         let with = RunOptions::default;
         let none = SyncOptions { pairs: 0, ..options() };
-        assert!(matches!(run(&none, with(), &Silent), Err(SyncError::Nothing)));
+        let error = run(&none, with(), &Silent).expect_err("nothing to do").to_string();
+        assert!(error.starts_with("give at least one pair"), "{error}");
         let one = SyncOptions { cores: vec![1], ..options() };
-        assert!(matches!(run(&one, with(), &Silent), Err(SyncError::OneCore)));
+        let error = run(&one, with(), &Silent).expect_err("one core").to_string();
+        assert_eq!(error, "--cores-compare needs two cores");
     }
 }

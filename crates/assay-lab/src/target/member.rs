@@ -1,7 +1,7 @@
 //! Starts targets as members of a network: peers of each other, without encryption, so that their traffic can be read.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::bitcoind::{QUIET, rpc_args};
 use super::program::datadir_arg;
@@ -28,48 +28,62 @@ impl Target {
 
     /// Command line of a member. Assay has the same as Bitcoin Core.
     pub(crate) fn launch_member(&self, datadir: &Path, ports: &Ports) -> Launch {
-        let program = self.command.first().cloned().unwrap_or_default();
-        let folder = datadir.join("regtest");
-        let (mut args, node_log) = match self.family {
-            Family::Btcd => {
-                let log = datadir.join("logs").join("regtest").join("btcd.log");
-                (self.btcd_member(datadir, ports), log)
-            }
-            _ => (self.bitcoind_member(datadir, ports), folder.join("debug.log")),
-        };
-        args.extend(self.extra.iter().map(OsString::from));
-        let (cookie, cores) = (folder.join(".cookie"), self.cores.clone());
-        Launch { program, args, env: Vec::new(), cookie, node_log: Some(node_log), cores }
+        if self.family == Family::Btcd {
+            let log = datadir.join("logs").join("regtest").join("btcd.log");
+            return self.launch_with(self.btcd_member(datadir, ports), datadir, log);
+        }
+        let more = [format!("-whitelist=noban@{OBSERVERS}"), "-debug=net".to_owned()];
+        let mut args = self.core_args(datadir, ports, &more);
+        if self.family == Family::Assay {
+            args.push("-v2transport=0".into());
+        } else {
+            args.extend(self.known(&["-v2transport=0"]));
+        }
+        self.launch_with(args, datadir, datadir.join("regtest").join("debug.log"))
     }
 
     /// Command line of a node in a mempool benchmark: it trusts the laboratory as a peer, and its mempool is limited to
     /// `mempool_mb` MB. Assay has the same as Bitcoin Core.
     pub(crate) fn launch_mempool(&self, datadir: &Path, ports: &Ports, mempool_mb: u32) -> Launch {
-        let program = self.command.first().cloned().unwrap_or_default();
-        let folder = datadir.join("regtest");
-        let is_ours = self.family == Family::Assay;
-        let mut args: Vec<OsString> = is_ours.then(|| "bitcoind".into()).into_iter().collect();
-        args.extend(["-regtest".into(), datadir_arg("-datadir=", datadir)]);
-        args.extend(rpc_args(ports).map(OsString::from));
         // Before 0.21 permissions had no names (Core's release notes).
         let whitelist =
             if self.is_older_than((0, 21)) { "127.0.0.1" } else { "noban,relay@127.0.0.1" };
         let more = [
-            "-listen=1".to_owned(),
-            format!("-bind=127.0.0.1:{}", ports.p2p),
-            "-connect=0".to_owned(),
             format!("-whitelist={whitelist}"),
             format!("-maxmempool={mempool_mb}"),
             "-persistmempool=0".to_owned(),
         ];
-        args.extend(more.map(OsString::from));
+        let args = self.core_args(datadir, ports, &more);
+        self.launch_with(args, datadir, datadir.join("regtest").join("debug.log"))
+    }
+
+    /// Arguments of Core's command line for a node on regtest that accepts peers and connects to none.
+    fn core_args(&self, datadir: &Path, ports: &Ports, more: &[String]) -> Vec<OsString> {
+        let is_ours = self.family == Family::Assay;
+        let mut args: Vec<OsString> = is_ours.then(|| "bitcoind".into()).into_iter().collect();
+        args.extend(["-regtest".into(), datadir_arg("-datadir=", datadir)]);
+        args.extend(rpc_args(ports).map(OsString::from));
+        args.push("-listen=1".into());
+        args.push(format!("-bind=127.0.0.1:{}", ports.p2p).into());
+        args.push("-connect=0".into());
+        args.extend(more.iter().map(OsString::from));
         if !is_ours {
             args.extend(self.known(&QUIET));
         }
+        args
+    }
+
+    /// Adds what all command lines have.
+    fn launch_with(&self, mut args: Vec<OsString>, datadir: &Path, node_log: PathBuf) -> Launch {
         args.extend(self.extra.iter().map(OsString::from));
-        let (cookie, cores) = (folder.join(".cookie"), self.cores.clone());
-        let node_log = Some(folder.join("debug.log"));
-        Launch { program, args, env: Vec::new(), cookie, node_log, cores }
+        Launch {
+            program: self.program().to_owned(),
+            args,
+            env: Vec::new(),
+            cookie: datadir.join("regtest").join(".cookie"),
+            node_log: Some(node_log),
+            cores: self.cores.clone(),
+        }
     }
 
     /// Checks that its mempool can be measured.
@@ -84,28 +98,6 @@ impl Target {
                 refuse("mempools are measured of our node and the Bitcoin Core family, on regtest")
             }
         }
-    }
-
-    fn bitcoind_member(&self, datadir: &Path, ports: &Ports) -> Vec<OsString> {
-        let is_ours = self.family == Family::Assay;
-        let mut args: Vec<OsString> = is_ours.then(|| "bitcoind".into()).into_iter().collect();
-        args.extend(["-regtest".into(), datadir_arg("-datadir=", datadir)]);
-        args.extend(rpc_args(ports).map(OsString::from));
-        let p2p = [
-            "-listen=1".to_owned(),
-            format!("-bind=127.0.0.1:{}", ports.p2p),
-            "-connect=0".to_owned(),
-            format!("-whitelist=noban@{OBSERVERS}"),
-            "-debug=net".to_owned(),
-        ];
-        args.extend(p2p.map(OsString::from));
-        if is_ours {
-            args.push("-v2transport=0".into());
-        } else {
-            args.extend(self.known(&QUIET));
-            args.extend(self.known(&["-v2transport=0"]));
-        }
-        args
     }
 
     fn btcd_member(&self, datadir: &Path, ports: &Ports) -> Vec<OsString> {

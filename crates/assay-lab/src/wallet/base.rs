@@ -3,15 +3,18 @@
 //! Its blocks signal the two deployments that btcd activates on regtest only by signalling; Bitcoin Core has them active from
 //! genesis there.
 
+use anyhow::bail;
+use assay_hash::sha256d;
+use assay_wire::{BlockHash, Header, OutPoint, Txid};
+
 use super::{Coin, Signed, Wallet};
-use crate::network::{NetworkError, Node};
-use crate::process::rpc::read_answers;
-use crate::wire::{self, Hash};
+use crate::network::Node;
+use crate::p2p::{GENESIS, synthetic};
 
 /// Blocks with a coinbase alone. Three periods of 144 blocks activate a deployment (BIP9), and coinbases mature.
 const PLAIN: u32 = 450;
 /// Version bits of segregated witness and Taproot (BIP141, BIP341).
-const VERSION: u32 = 0x2000_0000 | 1 << 1 | 1 << 2;
+const VERSION: i32 = synthetic::BLOCK_VERSION | 1 << 1 | 1 << 2;
 /// Outputs per split.
 const COINS_EACH: usize = 500;
 /// Splits per block.
@@ -41,21 +44,24 @@ impl Base {
         );
         let tip = PLAIN + owners.len().div_ceil(SPLITS_EACH) as u32;
         let mut base = Self { blocks: Vec::new(), coins: vec![Vec::new(); wallets.len()] };
-        let mut prev = wire::GENESIS;
+        let mut prev = GENESIS;
         let mut coinbases = Vec::new();
         for height in 1..=tip {
-            let amount = (50 * 100_000_000) >> (height / HALVING);
-            let coinbase = wire::coinbase(height, amount);
-            let txid = wire::double_sha256(&coinbase);
-            coinbases.push(Coin { txid, vout: 0, value: amount });
+            let value = (50 * 100_000_000) >> (height / HALVING);
+            let coinbase = synthetic::coinbase(height, value as i64);
+            let outpoint = OutPoint { txid: Txid(sha256d(&coinbase)), vout: 0 };
+            coinbases.push(Coin { outpoint, value });
             let first = height.saturating_sub(PLAIN + 1) as usize * SPLITS_EACH;
             let here =
                 if height > PLAIN { first..owners.len().min(first + SPLITS_EACH) } else { 0..0 };
             let split =
                 |at: usize| wallets[owners[at]].0.split(coinbases[at], COINS_EACH, SPLIT_FEE);
             let txs: Vec<Signed> = here.clone().map(split).collect();
-            let block = block(&prev, now - (tip - height), &coinbase, &txs);
-            prev = wire::double_sha256(&block[..wire::HEADER_BYTES]);
+            let txids = [outpoint.txid].into_iter().chain(txs.iter().map(|tx| tx.txid));
+            let txids = txids.map(|txid| txid.0).collect();
+            let raw = [&coinbase[..]].into_iter().chain(txs.iter().map(|tx| &tx.raw[..]));
+            let block = synthetic::block(VERSION, prev, now - (tip - height), txids, raw);
+            prev = hash_of(&block);
             base.blocks.push(block);
             for (at, tx) in here.zip(txs) {
                 base.coins[owners[at]].extend(tx.outputs);
@@ -65,38 +71,32 @@ impl Base {
     }
 
     /// Submits the blocks to a fresh node.
-    pub(crate) fn give(&self, node: &Node) -> Result<(), NetworkError> {
+    pub(crate) fn give(&self, node: &Node) -> anyhow::Result<()> {
         for (height, block) in (1..).zip(&self.blocks) {
             let params = format!(r#"["{}"]"#, faster_hex::hex_string(block));
             let answer: Option<String> = node.call("submitblock", &params)?;
             if let Some(reason) = answer {
-                return Err(NetworkError::Rejected { height, reason });
+                bail!("block {height} was rejected: {reason}");
             }
         }
         Ok(())
     }
-}
 
-impl Base {
     /// The same with batched requests, which reduces scheduling delays on a busy machine.
-    pub(crate) fn give_in_batches(&self, node: &Node) -> Result<(), NetworkError> {
-        let method = "submitblock";
-        let call = |block: &Vec<u8>| {
-            let hex = faster_hex::hex_string(block);
-            format!(r#"{{"jsonrpc":"1.0","id":0,"method":"{method}","params":["{hex}"]}}"#)
-        };
+    pub(crate) fn give_in_batches(&self, node: &Node) -> anyhow::Result<()> {
         let mut height = 0;
         for blocks in self.blocks.chunks(BLOCKS_OF_BATCH) {
-            let calls: Vec<String> = blocks.iter().map(call).collect();
-            let reply = node.post(method, format!("[{}]", calls.join(",")).as_bytes())?;
-            for answer in read_answers(method, &reply)? {
+            let hex = |block: &Vec<u8>| format!(r#"["{}"]"#, faster_hex::hex_string(block));
+            let params: Vec<String> = blocks.iter().map(hex).collect();
+            let calls = params.iter().map(|params| ("submitblock", params.as_str()));
+            for answer in node.batch(calls)? {
                 height += 1;
                 let reason = match answer {
                     Ok(serde_json::Value::Null) => continue,
                     Ok(said) => said.as_str().unwrap_or_default().to_owned(),
                     Err((_, message)) => message,
                 };
-                return Err(NetworkError::Rejected { height, reason });
+                bail!("block {height} was rejected: {reason}");
             }
         }
         Ok(())
@@ -106,26 +106,8 @@ impl Base {
 /// Blocks per request.
 const BLOCKS_OF_BATCH: usize = 50;
 
-fn block(prev: &Hash, time: u32, coinbase: &[u8], txs: &[Signed]) -> Vec<u8> {
-    let mut ids = vec![wire::double_sha256(coinbase)];
-    ids.extend(txs.iter().map(|tx| tx.txid));
-    let mut block = wire::header_of_version(VERSION, prev, &merkle_root(ids), time, true).to_vec();
-    wire::put_count(&mut block, txs.len() + 1);
-    block.extend_from_slice(coinbase);
-    for tx in txs {
-        block.extend_from_slice(&tx.raw);
-    }
-    block
-}
-
-fn merkle_root(mut level: Vec<Hash>) -> Hash {
-    while level.len() > 1 {
-        let pair = |pair: &[Hash]| {
-            wire::double_sha256(&[pair[0], *pair.last().expect("chunks are not empty")].concat())
-        };
-        level = level.chunks(2).map(pair).collect();
-    }
-    level[0]
+fn hash_of(block: &[u8]) -> BlockHash {
+    Header::parse(block.first_chunk().expect("a block begins with its header")).hash()
 }
 
 #[cfg(test)]
@@ -142,19 +124,11 @@ mod tests {
         let base = Base::make(&[(&wallets[0], 800), (&wallets[1], 400)], 2_000_000_000);
         assert_eq!(base.blocks.len(), 451);
         assert_eq!([base.coins[0].len(), base.coins[1].len()], [1_000, 500]);
-        let mut prev = wire::GENESIS;
+        let mut prev = GENESIS;
         for block in &base.blocks {
-            assert_eq!(block[4..36], prev);
-            prev = wire::double_sha256(&block[..80]);
+            assert_eq!(block[4..36], prev.0);
+            prev = hash_of(block);
         }
         assert_eq!(base.blocks[450][80], 4, "a coinbase and three splits");
-    }
-
-    #[test]
-    fn an_odd_hash_is_paired_with_itself() {
-        let (a, b, c) = ([1; 32], [2; 32], [3; 32]);
-        let pair = |a: Hash, b: Hash| wire::double_sha256(&[a, b].concat());
-        assert_eq!(merkle_root(vec![a]), a);
-        assert_eq!(merkle_root(vec![a, b, c]), pair(pair(a, b), pair(c, c)));
     }
 }

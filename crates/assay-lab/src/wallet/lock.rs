@@ -1,13 +1,12 @@
 //! Locking scripts by kind, and their unlocking data.
 
+use assay_hash::{hash160, sha256, sha256d, tagged_hash};
 use assay_report::stats::random::SplitMix64;
-use ripemd::Ripemd160;
+use assay_wire::{Tx, TxBuilder, encode};
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use super::{LOCK_TIME, SEQUENCE, Unsigned, VERSION, outpoint};
-use crate::wire;
+use super::{Coin, SEQUENCE, VERSION};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -71,7 +70,7 @@ impl Lock {
         let keys: Vec<SecretKey> = (0..kind.keys()).map(|_| secret_key(random)).collect();
         let publics: Vec<[u8; 33]> =
             keys.iter().map(|key| PublicKey::from_secret_key(key).serialize()).collect();
-        let hash: [u8; 20] = Ripemd160::digest(Sha256::digest(publics[0])).into();
+        let hash = hash160(&publics[0]);
         let to_hash =
             [&[OP_DUP, OP_HASH160, 20], &hash[..], &[OP_EQUALVERIFY, OP_CHECKSIG]].concat();
         let (script_pubkey, script_code) = match kind {
@@ -88,96 +87,102 @@ impl Lock {
         Self { kind, script_pubkey, keys, script_code, public: publics[0] }
     }
 
-    /// Script and witness of input `at`; the one that the kind does not use is empty.
-    pub(super) fn unlock(&self, tx: &Unsigned<'_>, at: usize) -> (Vec<u8>, Vec<u8>) {
-        let pushed = |bytes: &[u8]| [&[bytes.len() as u8], bytes].concat();
+    /// Script and witness of input `at`, which spends `from[at]`; the one that the kind does not use is empty.
+    pub(super) fn unlock(&self, tx: Tx<'_>, from: &[Coin], at: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
         let ecdsa = |key: &SecretKey, message: [u8; 32]| {
             let mut signature =
                 ecdsa::sign(Message::from_digest(message), key).serialize_der().to_vec();
             signature.push(SIGHASH_ALL);
-            pushed(&signature)
+            signature
+        };
+        let segwit = |keys: &[SecretKey]| {
+            let message = self.witness_sighash(tx, from, at);
+            keys.iter().map(|key| ecdsa(key, message)).collect::<Vec<_>>()
+        };
+        let with = |mut items: Vec<Vec<u8>>, last: &[u8]| {
+            items.push(last.to_vec());
+            (Vec::new(), items)
         };
         match self.kind {
             Kind::P2pkh => {
-                let signature = ecdsa(&self.keys[0], self.legacy_sighash(tx, at));
-                ([signature, pushed(&self.public)].concat(), Vec::new())
+                let mut script_sig = Vec::new();
+                encode::var_bytes(
+                    &mut script_sig,
+                    &ecdsa(&self.keys[0], self.legacy_sighash(tx, at)),
+                );
+                encode::var_bytes(&mut script_sig, &self.public);
+                (script_sig, Vec::new())
             }
-            Kind::P2wpkh => {
-                let signature = ecdsa(&self.keys[0], self.witness_sighash(tx, at));
-                (Vec::new(), [vec![2], signature, pushed(&self.public)].concat())
-            }
-            Kind::P2wsh => {
-                let signature = ecdsa(&self.keys[0], self.witness_sighash(tx, at));
-                (Vec::new(), [vec![2], signature, pushed(&self.script_code)].concat())
-            }
+            Kind::P2wpkh => with(segwit(&self.keys), &self.public),
+            Kind::P2wsh => with(segwit(&self.keys), &self.script_code),
             Kind::P2wsh2Of3 => {
-                let message = self.witness_sighash(tx, at);
                 // OP_CHECKMULTISIG pops an unused empty element (BIP147).
-                let signatures =
-                    [ecdsa(&self.keys[0], message), ecdsa(&self.keys[1], message)].concat();
-                (Vec::new(), [vec![4, 0], signatures, pushed(&self.script_code)].concat())
+                let items = [vec![Vec::new()], segwit(&self.keys[..2])].concat();
+                with(items, &self.script_code)
             }
             Kind::P2tr => {
                 let keypair = Keypair::from_secret_key(&self.keys[0]);
-                let message = self.taproot_sighash(tx, at);
+                let message = self.taproot_sighash(tx, from, at);
                 let signature = schnorr::sign_no_aux_rand(&message, &keypair).to_byte_array();
-                (Vec::new(), [vec![1], pushed(&signature)].concat())
+                (Vec::new(), vec![signature.to_vec()])
             }
         }
     }
 
     /// The original signature hash: the transaction with the spent script in place of the signature.
-    fn legacy_sighash(&self, tx: &Unsigned<'_>, at: usize) -> [u8; 32] {
-        let mut scripts = vec![Vec::new(); tx.from.len()];
-        scripts[at].clone_from(&self.script_code);
-        let mut text = tx.bytes(&scripts);
+    fn legacy_sighash(&self, tx: Tx<'_>, at: usize) -> [u8; 32] {
+        let mut text = TxBuilder::from(tx).unlock(at, &self.script_code, &[]).bytes();
         text.extend_from_slice(&u32::from(SIGHASH_ALL).to_le_bytes());
-        wire::double_sha256(&text)
+        sha256d(&text)
     }
 
     /// BIP143.
-    fn witness_sighash(&self, tx: &Unsigned<'_>, at: usize) -> [u8; 32] {
+    fn witness_sighash(&self, tx: Tx<'_>, from: &[Coin], at: usize) -> [u8; 32] {
         let mut text = VERSION.to_le_bytes().to_vec();
-        text.extend_from_slice(&wire::double_sha256(&tx.prevouts()));
-        text.extend_from_slice(&wire::double_sha256(&tx.sequences()));
-        text.extend_from_slice(&outpoint(&tx.from[at]));
-        text.push(self.script_code.len() as u8);
-        text.extend_from_slice(&self.script_code);
-        text.extend_from_slice(&tx.from[at].value.to_le_bytes());
+        text.extend_from_slice(&sha256d(&prevouts(tx)));
+        text.extend_from_slice(&sha256d(&sequences(tx)));
+        text.extend_from_slice(&from[at].outpoint.to_bytes());
+        encode::var_bytes(&mut text, &self.script_code);
+        text.extend_from_slice(&from[at].value.to_le_bytes());
         text.extend_from_slice(&SEQUENCE.to_le_bytes());
-        text.extend_from_slice(&wire::double_sha256(&tx.outputs));
-        text.extend_from_slice(&LOCK_TIME);
+        text.extend_from_slice(&sha256d(tx.outputs_raw()));
+        text.extend_from_slice(&tx.lock_time().to_le_bytes());
         text.extend_from_slice(&u32::from(SIGHASH_ALL).to_le_bytes());
-        wire::double_sha256(&text)
+        sha256d(&text)
     }
 
     /// BIP341, key path, `SIGHASH_DEFAULT`, no annex.
-    fn taproot_sighash(&self, tx: &Unsigned<'_>, at: usize) -> [u8; 32] {
-        let amounts: Vec<u8> = tx.from.iter().flat_map(|coin| coin.value.to_le_bytes()).collect();
-        let script = [&[self.script_pubkey.len() as u8], &self.script_pubkey[..]].concat();
-        let tag = Sha256::digest(b"TapSighash");
-        let hash = Sha256::new()
-            .chain_update(tag)
-            .chain_update(tag)
-            // Epoch and hash type.
-            .chain_update([0, 0])
-            .chain_update(VERSION.to_le_bytes())
-            .chain_update(LOCK_TIME)
-            .chain_update(Sha256::digest(tx.prevouts()))
-            .chain_update(Sha256::digest(amounts))
-            .chain_update(Sha256::digest(script.repeat(tx.from.len())))
-            .chain_update(Sha256::digest(tx.sequences()))
-            .chain_update(Sha256::digest(&tx.outputs))
-            // Key path, no annex.
-            .chain_update([0])
-            .chain_update((at as u32).to_le_bytes());
-        hash.finalize().into()
+    fn taproot_sighash(&self, tx: Tx<'_>, from: &[Coin], at: usize) -> [u8; 32] {
+        let amounts: Vec<u8> = from.iter().flat_map(|coin| coin.value.to_le_bytes()).collect();
+        let mut script = Vec::new();
+        encode::var_bytes(&mut script, &self.script_pubkey);
+        // Epoch and hash type.
+        let mut text = vec![0, 0];
+        text.extend_from_slice(&VERSION.to_le_bytes());
+        text.extend_from_slice(&tx.lock_time().to_le_bytes());
+        text.extend_from_slice(&sha256(&prevouts(tx)));
+        text.extend_from_slice(&sha256(&amounts));
+        text.extend_from_slice(&sha256(&script.repeat(from.len())));
+        text.extend_from_slice(&sha256(&sequences(tx)));
+        text.extend_from_slice(&sha256(tx.outputs_raw()));
+        // Key path, no annex.
+        text.push(0);
+        text.extend_from_slice(&(at as u32).to_le_bytes());
+        tagged_hash("TapSighash", &[&text])
     }
+}
+
+fn prevouts(tx: Tx<'_>) -> Vec<u8> {
+    tx.inputs().flat_map(|input| input.prevout.to_bytes()).collect()
+}
+
+fn sequences(tx: Tx<'_>) -> Vec<u8> {
+    tx.inputs().flat_map(|input| input.sequence.to_le_bytes()).collect()
 }
 
 /// Script and witness program of a witness script.
 fn to_script(script: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
-    ([&[0, 32], &Sha256::digest(&script)[..]].concat(), script)
+    ([&[0, 32], &sha256(&script)[..]].concat(), script)
 }
 
 fn secret_key(random: &mut SplitMix64) -> SecretKey {

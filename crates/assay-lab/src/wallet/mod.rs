@@ -4,17 +4,16 @@ mod base;
 mod lock;
 
 use assay_report::stats::random::SplitMix64;
+use assay_wire::{OutPoint, Transaction, TxBuilder, Txid, Wtxid, encode};
 
 pub(crate) use self::base::Base;
 pub use self::lock::Kind;
 use self::lock::Lock;
-use crate::wire::{self, Hash};
 
 /// An output that a wallet can spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Coin {
-    pub(crate) txid: Hash,
-    pub(crate) vout: u32,
+    pub(crate) outpoint: OutPoint,
     /// Satoshi.
     pub(crate) value: u64,
 }
@@ -22,9 +21,20 @@ pub(crate) struct Coin {
 #[derive(Debug, Clone)]
 pub(crate) struct Signed {
     pub(crate) raw: Vec<u8>,
-    pub(crate) txid: Hash,
-    pub(crate) wtxid: Hash,
+    pub(crate) txid: Txid,
+    pub(crate) wtxid: Wtxid,
     pub(crate) outputs: Vec<Coin>,
+}
+
+impl Signed {
+    fn new(tx: &Transaction) -> Self {
+        let view = tx.view();
+        let txid = view.txid();
+        let coin = |(vout, value)| Coin { outpoint: OutPoint { txid, vout }, value };
+        let values = view.outputs().map(|output| output.value as u64);
+        let outputs = (0..).zip(values).map(coin).collect();
+        Self { raw: tx.bytes().to_vec(), txid, wtxid: view.wtxid(), outputs }
+    }
 }
 
 /// The keys of one script, shared by all its coins.
@@ -40,10 +50,7 @@ impl Wallet {
     /// Splits an anyone-can-spend output into `count` coins. It has no witness, so its block needs no witness commitment.
     pub(crate) fn split(&self, from: Coin, count: usize, fee: u64) -> Signed {
         let values = vec![(from.value - fee) / count as u64; count];
-        let unsigned = Unsigned { from: &[from], outputs: self.outputs(&values), count };
-        let raw = unsigned.bytes(&[Vec::new()]);
-        let txid = wire::double_sha256(&raw);
-        Signed { raw, txid, wtxid: txid, outputs: coins(txid, &values) }
+        Signed::new(&self.unsigned(&[from], &values).build())
     }
 
     /// Spends coins into `count` outputs of nearly equal value at `rate` satoshi per virtual byte.
@@ -55,103 +62,44 @@ impl Wallet {
 
     /// Fee of a transaction with these inputs and outputs at `rate` satoshi per virtual byte.
     pub(crate) fn fee(&self, inputs: usize, outputs: usize, rate: u64) -> u64 {
-        let outputs_bytes = outputs * self.output_bytes() + count_bytes(outputs);
-        let base_bytes = 8 + count_bytes(inputs) + outputs_bytes;
+        let output_bytes = 8 + 1 + self.lock.script_pubkey.len();
+        let count_bytes = |count| encode::compact_size_len(count as u64);
+        let base_bytes = 8 + count_bytes(inputs) + count_bytes(outputs) + outputs * output_bytes;
         let weight = 4 * base_bytes + self.lock.kind.input_weight() * inputs + 2;
         rate * (weight as u64).div_ceil(4)
     }
 
     /// Spends coins into outputs of these amounts; the rest is the fee.
     pub(crate) fn pay(&self, from: &[Coin], values: &[u64]) -> Signed {
-        let unsigned = Unsigned { from, outputs: self.outputs(values), count: values.len() };
-        let keys = (0..from.len()).map(|at| self.lock.unlock(&unsigned, at));
-        let (scripts, witnesses): (Vec<_>, Vec<_>) = keys.unzip();
-        let plain = unsigned.bytes(&scripts);
-        let txid = wire::double_sha256(&plain);
-        let raw = if witnesses.iter().all(Vec::is_empty) {
-            plain
-        } else {
-            // Marker and flag (BIP144) follow the version; the lock time stays last.
-            let (body, lock_time) = plain[4..].split_at(plain.len() - 8);
-            [&plain[..4], &[0, 1], body, &witnesses.concat(), lock_time].concat()
-        };
-        let wtxid = wire::double_sha256(&raw);
-        Signed { raw, txid, wtxid, outputs: coins(txid, values) }
+        let mut tx = self.unsigned(from, values);
+        let unsigned = tx.build();
+        for at in 0..from.len() {
+            let (script_sig, witness) = self.lock.unlock(unsigned.view(), from, at);
+            tx = tx.unlock(at, &script_sig, &witness);
+        }
+        Signed::new(&tx.build())
     }
 
-    fn output_bytes(&self) -> usize {
-        8 + 1 + self.lock.script_pubkey.len()
-    }
-
-    /// Serialized outputs without their count.
-    fn outputs(&self, values: &[u64]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(values.len() * self.output_bytes());
+    fn unsigned(&self, from: &[Coin], values: &[u64]) -> TxBuilder {
+        let mut tx = TxBuilder::new(VERSION);
+        for coin in from {
+            tx = tx.spend(coin.outpoint, &[], SEQUENCE);
+        }
         for value in values {
-            out.extend_from_slice(&value.to_le_bytes());
-            out.push(self.lock.script_pubkey.len() as u8);
-            out.extend_from_slice(&self.lock.script_pubkey);
+            tx = tx.output(*value as i64, &self.lock.script_pubkey);
         }
-        out
+        tx
     }
 }
 
-struct Unsigned<'a> {
-    from: &'a [Coin],
-    /// Serialized without the count.
-    outputs: Vec<u8>,
-    count: usize,
-}
-
-impl Unsigned<'_> {
-    /// Serialization without witnesses, with these input scripts.
-    fn bytes(&self, scripts: &[Vec<u8>]) -> Vec<u8> {
-        let mut out = VERSION.to_le_bytes().to_vec();
-        wire::put_count(&mut out, self.from.len());
-        for (coin, script) in self.from.iter().zip(scripts) {
-            out.extend_from_slice(&outpoint(coin));
-            wire::put_count(&mut out, script.len());
-            out.extend_from_slice(script);
-            out.extend_from_slice(&SEQUENCE.to_le_bytes());
-        }
-        wire::put_count(&mut out, self.count);
-        out.extend_from_slice(&self.outputs);
-        out.extend_from_slice(&LOCK_TIME);
-        out
-    }
-
-    fn prevouts(&self) -> Vec<u8> {
-        self.from.iter().flat_map(outpoint).collect()
-    }
-
-    fn sequences(&self) -> Vec<u8> {
-        self.from.iter().flat_map(|_| SEQUENCE.to_le_bytes()).collect()
-    }
-}
-
-fn outpoint(coin: &Coin) -> [u8; 36] {
-    let mut out = [0; 36];
-    out[..32].copy_from_slice(&coin.txid);
-    out[32..].copy_from_slice(&coin.vout.to_le_bytes());
-    out
-}
-
-fn coins(txid: Hash, values: &[u64]) -> Vec<Coin> {
-    (0..).zip(values).map(|(vout, value)| Coin { txid, vout, value: *value }).collect()
-}
-
-fn count_bytes(count: usize) -> usize {
-    let mut out = Vec::new();
-    wire::put_count(&mut out, count);
-    out.len()
-}
-
-const VERSION: u32 = 2;
-const LOCK_TIME: [u8; 4] = [0; 4];
+const VERSION: i32 = 2;
 /// Signals replaceability (BIP125), which some programs require.
 const SEQUENCE: u32 = 0xffff_fffd;
 
 #[cfg(test)]
 mod tests {
+    use assay_wire::Encoding;
+
     use super::*;
 
     fn wallet(kind: Kind) -> Wallet {
@@ -160,23 +108,18 @@ mod tests {
 
     #[test]
     fn fees_are_of_the_virtual_size() {
-        let coin = |vout| Coin { txid: [9; 32], vout, value: 50_000 };
+        let coin = |vout| Coin { outpoint: OutPoint { txid: Txid([9; 32]), vout }, value: 50_000 };
         for kind in Kind::ALL {
             let wallet = wallet(kind);
             let signed = wallet.spend(&[coin(0), coin(3)], 2, 3);
             assert_eq!(signed.outputs.len(), 2);
             let paid: u64 = signed.outputs.iter().map(|coin| coin.value).sum();
-            let has_witness = signed.txid != signed.wtxid;
+            let has_witness = signed.txid.0 != signed.wtxid.0;
             assert_eq!(has_witness, kind != Kind::P2pkh, "{kind:?}");
-            // Marker and flag, and the witnesses after the outputs.
-            let outputs = wallet.outputs(&[signed.outputs[0].value; 2]);
-            let end = signed.raw.windows(outputs.len()).position(|window| window == outputs);
-            let end = end.expect("the outputs") + outputs.len();
-            let witness = signed.raw.len() - end - 4 + if has_witness { 2 } else { 0 };
-            let weight = 4 * (signed.raw.len() - witness) + witness;
+            let tx = Transaction::parse(signed.raw.clone(), Encoding::Segwit).expect("whole");
             let fee = 100_000 - paid;
             // Signatures are up to three bytes shorter than assumed, and the remainder of a division goes to the fee.
-            let least = 3 * weight.div_ceil(4) as u64;
+            let least = 3 * tx.view().weight().div_ceil(4) as u64;
             assert!((least..=least + 3 * 12 + 1).contains(&fee), "{kind:?}: {fee}, {least}");
             let again = wallet.spend(&[coin(0), coin(3)], 2, 3);
             assert_eq!(signed.raw, again.raw, "nonces follow RFC 6979");
@@ -185,9 +128,10 @@ mod tests {
 
     #[test]
     fn a_split_needs_no_witness() {
-        let from = Coin { txid: [1; 32], vout: 0, value: 1_000_000 };
+        let outpoint = OutPoint { txid: Txid([1; 32]), vout: 0 };
+        let from = Coin { outpoint, value: 1_000_000 };
         let split = wallet(Kind::P2wsh).split(from, 300, 10_000);
         assert_eq!((split.outputs.len(), split.outputs[299].value), (300, 3_300));
-        assert_eq!(split.txid, split.wtxid);
+        assert_eq!(split.txid.0, split.wtxid.0);
     }
 }

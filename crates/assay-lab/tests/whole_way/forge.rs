@@ -45,7 +45,7 @@ fn write_chain(
     fs::create_dir_all(dir.join("blocks"))?;
     fs::create_dir_all(dir.join("order"))?;
     let mut ledger = format!(
-        r#"{{"kind":"chain","format":1,"recipe":"{recipe}","chain":"bch-regtest","seed":{seed},"scale":{scale},"variant":"intended","distinct_keys":{distinct},"magic":"dab5bffa","assay_version":"test","recipe_sha256":"00"}}"#
+        r#"{{"kind":"chain","format":1,"recipe":"{recipe}","chain":"bch-regtest","seed":{seed},"scale":{scale},"variant":"intended","distinct_keys":{distinct},"end_time":1,"magic":"dab5bffa","assay_version":"test","recipe_sha256":"00"}}"#
     );
     let mut file = Vec::new();
     let (mut all_txs, mut all_bytes, mut all_inputs) = (0, 0, 0);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine, SubmitOutcome, TestAccept, TxRejectCode};
 use assay_lab::plan::{TargetSpec, TargetSpecError};
-use assay_lab::reference::{Answer, Reference, ReferenceError};
+use assay_lab::reference::{Answer, Reference};
 use assay_wire::{Block, Encoding, OutPoint, Txid};
 
 use self::chain::{BASE, Candidate, Chain};
@@ -38,7 +38,7 @@ pub(crate) enum AgreementError {
     #[error(transparent)]
     Bench(#[from] BenchError),
     #[error(transparent)]
-    Reference(#[from] ReferenceError),
+    Reference(#[from] anyhow::Error),
     #[error("block {height} of the comparison's own chain: ours {ours}, the other {theirs}")]
     OwnBlock {
         height: u32,

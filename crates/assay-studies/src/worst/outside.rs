@@ -4,7 +4,7 @@ use assay_bench::suite::{Extent, StudyTable};
 use assay_bench::{BenchError, Progress};
 use assay_consensus::script::RuleSet;
 use assay_lab::companion::Companion;
-use assay_lab::outside::{Outside, OutsideError};
+use assay_lab::outside::Outside;
 use assay_lab::plan::{TargetSpec, TargetSpecError};
 
 use super::block::Made;
@@ -34,7 +34,7 @@ pub(super) struct Timed {
 /// Parses target specifications of nodes.
 pub(super) fn specs(nodes: &[String]) -> Result<Vec<TargetSpec>, BenchError> {
     let parse = |node: &String| {
-        node.parse().map_err(|error: TargetSpecError| failed(node, &chain_of(&error)))
+        node.parse().map_err(|error: TargetSpecError| failed(node, &error.to_string()))
     };
     nodes.iter().map(parse).collect()
 }
@@ -95,7 +95,7 @@ fn grow(
 /// Starts a node and submits the chain up to the block.
 fn give(spec: &TargetSpec, class: &Class, made: &Made) -> Result<Timed, BenchError> {
     let name = spec.to_string();
-    let outside = |error: OutsideError| failed(&name, &chain_of(&error));
+    let outside = |error: anyhow::Error| failed(&name, &format!("{error:#}"));
     let dir = tempfile::tempdir()
         .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
     let looked = ASSAY.places(None);
@@ -115,18 +115,6 @@ fn give(spec: &TargetSpec, class: &Class, made: &Made) -> Result<Timed, BenchErr
     node.stop().map_err(outside)?;
     let weight = made.block.weight;
     Ok(Timed { class: class.name, node: name, version, weight, before: blocks - 1, seconds })
-}
-
-/// An error with its causes.
-fn chain_of(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 /// Description of the table.

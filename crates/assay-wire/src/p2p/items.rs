@@ -194,6 +194,11 @@ impl InventoryKind {
     pub const WITNESS_TX: Self = Self(1 | 1 << 30);
     /// A block with its witnesses (BIP144).
     pub const WITNESS_BLOCK: Self = Self(2 | 1 << 30);
+
+    /// The type without the flag that requests witnesses (BIP144).
+    pub fn base(self) -> Self {
+        Self(self.0 & !(1 << 30))
+    }
 }
 
 /// One entry of `inv`, `getdata` and `notfound`.

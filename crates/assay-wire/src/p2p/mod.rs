@@ -34,6 +34,8 @@ pub use filters::{
 pub use frame::{Command, FrameError, FrameHeader, PayloadHasher, checksum};
 pub use items::{Inventory, InventoryKind, Item, Items, NetAddress, TimedAddress};
 
+use std::borrow::Cow;
+
 use crate::encode::var_bytes;
 use crate::error::{ParseError, ParseErrorKind};
 use crate::header::Header;
@@ -342,6 +344,20 @@ impl<'a> Message<'a> {
             | Self::MerkleBlock(payload)
             | Self::Other { payload, .. } => {
                 out.extend_from_slice(payload);
+            }
+        }
+    }
+
+    /// The encoded payload, borrowed where the message holds it.
+    pub fn payload(&self) -> Cow<'a, [u8]> {
+        match *self {
+            Self::Block(raw) | Self::Tx(raw) | Self::CompactBlock(raw) | Self::BlockTxs(raw) => {
+                Cow::Borrowed(raw)
+            }
+            _ => {
+                let mut payload = Vec::new();
+                self.encode(&mut payload);
+                Cow::Owned(payload)
             }
         }
     }

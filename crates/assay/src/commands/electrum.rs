@@ -5,9 +5,9 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use assay_forge::scripts::{ScriptChoice, ScriptRecord};
+use assay_forge::ledger::scripts::ScriptLine;
+use assay_forge::scripts::ScriptChoice;
 use assay_lab::electrum::check::{LedgerCheck, compare};
-use assay_lab::electrum::expected::{ExpectedCoin, ScriptExpectation};
 use assay_lab::electrum::{Client, ElectrumError, HeaderTip};
 use faster_hex::hex_string;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -50,7 +50,7 @@ fn check(arguments: &ElectrumCheckArguments) -> anyhow::Result<Outcome> {
     let wanted = HeaderTip { hex: hex_string(&ledger.tip_header), height: ledger.tip_height };
     wait_for_tip(&mut client, &wanted, Duration::from_secs(arguments.wait))?;
     let bar = bar(ledger.len() as u64);
-    let expected = ledger.scripts().map(|script| Ok(expectation(&script)));
+    let expected = ledger.scripts().map(|script| Ok(ScriptLine::from(&script)));
     let compared = compare(&mut client, expected, ledger.tip_height, &mut |done| {
         bar.set_position(done);
         true
@@ -102,31 +102,6 @@ fn wait_for_tip(client: &mut Client, wanted: &HeaderTip, wait: Duration) -> anyh
             );
         }
         std::thread::sleep(LOOK_PERIOD);
-    }
-}
-
-/// The expected results that the forge's ledger records for a script.
-pub(crate) fn expectation(script: &ScriptRecord) -> ScriptExpectation {
-    let reversed = |hash: &[u8; 32]| {
-        let mut bytes = *hash;
-        bytes.reverse();
-        hex_string(&bytes)
-    };
-    ScriptExpectation {
-        script_hash: reversed(&script.script_hash),
-        status: script.status().map(|status| hex_string(&status)),
-        history: script.history.iter().map(|tx| (tx.height, tx.txid.to_string())).collect(),
-        coins: script
-            .coins
-            .iter()
-            .map(|coin| ExpectedCoin {
-                height: coin.tx.height,
-                txid: coin.tx.txid.to_string(),
-                vout: coin.vout,
-                value: coin.value,
-                spent: coin.spent,
-            })
-            .collect(),
     }
 }
 

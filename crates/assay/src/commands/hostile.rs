@@ -4,7 +4,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 
 use anyhow::{Context, ensure};
 use assay_lab::hostile::{Attack, HostileOptions, attack, run as run_pairs};
-use assay_lab::network::{NetworkError, NetworkOptions};
+use assay_lab::network::NetworkOptions;
 use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
 
@@ -70,10 +70,8 @@ fn pairs(
         rounds: arguments.rounds,
         seed: arguments.seed,
     };
-    match run_pairs(&options, &Terminal::stopped_by(stop_flag())) {
-        Err(NetworkError::Interrupted) => Ok(Outcome::Interrupted),
-        record => output::print_record(&record?, arguments.json),
-    }
+    let record = run_pairs(&options, &Terminal::stopped_by(stop_flag()))?;
+    output::print_record(&record, arguments.json)
 }
 
 /// True for addresses that belong to no other user: loopback, RFC 1918 and RFC 4193.

@@ -4,17 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use assay_bench::p2p::P2pOptions;
+use assay_forge::ledger::scripts::ScriptLine;
 use assay_forge::scripts::ScriptChoice;
 use assay_lab::load::{
-    Attack, FeedOptions, LeavingOptions, LoadError, LoadOptions, Mix, Scripts, run as run_load,
-    run_leaving,
+    Attack, FeedOptions, LeavingOptions, LoadOptions, Mix, Scripts, run as run_load, run_leaving,
 };
-use assay_report::record::Record;
+use assay_lab::p2p::download::{self, P2pOptions};
 
 use super::bench::software;
 use super::chain::read_scripts;
-use super::electrum::expectation;
 use super::{command_line, hostile, stop_flag};
 use crate::Outcome;
 use crate::cli::{
@@ -38,14 +36,17 @@ fn p2p(arguments: &LoadP2pArguments) -> anyhow::Result<Outcome> {
         return hostile::run(arguments, usize::from(peers));
     }
     let stop = stop_flag();
+    let params = super::chain(&arguments.chain)?;
     let options = P2pOptions {
         address: arguments.address.clone().unwrap_or_default(),
-        chain: arguments.chain.clone(),
+        magic: params.magic,
+        genesis: params.genesis_hash,
+        block_bytes_max: params.block_bytes_max(),
         time: arguments.time,
         window: arguments.window,
         with_witnesses: !arguments.stripped,
     };
-    let report = assay_bench::p2p::run(&options, &stop)?;
+    let report = download::run(&options, &stop)?;
     output::print_as(arguments.json, &report, || report.text())?;
     Ok(Outcome::Good)
 }
@@ -55,25 +56,15 @@ fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
         let (address, rounds) = (arguments.address.clone(), arguments.pairs as u32);
         let (software, rerun) = (software(), command_line());
         let options = LeavingOptions { address, subscriptions, rounds, software, rerun };
-        return print(arguments, run_leaving(&options, &stop_flag()));
+        return output::print_record(&run_leaving(&options, &stop_flag())?, arguments.json);
     }
     let options = options(arguments)?;
     let dir = arguments.chain_dir.as_deref();
     let ledger = dir.map(|dir| read_scripts(dir, ScriptChoice::default())).transpose()?;
     let expected = ledger.as_ref().map(|ledger| -> Scripts<'_> {
-        Box::new(ledger.scripts().map(|script| expectation(&script)))
+        Box::new(ledger.scripts().map(|script| ScriptLine::from(&script)))
     });
-    print(arguments, run_load(&options, expected, &stop_flag()))
-}
-
-fn print(
-    arguments: &LoadElectrumArguments,
-    record: Result<Record, LoadError>,
-) -> anyhow::Result<Outcome> {
-    match record {
-        Err(LoadError::Stopped) => Ok(Outcome::Interrupted),
-        record => output::print_record(&record?, arguments.json),
-    }
+    output::print_record(&run_load(&options, expected, &stop_flag())?, arguments.json)
 }
 
 fn attack(argument: AttackArgument) -> Attack {

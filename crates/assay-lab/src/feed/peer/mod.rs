@@ -3,19 +3,24 @@
 
 mod talk;
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use assay_wire::p2p::{
+    BlockTxsRequest, FrameHeader, Inventory, InventoryKind, Items, MESSAGE_BYTES_MAX, Message,
+};
+use assay_wire::{BlockHash, Header};
+
 use self::talk::Talk;
 pub(crate) use self::talk::{Sighting, Stamps};
 use super::ready::Ready;
 use crate::machine::clock::Clock;
+use crate::p2p::{self, Magic};
 use crate::results::SeenAs;
-use crate::wire::{self, HEAD_BYTES, Hash, Magic, RawHeader};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
@@ -113,8 +118,7 @@ impl Peer {
             of_thread.changed.notify_all();
         });
         let peer = Self { link, thread: Some(thread) };
-        let version = wire::version_payload(clock.start_unix_ms() | 1, AGENT);
-        peer.link.send("version", &version)?;
+        peer.link.send(&p2p::version(clock.start_unix_ms() | 1, AGENT))?;
         let seconds = CONNECT_TIMEOUT.as_secs();
         let shaken = peer.link.wait(CONNECT_TIMEOUT, "it shakes hands", &|| false, |talk| {
             talk.is_ready.then_some(())
@@ -145,15 +149,16 @@ impl Link {
     }
 
     /// Sends a message; returns the time of its first byte.
-    pub(crate) fn send(&self, command: &str, payload: &[u8]) -> Result<f64, PeerError> {
-        let head = wire::head(self.habits.magic, command, payload.len(), payload);
+    pub(crate) fn send(&self, message: &Message<'_>) -> Result<f64, PeerError> {
+        let payload = message.payload();
+        let head = FrameHeader::of(self.habits.magic, message.command(), &payload).to_bytes();
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let at_s = self.clock.now_s();
         // One write for a small message: two would make two packets.
         let written = if payload.len() <= SMALL_BYTES {
-            writer.write_all(&[&head, payload].concat())
+            writer.write_all(&[&head[..], &payload].concat())
         } else {
-            writer.write_all(&head).and_then(|()| writer.write_all(payload))
+            writer.write_all(&head).and_then(|()| writer.write_all(&payload))
         };
         written.map_err(|error| PeerError::Closed { why: error.to_string() })?;
         Ok(at_s)
@@ -187,7 +192,7 @@ impl Link {
     }
 
     /// Registers headers of the node's chain, which it may request again.
-    pub(crate) fn has_blocks(&self, headers: &[RawHeader]) {
+    pub(crate) fn has_blocks(&self, headers: &[Header]) {
         let mut talk = self.lock();
         for header in headers {
             talk.add_header(*header);
@@ -214,7 +219,7 @@ impl Link {
     }
 
     /// Starts to watch for the node's announcement of a block.
-    pub(crate) fn look_for(&self, hash: Hash) {
+    pub(crate) fn look_for(&self, hash: BlockHash) {
         let mut talk = self.lock();
         (talk.looked_for, talk.sighting) = (Some(hash), None);
     }
@@ -232,10 +237,11 @@ impl Link {
 
     /// Announces transactions; the node requests the missing ones.
     pub(crate) fn announce_txs(&self, block: &Ready, places: &[usize]) -> Result<f64, PeerError> {
-        let kind = if self.habits.is_cash { wire::INV_TX } else { wire::INV_WTX };
-        let entries: Vec<_> = places.iter().map(|at| (kind, block.name(*at))).collect();
+        let kind = if self.habits.is_cash { InventoryKind::TX } else { InventoryKind::WTX };
+        let entry = |at: &usize| Inventory { kind, hash: block.name(*at) };
+        let entries: Vec<Inventory> = places.iter().map(entry).collect();
         self.lock().announce(places);
-        self.send("inv", &wire::inventory(&entries))
+        self.send(&Message::Inv(entries[..].into()))
     }
 
     /// Lets the node request the block from now on.
@@ -246,7 +252,7 @@ impl Link {
     /// Waits until the node has processed everything sent: it responds in order.
     pub(crate) fn pong(&self, patience: Duration, stop: Stop<'_>) -> Result<f64, PeerError> {
         let nonce = self.nonces.fetch_add(1, Ordering::Relaxed);
-        self.send("ping", &nonce.to_le_bytes())?;
+        self.send(&Message::Ping(nonce))?;
         self.wait(patience, "it works through what was sent", stop, |talk| {
             talk.pong.filter(|(answered, _)| *answered >= nonce).map(|(_, at_s)| at_s)
         })
@@ -255,70 +261,59 @@ impl Link {
     /// Hashes of the node's active chain above a block.
     pub(crate) fn headers_above(
         &self,
-        before: &Hash,
+        before: &BlockHash,
         patience: Duration,
         stop: Stop<'_>,
-    ) -> Result<Vec<Hash>, PeerError> {
-        let mut payload = 70016_u32.to_le_bytes().to_vec();
-        payload.push(1);
-        payload.extend_from_slice(before);
-        payload.extend_from_slice(&[0; 32]);
+    ) -> Result<Vec<BlockHash>, PeerError> {
         self.lock().answer = None;
-        self.send("getheaders", &payload)?;
+        self.send(&p2p::get_headers(before))?;
         self.wait(patience, "it tells its headers", stop, |talk| talk.answer.take())
     }
 
     /// Reads messages until the connection closes.
     fn listen(&self, mut stream: TcpStream) -> Result<(), PeerError> {
-        let closed = |error: io::Error| PeerError::Closed { why: error.to_string() };
         let mut payload = Vec::new();
         loop {
-            let mut head = [0; HEAD_BYTES];
-            stream.read_exact(&mut head).map_err(closed)?;
-            let Some((command, length)) = wire::read_head_of(self.habits.magic, &head) else {
-                return Err(PeerError::Closed { why: "its message is of another network".into() });
-            };
-            payload.resize(length, 0);
-            stream.read_exact(&mut payload).map_err(closed)?;
-            self.answer(&command, &payload)?;
+            let header = p2p::read(&mut stream, self.habits.magic, MESSAGE_BYTES_MAX, &mut payload)
+                .map_err(|error: io::Error| PeerError::Closed { why: error.to_string() })?;
+            // A malformed message is not answered.
+            if let Ok(message) = Message::parse(header.command, &payload) {
+                self.answer(&message)?;
+            }
             self.changed.notify_all();
         }
     }
 
-    fn answer(&self, command: &str, payload: &[u8]) -> Result<(), PeerError> {
+    fn answer(&self, message: &Message<'_>) -> Result<(), PeerError> {
         let now_s = self.clock.now_s();
-        match command {
-            "version" => self.shake_hands()?,
-            "verack" => self.lock().is_ready = true,
-            "ping" => drop(self.send("pong", payload)?),
-            "pong" => {
-                if let Some(nonce) = payload.first_chunk() {
-                    self.lock().pong = Some((u64::from_le_bytes(*nonce), now_s));
-                }
+        match *message {
+            Message::Version(_) => self.shake_hands()?,
+            Message::Verack => self.lock().is_ready = true,
+            Message::Ping(nonce) => drop(self.send(&Message::Pong(nonce))?),
+            Message::Pong(nonce) => self.lock().pong = Some((nonce, now_s)),
+            Message::GetHeaders(locator) => {
+                let headers = self.lock().headers_for(&locator);
+                self.send(&Message::Headers(headers[..].into()))?;
             }
-            "getheaders" => {
-                let headers = self.lock().headers_for(payload);
-                self.send("headers", &wire::headers_payload(&headers))?;
+            Message::GetData(entries) => self.give(entries, now_s)?,
+            Message::GetBlockTxs(payload) => self.give_missing(payload, now_s)?,
+            Message::Headers(headers) => {
+                let hashes: Vec<BlockHash> = headers.iter().map(|header| header.hash()).collect();
+                let mut talk = self.lock();
+                talk.see(&hashes, SeenAs::Headers, now_s);
+                talk.answer = Some(hashes);
             }
-            "getdata" => self.give(payload, now_s)?,
-            "getblocktxn" => self.give_missing(payload, now_s)?,
-            "headers" => {
-                if let Some(hashes) = wire::read_headers(payload) {
-                    let mut talk = self.lock();
-                    talk.see(&hashes, SeenAs::Headers, now_s);
-                    talk.answer = Some(hashes);
-                }
-            }
-            "inv" => {
-                let entries = wire::read_inventory(payload).unwrap_or_default();
-                let blocks = entries.iter().filter(|(kind, _)| kind & 3 == wire::INV_BLOCK);
-                let hashes: Vec<Hash> = blocks.map(|(_, hash)| *hash).collect();
+            Message::Inv(entries) => {
+                let is_block = |entry: &Inventory| entry.kind.base() == InventoryKind::BLOCK;
+                let blocks = entries.iter().filter(is_block);
+                let hashes: Vec<BlockHash> = blocks.map(|entry| BlockHash(entry.hash)).collect();
                 self.lock().see(&hashes, SeenAs::Inv, now_s);
             }
-            "sendcmpct" => self.lock().is_chosen = payload.first() == Some(&1),
-            "cmpctblock" => {
-                if let Some(header) = payload.get(..wire::HEADER_BYTES) {
-                    self.lock().see(&[wire::double_sha256(header)], SeenAs::Compact, now_s);
+            Message::SendCompact { announce, .. } => self.lock().is_chosen = announce == 1,
+            Message::CompactBlock(payload) => {
+                if let Some(header) = payload.first_chunk() {
+                    let hash = Header::parse(header).hash();
+                    self.lock().see(&[hash], SeenAs::Compact, now_s);
                 }
             }
             _ => {}
@@ -328,45 +323,45 @@ impl Link {
 
     fn shake_hands(&self) -> Result<(), PeerError> {
         if !self.habits.is_cash {
-            self.send("wtxidrelay", &[])?;
+            self.send(&Message::WtxidRelay)?;
         }
-        self.send("verack", &[])?;
-        self.send("sendheaders", &[])?;
+        self.send(&Message::Verack)?;
+        self.send(&Message::SendHeaders)?;
         if let Some(is_unasked) = self.habits.compact {
-            let version: u64 = if self.habits.is_cash { 1 } else { 2 };
-            let mut payload = vec![u8::from(is_unasked)];
-            payload.extend_from_slice(&version.to_le_bytes());
-            self.send("sendcmpct", &payload)?;
+            let (announce, version) =
+                (u8::from(is_unasked), if self.habits.is_cash { 1 } else { 2 });
+            self.send(&Message::SendCompact { announce, version })?;
         }
         Ok(())
     }
 
     /// Serves a `getdata`.
-    fn give(&self, payload: &[u8], now_s: f64) -> Result<(), PeerError> {
-        let Some(entries) = wire::read_inventory(payload) else { return Ok(()) };
+    fn give(&self, entries: Items<'_, Inventory>, now_s: f64) -> Result<(), PeerError> {
         let mut unknown = Vec::new();
-        for (kind, hash) in entries {
+        for entry in entries.iter() {
             let found = self.lock().block.clone();
             let Some(block) = found else { continue };
-            match kind & !wire::WITNESS_FLAG {
-                wire::INV_TX | wire::INV_WTX => {
-                    if let Some(at) = block.find(&hash) {
+            let is_open = || block.hash.0 == entry.hash && self.lock().is_open;
+            match entry.kind.base() {
+                InventoryKind::TX | InventoryKind::WTX => {
+                    if let Some(at) = block.find(&entry.hash) {
                         self.lock().ask(at);
-                        let sent_s = self.send("tx", block.tx(at))?;
+                        let sent_s = self.send(&Message::Tx(block.tx(at)))?;
                         self.lock().note_tx(at, sent_s);
                     } else {
-                        unknown.push((kind, hash));
+                        unknown.push(entry);
                     }
                 }
-                wire::INV_BLOCK if block.hash == hash && self.lock().is_open => {
+                InventoryKind::BLOCK if is_open() => {
                     self.lock().stamps.asked_at_s.get_or_insert(now_s);
-                    let sent_s = self.send("block", &block.raw)?;
+                    let sent_s = self.send(&Message::Block(block.bytes()))?;
                     self.lock().stamps.block_at_s.get_or_insert(sent_s);
                 }
-                wire::INV_COMPACT_BLOCK if block.hash == hash && self.lock().is_open => {
+                InventoryKind::COMPACT_BLOCK if is_open() => {
                     self.lock().stamps.asked_at_s.get_or_insert(now_s);
                     let prefilled = self.lock().prefilled.clone();
-                    let sent_s = self.send("cmpctblock", &block.compact(NONCE, &prefilled))?;
+                    let payload = block.compact(NONCE, &prefilled);
+                    let sent_s = self.send(&Message::CompactBlock(&payload))?;
                     self.lock().stamps.compact_at_s.get_or_insert(sent_s);
                 }
                 _ => {}
@@ -376,26 +371,29 @@ impl Link {
             return Ok(());
         }
         // Without a reply the node waits for a minute before it requests again.
-        self.send("notfound", &wire::inventory(&unknown)).map(drop)
+        self.send(&Message::NotFound(unknown[..].into())).map(drop)
     }
 
     fn give_missing(&self, payload: &[u8], now_s: f64) -> Result<(), PeerError> {
         let Some(block) = self.lock().block.clone() else { return Ok(()) };
-        let Some((hash, wanted)) = wire::compact::read_get_block_txn(payload, block.txs.len())
-        else {
-            return Ok(());
+        let count = block.tx_count();
+        let is_inside = |index: &u32| (*index as usize) < count;
+        let request = match BlockTxsRequest::parse(payload, count) {
+            Ok(request) if request.block == block.hash => request,
+            _ => return Ok(()),
         };
-        if hash != block.hash {
+        if !request.indexes.iter().all(is_inside) {
             return Ok(());
         }
+        let missing = block.missing(&request.indexes);
         {
             let mut talk = self.lock();
             talk.stamps.missing_asked_at_s.get_or_insert(now_s);
-            talk.stamps.missing = wanted.len() as u64;
-            talk.stamps.missing_bytes = wanted.iter().map(|at| block.tx(*at).len() as u64).sum();
+            talk.stamps.missing = request.indexes.len() as u64;
+            let length = |index: &u32| block.tx(*index as usize).len() as u64;
+            talk.stamps.missing_bytes = request.indexes.iter().map(length).sum();
         }
-        let missing = wire::compact::block_txn(&hash, &block.raw, &block.txs, &wanted);
-        let sent_s = self.send("blocktxn", &missing)?;
+        let sent_s = self.send(&Message::BlockTxs(&missing))?;
         self.lock().stamps.missing_sent_at_s.get_or_insert(sent_s);
         Ok(())
     }
@@ -414,7 +412,7 @@ impl Link {
     ) -> Result<f64, PeerError> {
         let payload = block.compact(NONCE, prefilled);
         self.open_block(block);
-        let sent_s = self.send("cmpctblock", &payload)?;
+        let sent_s = self.send(&Message::CompactBlock(&payload))?;
         self.lock().stamps.compact_at_s = Some(sent_s);
         Ok(sent_s)
     }
@@ -427,7 +425,7 @@ impl Link {
     ) -> Result<f64, PeerError> {
         prefilled.clone_into(&mut self.lock().prefilled);
         self.open_block(block);
-        self.send("headers", &wire::headers_payload(&[block.header()]))
+        self.send(&Message::Headers([block.header()][..].into()))
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use assay_wire::p2p::{HEADERS_MAX, Locator};
+use assay_wire::{BlockHash, Header};
+
 use crate::feed::ready::Ready;
 use crate::results::SeenAs;
-use crate::wire::tx::each_parent;
-use crate::wire::{HEADERS_MAX, Hash, RawHeader, double_sha256, read_count};
 
 /// Shared by the reading and the feeding thread.
 #[derive(Default)]
@@ -15,8 +16,8 @@ pub(crate) struct Talk {
     /// Reason for the end of the connection.
     pub(super) closed: Option<String>,
     /// Headers from height 1 up to the last announced block.
-    headers: Vec<RawHeader>,
-    heights: HashMap<Hash, usize>,
+    headers: Vec<Header>,
+    heights: HashMap<BlockHash, usize>,
     pub(super) block: Option<Arc<Ready>>,
     /// True if the block itself may be requested.
     pub(super) is_open: bool,
@@ -29,8 +30,8 @@ pub(crate) struct Talk {
     pub(super) stamps: Stamps,
     pub(super) pong: Option<(u64, f64)>,
     /// Hashes of the latest `headers`.
-    pub(super) answer: Option<Vec<Hash>>,
-    pub(super) looked_for: Option<Hash>,
+    pub(super) answer: Option<Vec<BlockHash>>,
+    pub(super) looked_for: Option<BlockHash>,
     pub(super) sighting: Option<Sighting>,
 }
 
@@ -71,7 +72,7 @@ pub(crate) struct Sighting {
 
 impl Talk {
     pub(super) fn take_up(&mut self, block: Arc<Ready>) {
-        self.txs = vec![TxState::default(); block.txs.len()];
+        self.txs = vec![TxState::default(); block.tx_count()];
         (self.announced, self.asked, self.is_open) = (0, 0, false);
         self.stamps = Stamps::default();
         self.prefilled = vec![0];
@@ -96,10 +97,8 @@ impl Talk {
         if std::mem::replace(&mut self.txs[at].is_sent, true) {
             return;
         }
-        let mut is_orphan = false;
-        each_parent(block.tx(at), |txid| {
-            is_orphan |= block.find(txid).is_some_and(|parent| !self.txs[parent].is_sent);
-        });
+        let mut parents = block.parents(at).filter_map(|txid| block.find(&txid.0));
+        let is_orphan = parents.any(|parent| !self.txs[parent].is_sent);
         self.stamps.first_tx_at_s.get_or_insert(sent_s);
         self.stamps.last_tx_at_s = Some(sent_s);
         self.stamps.txs += 1;
@@ -107,30 +106,24 @@ impl Talk {
         self.stamps.orphans += u64::from(is_orphan);
     }
 
-    pub(super) fn open_block(&mut self, header: RawHeader) {
+    pub(super) fn open_block(&mut self, header: Header) {
         self.is_open = true;
         self.add_header(header);
     }
 
-    pub(super) fn add_header(&mut self, header: RawHeader) {
-        self.heights.insert(double_sha256(&header), self.headers.len());
+    pub(super) fn add_header(&mut self, header: Header) {
+        self.heights.insert(header.hash(), self.headers.len());
         self.headers.push(header);
     }
 
     /// Headers after the first known block of a locator, or from the first one if none is known.
-    pub(super) fn headers_for(&self, payload: &[u8]) -> Vec<RawHeader> {
-        let mut rest = payload.get(4..).unwrap_or_default();
-        let count = read_count(&mut rest).unwrap_or(0);
-        let mut hashes = rest.chunks_exact(32).take(count);
-        let known = hashes.find_map(|hash| {
-            let hash: Hash = hash.try_into().expect("chunks of 32");
-            self.heights.get(&hash)
-        });
+    pub(super) fn headers_for(&self, locator: &Locator<'_>) -> Vec<Header> {
+        let known = locator.hashes.iter().find_map(|hash| self.heights.get(&hash));
         let from = known.map_or(0, |at| at + 1);
         self.headers[from..].iter().take(HEADERS_MAX).copied().collect()
     }
 
-    pub(super) fn see(&mut self, hashes: &[Hash], as_what: SeenAs, at_s: f64) {
+    pub(super) fn see(&mut self, hashes: &[BlockHash], as_what: SeenAs, at_s: f64) {
         if self.sighting.is_none() && self.looked_for.is_some_and(|hash| hashes.contains(&hash)) {
             self.sighting = Some(Sighting { at_s, as_what });
         }
@@ -140,37 +133,34 @@ impl Talk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::HEADER_BYTES;
 
     #[test]
     fn headers_follow_the_locator() {
-        let headers: Vec<RawHeader> = (0..5).map(|byte| [byte; HEADER_BYTES]).collect();
+        let headers: Vec<Header> =
+            (0..5).map(|byte| Header::parse(&[byte; Header::SIZE])).collect();
         let mut talk = Talk::default();
         for header in &headers {
             talk.add_header(*header);
         }
-        let locator = |hashes: &[Hash]| {
-            let mut payload = vec![0; 4];
-            payload.push(hashes.len() as u8);
-            payload.extend(hashes.concat());
-            payload.extend([0; 32]);
-            payload
+        let headers_for = |hashes: &[BlockHash]| {
+            talk.headers_for(&Locator { version: 0, hashes: hashes.into(), stop: BlockHash::ZERO })
         };
-        assert_eq!(talk.headers_for(&locator(&[[9; 32]])), headers);
-        let known = double_sha256(&headers[2]);
-        assert_eq!(talk.headers_for(&locator(&[[9; 32], known])), headers[3..]);
-        assert_eq!(talk.headers_for(&[]), headers);
+        let unknown = BlockHash([9; 32]);
+        assert_eq!(headers_for(&[unknown]), headers);
+        assert_eq!(headers_for(&[unknown, headers[2].hash()]), headers[3..]);
+        assert_eq!(headers_for(&[]), headers);
     }
 
     #[test]
     fn the_first_announcement_counts() {
         let mut talk = Talk::default();
-        talk.see(&[[1; 32]], SeenAs::Inv, 1.0);
+        let [one, two] = [BlockHash([1; 32]), BlockHash([2; 32])];
+        talk.see(&[one], SeenAs::Inv, 1.0);
         assert_eq!(talk.sighting, None, "nothing is looked for");
-        talk.looked_for = Some([1; 32]);
-        talk.see(&[[2; 32]], SeenAs::Inv, 1.0);
-        talk.see(&[[2; 32], [1; 32]], SeenAs::Compact, 2.0);
-        talk.see(&[[1; 32]], SeenAs::Headers, 3.0);
+        talk.looked_for = Some(one);
+        talk.see(&[two], SeenAs::Inv, 1.0);
+        talk.see(&[two, one], SeenAs::Compact, 2.0);
+        talk.see(&[one], SeenAs::Headers, 3.0);
         assert_eq!(talk.sighting, Some(Sighting { at_s: 2.0, as_what: SeenAs::Compact }));
     }
 }

@@ -96,14 +96,8 @@ impl IndexTarget {
         plan: &TargetsPlan,
     ) -> Result<Option<Launch>, WriteError> {
         let Some(plan) = self.plan(plan) else { return Ok(None) };
-        let mut launch = Launch {
-            program: self.program.as_os_str().to_owned(),
-            args: Vec::new(),
-            env: Vec::new(),
-            cookie: PathBuf::new(),
-            node_log: None,
-            cores: Vec::new(),
-        };
+        let mut launch =
+            Launch { program: self.program.as_os_str().to_owned(), ..Launch::default() };
         match self.kind {
             IndexKind::Own => return Ok(None),
             IndexKind::Fulcrum => {

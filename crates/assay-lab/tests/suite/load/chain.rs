@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use assay_lab::electrum::expected::{ExpectedCoin, ScriptExpectation};
 use assay_lab::load::Scripts;
+use assay_ledger::scripts::{CoinLine, ScriptLine};
 use faster_hex::hex_string;
 use sha2::{Digest, Sha256};
 
@@ -52,14 +52,14 @@ impl Tiny {
     /// Its script.
     pub(crate) fn scripts() -> Scripts<'static> {
         let txid = |height| reversed(Self::txid(height));
-        let coin = |height| ExpectedCoin {
+        let coin = |height| CoinLine {
             height,
             txid: txid(height),
             vout: 0,
             value: Self::value(height),
             spent: (height < BLOCKS).then(|| height + 1),
         };
-        Box::new(std::iter::once(ScriptExpectation {
+        Box::new(std::iter::once(ScriptLine {
             script_hash: reversed(Self::script_hash()),
             status: None,
             history: (1..=BLOCKS).map(|height| (height, txid(height))).collect(),
@@ -70,7 +70,7 @@ impl Tiny {
     /// Writes the chain directory.
     pub(crate) fn write(dir: &Path) {
         let (mut file, mut ledger) = (Vec::new(), String::new());
-        ledger.push_str(r#"{"kind":"chain","format":1,"recipe":"tiny","chain":"regtest","seed":1,"scale":1.0,"variant":"intended","distinct_keys":false,"assay_version":"0"}"#);
+        ledger.push_str(r#"{"kind":"chain","format":1,"recipe":"tiny","chain":"regtest","seed":1,"scale":1.0,"variant":"intended","distinct_keys":false,"end_time":1,"magic":"fabfb5da","assay_version":"0","recipe_sha256":""}"#);
         fs::create_dir_all(dir.join("blocks")).expect("writable");
         fs::create_dir_all(dir.join("order")).expect("writable");
         let mut bytes = 0;
@@ -83,7 +83,7 @@ impl Tiny {
             bytes += length;
             write!(
                 ledger,
-                "\n{{\"kind\":\"block\",\"height\":{height},\"hash\":\"{height}\",\"phase\":\"p\",\"file\":\"blocks/blk00000.dat\",\"offset\":{offset},\"bytes\":{length},\"txs\":2,\"inputs\":1,\"outputs\":2,\"signatures\":1}}"
+                "\n{{\"kind\":\"block\",\"height\":{height},\"hash\":\"{height}\",\"phase\":\"maturity\",\"file\":\"blocks/blk00000.dat\",\"offset\":{offset},\"bytes\":{length},\"weight\":1,\"txs\":2,\"inputs\":1,\"outputs\":2,\"signatures\":1,\"time\":1}}"
             )
             .expect("writing to a string does not fail");
             let mut order = Self::txid(height).to_vec();

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use assay_lab::load::{FeedOptions, LoadError, LoadOptions, Mix, run};
+use assay_lab::load::{FeedOptions, LoadOptions, Mix, run};
 use assay_lab::machine::Software;
+use assay_lab::progress::Interrupted;
 use assay_report::record::{Outcome, Record};
 use chain::{BLOCKS, Tiny};
 use server::{Flaw, Server};
@@ -215,10 +216,9 @@ fn rejects_impossible_options() {
     assert!(run(&unknown, None, &stop).is_err_and(|e| e.to_string().contains("heavy")));
     let mut fed = good.clone();
     fed.feed = Some(feed(&server));
-    assert!(matches!(
-        run(&fed, Some(Tiny::scripts()), &stop),
-        Err(LoadError::NoMoreBlocks { height: BLOCKS })
-    ));
+    let error = run(&fed, Some(Tiny::scripts()), &stop).expect_err("all blocks are there");
+    let expected = format!("at height {BLOCKS}, and the chain directory has no more blocks");
+    assert!(error.to_string().ends_with(&expected), "{error}");
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    assert!(matches!(run(&good, Some(Tiny::scripts()), &stop), Err(LoadError::Stopped)));
+    assert!(run(&good, Some(Tiny::scripts()), &stop).is_err_and(|error| error.is::<Interrupted>()));
 }

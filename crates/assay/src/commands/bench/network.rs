@@ -2,7 +2,6 @@
 
 use anyhow::ensure;
 use assay_lab::mixed::{Cut, MixedOptions, TXS_MAX, run as measure};
-use assay_lab::network::NetworkError;
 use assay_lab::plan::{NodeSpec, TargetSpec};
 use assay_lab::progress::Terminal;
 use clap::ValueEnum as _;
@@ -38,10 +37,8 @@ pub(super) fn run(arguments: &BenchNetworkArguments) -> anyhow::Result<Outcome> 
         software: super::software(),
         rerun: rerun(arguments),
     };
-    match measure(&options, &Terminal::stopped_by(stop_flag())) {
-        Err(NetworkError::Interrupted) => Ok(Outcome::Interrupted),
-        record => output::print_record(&record?, arguments.json),
-    }
+    let record = measure(&options, &Terminal::stopped_by(stop_flag()))?;
+    output::print_record(&record, arguments.json)
 }
 
 fn cut_of(argument: CutArgument) -> Option<Cut> {

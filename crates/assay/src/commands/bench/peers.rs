@@ -1,6 +1,6 @@
 //! `assay bench peers`.
 
-use assay_lab::network::{NetworkError, NetworkOptions};
+use assay_lab::network::NetworkOptions;
 use assay_lab::peers::{PeersOptions, run as measure};
 use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
@@ -29,10 +29,8 @@ pub(super) fn run(arguments: &BenchPeersArguments) -> anyhow::Result<Outcome> {
         round_trip: arguments.round_trip,
         rounds: arguments.rounds,
     };
-    match measure(&options, &Terminal::stopped_by(stop_flag())) {
-        Err(NetworkError::Interrupted) => Ok(Outcome::Interrupted),
-        record => output::print_record(&record?, arguments.json),
-    }
+    let record = measure(&options, &Terminal::stopped_by(stop_flag()))?;
+    output::print_record(&record, arguments.json)
 }
 
 fn rerun(arguments: &BenchPeersArguments) -> String {

@@ -7,13 +7,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use assay_lab::process::rpc::Client;
 use assay_stats::{BlockSet, Heights, Item, ReadOptions, read};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::stats::Speed;
 use crate::bar::Bar;
-use crate::commands::top::client::Client;
 
 /// Maximum length of a response: a block of 256 MB, in hexadecimal and decoded.
 const ANSWER_BYTES_MAX: u64 = 4 << 30;
@@ -118,7 +118,7 @@ pub(super) fn measure(
 ) -> anyhow::Result<RpcFigures> {
     let credentials = std::fs::read_to_string(cookie)
         .with_context(|| format!("cannot read {}", cookie.display()))?;
-    let node = Client::new(address, credentials.trim(), TIMEOUT, ANSWER_BYTES_MAX);
+    let node = Client::limited(address, credentials.trim(), Some(TIMEOUT), ANSWER_BYTES_MAX);
     let heights = spread(set.heights(), blocks_max);
     let bar = Bar::new("by RPC [{bar:25}] {pos}/{len} blocks  {per_sec}  ETA {eta}");
     let (mut answers, mut answer_bytes) = (Vec::with_capacity(heights.len()), 0);
@@ -184,13 +184,12 @@ fn compare(set: &BlockSet, answers: &[(u32, BlockCounts)]) -> Vec<String> {
 
 /// Counts of a block and the length of the response.
 fn block(node: &Client, hash: &str) -> anyhow::Result<(BlockCounts, u64)> {
-    let url = &node.url;
-    let (status, answer) = node.post(format!(
-        r#"{{"jsonrpc":"1.0","id":"assay","method":"getblock","params":["{hash}",2]}}"#
-    ))?;
-    let parsed: Answer = serde_json::from_slice(&answer).with_context(|| {
-        format!("{url}: HTTP status {status}, and the answer about block {hash} is not one")
-    })?;
+    let url = node.url();
+    let body =
+        format!(r#"{{"jsonrpc":"1.0","id":"assay","method":"getblock","params":["{hash}",2]}}"#);
+    let answer = node.post("getblock", body.as_bytes(), None).with_context(|| url.to_owned())?;
+    let parsed: Answer = serde_json::from_slice(&answer)
+        .with_context(|| format!("{url}: the answer about block {hash} is not one"))?;
     match (parsed.result, parsed.error) {
         (_, Some(fault)) => {
             bail!("{url}: getblock {hash}: error {}: {}", fault.code, fault.message)

@@ -1,6 +1,6 @@
 //! `assay top`.
 
-pub(super) mod client;
+mod client;
 mod snapshot;
 mod view;
 
@@ -10,14 +10,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use self::client::Client;
 use self::snapshot::Snapshot;
 use crate::Outcome;
 use crate::cli::TopArguments;
 use crate::output;
 
 pub(crate) fn run(arguments: &TopArguments) -> anyhow::Result<Outcome> {
-    let client = Client::find(arguments)?;
+    let client = client::find(arguments)?;
     let first = Snapshot::take(&client)?;
     if arguments.json {
         output::print_json(&first)?;

@@ -2,10 +2,11 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use assay_lab::process::rpc::Client;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::client::Client;
+use super::client;
 
 /// Output of `assay top --json`.
 #[derive(Debug, Serialize)]
@@ -95,7 +96,7 @@ impl Snapshot {
             "uptime",
         ];
         let at = Instant::now();
-        Ok(Self::of(client.call(methods)?, at))
+        Ok(Self::of(client::call(client, methods)?, at))
     }
 
     fn of([chain, network, mempool, totals, peers, uptime]: [Value; 6], at: Instant) -> Self {

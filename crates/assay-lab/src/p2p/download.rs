@@ -5,57 +5,34 @@
 //! peer must.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use assay_consensus::params::ChainParams;
+use anyhow::{Context as _, bail, ensure};
 use assay_wire::p2p::{
-    FrameError, FrameHeader, HEADERS_MAX, Inventory, InventoryKind, Items, LARGE_MESSAGE_BYTES_MAX,
-    Locator, Message, NetAddress, Version,
+    Command, HEADERS_MAX, Inventory, InventoryKind, LARGE_MESSAGE_BYTES_MAX, Message, NetAddress,
+    Version,
 };
-use assay_wire::{BlockHash, Header, ParseError};
+use assay_wire::{BlockHash, Header};
 use serde::Serialize;
+
+use super::{Magic, VERSION, get_headers, read};
 
 #[derive(Clone, Debug)]
 pub struct P2pOptions {
     /// The source, as `HOST:PORT`.
     pub address: String,
-    pub chain: String,
+    /// First bytes of every message of the chain.
+    pub magic: Magic,
+    pub genesis: BlockHash,
+    /// Maximum size of a block of the chain.
+    pub block_bytes_max: u64,
     /// Duration of block requests.
     pub time: Duration,
     pub window: u32,
     pub with_witnesses: bool,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum P2pError {
-    #[error("unknown chain {name:?}; known are {}", ChainParams::NAMES.join(", "))]
-    Chain { name: String },
-    #[error("cannot connect to {address}: {source}")]
-    Connect { address: String, source: io::Error },
-    #[error("the connection to the source broke: {0}")]
-    Io(#[from] io::Error),
-    /// Received bytes are no message, or the checksum is wrong.
-    #[error("not a message: {0}")]
-    Frame(#[from] FrameError),
-    #[error("message {command}: {source}")]
-    Payload {
-        command: String,
-        /// Parser error.
-        source: ParseError,
-    },
-    /// The source has nothing but the genesis block.
-    #[error("the source has no headers")]
-    Empty,
-    #[error("header {hash} does not follow the one before it")]
-    Unconnected { hash: BlockHash },
-    /// An unrequested block, or one out of order.
-    #[error("block {found} instead of {expected}")]
-    WrongBlock { expected: BlockHash, found: BlockHash },
-    #[error("the source does not give a block of its own chain")]
-    NotFound,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -98,15 +75,13 @@ impl P2pReport {
 ///
 /// # Errors
 /// When the source cannot be reached, or violates the protocol.
-pub fn run(options: &P2pOptions, stop: &AtomicBool) -> Result<P2pReport, P2pError> {
-    let params = ChainParams::by_name(&options.chain);
-    let params = params.ok_or_else(|| P2pError::Chain { name: options.chain.clone() })?;
-    let mut source = Source::connect(&options.address, &params)?;
+pub fn run(options: &P2pOptions, stop: &AtomicBool) -> anyhow::Result<P2pReport> {
+    let mut source = Source::connect(options)?;
     let (user_agent, version) = source.shake_hands()?;
     let start = Instant::now();
-    let chain = source.headers(params.genesis_hash)?;
+    let chain = source.headers(options.genesis)?;
     let headers_s = start.elapsed().as_secs_f64();
-    let tip = chain.last().ok_or(P2pError::Empty)?.to_string();
+    let tip = chain.last().context("the source has no headers")?.to_string();
     let kind =
         if options.with_witnesses { InventoryKind::WITNESS_BLOCK } else { InventoryKind::BLOCK };
 
@@ -150,63 +125,57 @@ pub fn run(options: &P2pOptions, stop: &AtomicBool) -> Result<P2pReport, P2pErro
 
 struct Source {
     stream: BufReader<TcpStream>,
-    magic: [u8; 4],
+    magic: Magic,
     message_bytes_max: u32,
     payload: Vec<u8>,
 }
 
 impl Source {
-    fn connect(address: &str, params: &ChainParams) -> Result<Self, P2pError> {
-        let failed = |source| P2pError::Connect { address: address.to_owned(), source };
-        let stream = TcpStream::connect(address).map_err(failed)?;
+    fn connect(options: &P2pOptions) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(&options.address)
+            .with_context(|| format!("cannot connect to {}", options.address))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let largest = u32::try_from(params.block_bytes_max()).unwrap_or(u32::MAX);
+        let largest = u32::try_from(options.block_bytes_max).unwrap_or(u32::MAX);
         Ok(Self {
             stream: BufReader::with_capacity(READ_BYTES, stream),
-            magic: params.magic,
+            magic: options.magic,
             message_bytes_max: largest.max(LARGE_MESSAGE_BYTES_MAX),
             payload: Vec::new(),
         })
     }
 
-    fn send(&mut self, message: &Message<'_>) -> io::Result<()> {
-        self.stream.get_mut().write_all(&message.to_bytes(self.magic))
+    fn send(&mut self, message: &Message<'_>) -> anyhow::Result<()> {
+        self.stream.get_mut().write_all(&message.to_bytes(self.magic)).context(BROKEN)
     }
 
-    /// Reads the next message into the buffer; answers pings.
-    fn receive(&mut self) -> Result<FrameHeader, P2pError> {
+    /// Reads the next message into the buffer and verifies its checksum; answers pings.
+    fn receive(&mut self) -> anyhow::Result<Command> {
         loop {
-            let mut head = [0; FrameHeader::SIZE];
-            self.stream.read_exact(&mut head)?;
-            let header = FrameHeader::parse(&head, self.magic, self.message_bytes_max)?;
-            let mut left = header.length as usize;
-            self.payload.clear();
-            // Grows with the received bytes: a length alone reserves no memory.
-            while left > 0 {
-                let piece = self.stream.fill_buf()?;
-                if piece.is_empty() {
-                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-                }
-                let taken = piece.len().min(left);
-                self.payload.extend_from_slice(&piece[..taken]);
-                self.stream.consume(taken);
-                left -= taken;
-            }
-            header.check(&self.payload)?;
+            let limit = self.message_bytes_max;
+            let header =
+                read(&mut self.stream, self.magic, limit, &mut self.payload).map_err(|error| {
+                    match error.kind() {
+                        io::ErrorKind::InvalidData => {
+                            anyhow::Error::new(error).context("not a message")
+                        }
+                        _ => anyhow::Error::new(error).context(BROKEN),
+                    }
+                })?;
+            header.check(&self.payload).context("not a message")?;
             if header.command.as_str() != "ping" {
-                return Ok(header);
+                return Ok(header.command);
             }
-            if let Message::Ping(nonce) = parse(&header, &self.payload)? {
+            if let Message::Ping(nonce) = parse(header.command, &self.payload)? {
                 self.send(&Message::Pong(nonce))?;
             }
         }
     }
 
-    fn shake_hands(&mut self) -> Result<(String, i32), P2pError> {
+    fn shake_hands(&mut self) -> anyhow::Result<(String, i32)> {
         self.send(&Message::Version(Version {
-            version: 70016,
+            version: VERSION as i32,
             services: 0,
             time: 0,
             receiver: NetAddress::default(),
@@ -218,8 +187,8 @@ impl Source {
         }))?;
         let mut about = (String::new(), 0);
         loop {
-            let header = self.receive()?;
-            match parse(&header, &self.payload)? {
+            let command = self.receive()?;
+            match parse(command, &self.payload)? {
                 Message::Version(version) => {
                     about = (version.user_agent.escape_ascii().to_string(), version.version);
                 }
@@ -233,21 +202,19 @@ impl Source {
     }
 
     /// Hashes of the whole chain above the genesis block.
-    fn headers(&mut self, genesis: BlockHash) -> Result<Vec<BlockHash>, P2pError> {
+    fn headers(&mut self, genesis: BlockHash) -> anyhow::Result<Vec<BlockHash>> {
         let mut chain: Vec<BlockHash> = Vec::new();
         loop {
-            let last = [chain.last().copied().unwrap_or(genesis)];
-            let hashes: Items<'_, BlockHash> = last[..].into();
-            let locator = Locator { version: 70016, hashes, stop: BlockHash::ZERO };
-            self.send(&Message::GetHeaders(locator))?;
+            self.send(&get_headers(chain.last().unwrap_or(&genesis)))?;
             let count = loop {
-                let header = self.receive()?;
-                let Message::Headers(headers) = parse(&header, &self.payload)? else { continue };
+                let command = self.receive()?;
+                let Message::Headers(headers) = parse(command, &self.payload)? else { continue };
                 for header in headers.iter() {
                     let hash = header.hash();
-                    if header.prev_block != chain.last().copied().unwrap_or(genesis) {
-                        return Err(P2pError::Unconnected { hash });
-                    }
+                    ensure!(
+                        header.prev_block == *chain.last().unwrap_or(&genesis),
+                        "header {hash} does not follow the one before it"
+                    );
                     chain.push(hash);
                 }
                 break headers.len();
@@ -259,30 +226,27 @@ impl Source {
     }
 
     /// Waits for the block with this hash; returns its length.
-    fn block(&mut self, expected: &BlockHash) -> Result<usize, P2pError> {
+    fn block(&mut self, expected: &BlockHash) -> anyhow::Result<usize> {
         loop {
-            let header = self.receive()?;
-            match header.command.as_str() {
+            match self.receive()?.as_str() {
                 "block" => {}
-                "notfound" => return Err(P2pError::NotFound),
+                "notfound" => bail!("the source does not give a block of its own chain"),
                 _ => continue,
             }
-            let head = self.payload.first_chunk::<{ Header::SIZE }>();
+            let head = self.payload.first_chunk();
             let found = head.map_or(BlockHash::ZERO, |head| Header::parse(head).hash());
-            if found != *expected {
-                return Err(P2pError::WrongBlock { expected: *expected, found });
-            }
+            ensure!(found == *expected, "block {found} instead of {expected}");
             return Ok(self.payload.len());
         }
     }
 }
 
-fn parse<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<Message<'a>, P2pError> {
-    let command = header.command;
-    Message::parse(command, payload)
-        .map_err(|source| P2pError::Payload { command: command.to_string(), source })
+fn parse(command: Command, payload: &[u8]) -> anyhow::Result<Message<'_>> {
+    Message::parse(command, payload).with_context(|| format!("message {command}"))
 }
 
+/// Context of a lost connection.
+const BROKEN: &str = "the connection to the source broke";
 /// Time limit for a source that is validating.
 const PATIENCE: Duration = Duration::from_mins(5);
 const READ_BYTES: usize = 256 << 10;
