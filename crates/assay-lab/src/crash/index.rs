@@ -132,8 +132,8 @@ impl IndexOracle {
         if check.is_good() {
             return Ok(());
         }
-        let told = check.told.first().cloned().unwrap_or_else(|| check.summary());
-        Err(CrashError::IndexAgainstLedger { at: height, told })
+        let difference = check.told.first().cloned().unwrap_or_else(|| check.summary());
+        Err(CrashError::IndexAgainstLedger { at: height, difference })
     }
 
     /// Queries a node started after a kill: its index must reach the tip and respond as in the straight run. `is_killed` aborts.

@@ -164,11 +164,13 @@ pub enum CrashError {
     #[error(transparent)]
     IndexCheck(#[from] CheckError),
     /// The index of the run without kills contradicts the script ledger.
-    #[error("without kills, at height {at}, the index differs from the script ledger: {told}")]
+    #[error(
+        "without kills, at height {at}, the index differs from the script ledger: {difference}"
+    )]
     IndexAgainstLedger {
         at: u32,
         /// First difference.
-        told: String,
+        difference: String,
     },
     #[error("the index is at height {at}, {seconds} s after the node was seen at {expected}", at = at.map_or_else(|| "unknown".to_owned(), |at| at.to_string()))]
     IndexBehind {
