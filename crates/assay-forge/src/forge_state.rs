@@ -1,5 +1,7 @@
 //! Common steps of all chains: sign planned blocks, complete and write them, and track unspent outputs.
 
+use std::time::Instant;
+
 use assay_wire::BlockHash;
 use faster_hex::hex_string;
 use rayon::ThreadPool;
@@ -14,7 +16,7 @@ use crate::{
     options::Params,
     output::Output,
     plan::Plan,
-    sign::{Signed, SigningContext},
+    sign::{Signed, SigningContext, sign_range},
     summary::{ForgeError, Progress},
     utxo::{self, UtxoSet},
 };
@@ -125,6 +127,16 @@ impl ForgeState<'_> {
         let height = self.coins.next_height();
         let subsidy = self.params.network.subsidy(height);
         Plan::new(height, subsidy, KeyId::published(height, subsidy))
+    }
+
+    /// Signs the planned transactions from this one on, all of whose inputs are from earlier blocks.
+    pub(crate) fn sign(&mut self, plan: &Plan, from: u32, signed: &mut Signed) {
+        let begun = Instant::now();
+        request_locks(&mut self.locks, self.params.distinct, plan, from);
+        self.locks.prepare(&self.threads);
+        let context = signing_context(&self.params, &self.threads, &self.locks, &self.coins);
+        sign_range(context, plan, from..plan.len(), signed, self.progress);
+        self.signing_seconds += begun.elapsed().as_secs_f64();
     }
 
     /// Completes a signed block and writes it, with its order and its ledger line.

@@ -208,17 +208,7 @@ impl Scaling<'_, '_> {
             if plan.len() == from {
                 break;
             }
-            let begun = Instant::now();
-            request_locks(&mut self.state.locks, self.shape.distinct, &plan, from);
-            self.state.locks.prepare(&self.state.threads);
-            let context = signing_context(
-                &self.state.params,
-                &self.state.threads,
-                &self.state.locks,
-                &self.state.coins,
-            );
-            sign_range(context, &plan, from..plan.len(), &mut signed, self.state.progress);
-            self.state.signing_seconds += begun.elapsed().as_secs_f64();
+            self.state.sign(&plan, from, &mut signed);
         }
         self.state.finish_block(phase, plan, signed)
     }

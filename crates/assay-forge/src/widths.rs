@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use crate::{
     coins::CoinRef,
-    forge_state::{ForgeState, request_locks, signing_context},
+    forge_state::ForgeState,
     kind::{Bound, Kind},
     ledger::{Phase, Series},
     options::{ForgeOptions, OptionsError, Params, check_end, check_stop, threads},
     plan::Plan,
     random::{BLOCK_STREAM, Stream},
     recipe::{WidthsFile, bound},
-    sign::{Signed, sign_range},
+    sign::Signed,
     summary::{Estimate, ForgeError, PhaseTime},
 };
 
@@ -211,14 +211,8 @@ impl WidthForge<'_, '_> {
     }
 
     fn sign(&mut self, phase: Phase, plan: Plan) -> Result<(), ForgeError> {
-        let begun = Instant::now();
-        let state = &mut *self.state;
-        request_locks(&mut state.locks, state.params.distinct, &plan, 1);
-        state.locks.prepare(&state.threads);
         let mut signed = Signed::new();
-        let context = signing_context(&state.params, &state.threads, &state.locks, &state.coins);
-        sign_range(context, &plan, 1..plan.len(), &mut signed, state.progress);
-        state.signing_seconds += begun.elapsed().as_secs_f64();
-        state.finish_block(phase, plan, signed)
+        self.state.sign(&plan, 1, &mut signed);
+        self.state.finish_block(phase, plan, signed)
     }
 }
