@@ -19,7 +19,7 @@ pub struct Rounds {
 }
 
 /// Time of one epoch of one alternative: a number of operations in a row.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     pub ops: u64,
     pub wall_ns: u64,
@@ -112,18 +112,32 @@ impl<'a> Alternative<'a> {
 
     /// An alternative whose operation is a call of `operation`, repeated for an epoch of some milliseconds. The output is hidden
     /// from the optimiser and dropped within the measured time; the caller must hide constant inputs ([`std::hint::black_box`]).
-    pub fn calls<T>(name: &str, mut operation: impl FnMut() -> T + 'a) -> Self {
+    pub fn calls<T>(name: &str, operation: impl FnMut() -> T + 'a) -> Self {
+        Self::calls_of(name, 1, operation)
+    }
+
+    /// The same for a call that does `ops` operations.
+    pub fn calls_of<T>(name: &str, ops: u64, mut call: impl FnMut() -> T + 'a) -> Self {
         Self::repeated(name, move |repeats| {
-            Ok(Sample::of(repeats, || {
+            Ok(Sample::of(repeats * ops, || {
                 for _ in 0..repeats {
-                    black_box(operation());
+                    black_box(call());
                 }
             }))
         })
     }
 
-    /// An alternative that runs and times the given number of operations itself: for other processes, or operations beyond a
-    /// single call. It must return a sample of exactly that number.
+    /// The same for calls that can fail.
+    pub fn fallible_calls(name: &str, mut call: impl FnMut() -> Result<(), BenchError> + 'a) -> Self {
+        Self::repeated(name, move |repeats| {
+            let mut outcome = Ok(());
+            let sample = Sample::of(repeats, || outcome = (0..repeats).try_for_each(|_| call()));
+            outcome.map(|()| sample)
+        })
+    }
+
+    /// An alternative that runs and times the given number of operations, or of calls of several operations, itself: for other
+    /// processes, or operations beyond a single call.
     pub fn repeated(name: &str, run: impl FnMut(u64) -> Result<Sample, BenchError> + 'a) -> Self {
         let work = Work::Repeat { run: Box::new(run), repeats: None };
         Self { name: name.to_owned(), work }
