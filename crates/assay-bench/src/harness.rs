@@ -128,7 +128,10 @@ impl<'a> Alternative<'a> {
     }
 
     /// The same for calls that can fail.
-    pub fn fallible_calls(name: &str, mut call: impl FnMut() -> Result<(), BenchError> + 'a) -> Self {
+    pub fn fallible_calls(
+        name: &str,
+        mut call: impl FnMut() -> Result<(), BenchError> + 'a,
+    ) -> Self {
         Self::repeated(name, move |repeats| {
             let mut outcome = Ok(());
             let sample = Sample::of(repeats, || outcome = (0..repeats).try_for_each(|_| call()));
@@ -261,18 +264,6 @@ impl Figures {
             branches_per_op: count_per_op(samples, |counts| counts.branches),
             branch_misses_per_op: count_per_op(samples, |counts| counts.branch_misses),
         }
-    }
-
-    /// Instructions per cycle.
-    pub fn ipc(&self) -> Option<f64> {
-        let (instructions, cycles) = self.instructions_per_op.zip(self.cycles_per_op)?;
-        (cycles > 0.0).then(|| instructions / cycles)
-    }
-
-    /// Mispredicted branches, percent of all.
-    pub fn miss_percent(&self) -> Option<f64> {
-        let (misses, branches) = self.branch_misses_per_op.zip(self.branches_per_op)?;
-        (branches > 0.0).then(|| 100.0 * misses / branches)
     }
 }
 

@@ -262,15 +262,7 @@ mod tests {
             if !self.0 {
                 return Err(BenchError::Unknown { name: "setting".to_owned() });
             }
-            Ok(vec![Benchmark {
-                name: "fake/8".to_owned(),
-                series: "fake".to_owned(),
-                size: Some(8),
-                unit: "bytes",
-                bytes_per_op: None,
-                baseline: None,
-                make: Box::new(|| Ok(Vec::new())),
-            }])
+            Ok(vec![Benchmark::of_size("fake", 8, "bytes", |_| Ok(Vec::new()))])
         }
 
         fn studies(

@@ -26,7 +26,7 @@ mod peer;
 mod rules;
 mod signatures;
 mod spend;
-pub mod stack;
+mod stack;
 mod worst;
 
 use assay_bench::programs::Suites;

@@ -9,8 +9,7 @@ use assay_bench::suite::{Benchmark, Extent};
 use assay_report::stats::random::SplitMix64;
 use assay_store::XorKey;
 
-use super::calls::{Scale, expect};
-use super::{ASSAY, COPY, LAST_STEP};
+use super::{ASSAY, COPY, LAST_STEP, expect};
 
 const KEY: [u8; 8] = [0x5a, 0x01, 0xc2, 0x33, 0x74, 0xff, 0x16, 0x97];
 
@@ -42,33 +41,20 @@ const PLACES: [Place; 2] = [
 ];
 
 /// Sizes from one that fits into the L1 cache to one that exceeds all caches; the report has 1 MiB.
-pub(super) fn benchmarks<'a>(sizes: &[u64], extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
+pub(super) fn benchmarks<'a>(sizes: &[u64], extent: Extent) -> Vec<Benchmark<'a>> {
     let sizes = if extent == Extent::Smoke { &[4096][..] } else { sizes };
     let mut all = Vec::new();
     for place in PLACES {
         for &size in sizes {
-            let name = format!("{}/{size}", place.name);
-            let benchmark = name.clone();
-            all.push(Benchmark {
-                name,
-                series: place.name.to_owned(),
-                size: Some(size),
-                unit: "bytes",
-                bytes_per_op: Some(size),
-                baseline: None,
-                make: Box::new(move || make(&benchmark, place, size as usize, scale)),
-            });
+            let make = move |name: &str| make(name, place, size as usize);
+            let benchmark = Benchmark::of_size(place.name, size, "bytes", make);
+            all.push(Benchmark { bytes_per_op: Some(size), ..benchmark });
         }
     }
     all
 }
 
-fn make<'a>(
-    name: &str,
-    place: Place,
-    size: usize,
-    scale: Scale,
-) -> Result<Vec<Alternative<'a>>, BenchError> {
+fn make<'a>(name: &str, place: Place, size: usize) -> Result<Vec<Alternative<'a>>, BenchError> {
     let mut plain = vec![0; size];
     SplitMix64::new(size as u64).fill(&mut plain);
     let length = size - place.missing;
@@ -89,16 +75,16 @@ fn make<'a>(
     let (mut one, mut two, mut from, mut to) = (buffer(), buffer(), buffer(), buffer());
     from.slice(start, length).copy_from_slice(&plain[..length]);
     Ok(vec![
-        scale.calls(LAST_STEP, 1, move || {
+        Alternative::calls(LAST_STEP, move || {
             xor_wordwise(black_box(one.slice(start, length)), black_box(KEY), offset);
-        })?,
-        scale.calls(ASSAY, 1, move || {
+        }),
+        Alternative::calls(ASSAY, move || {
             black_box(&key).apply(black_box(two.slice(start, length)), offset);
-        })?,
-        scale.calls(COPY, 1, move || {
+        }),
+        Alternative::calls(COPY, move || {
             black_box(to.slice(start, length))
                 .copy_from_slice(black_box(from.slice(start, length)));
-        })?,
+        }),
     ])
 }
 

@@ -56,12 +56,7 @@ impl StackSuite {
             "peak heap, next input",
             "allocations",
         ];
-        let heap = StudyTable {
-            caption: "Bytes of heap while one input is verified".to_owned(),
-            head: head.map(str::to_owned).to_vec(),
-            word_columns: 2,
-            rows,
-        };
+        let heap = StudyTable::of("Bytes of heap while one input is verified", &head, 2, rows);
         Ok(Study {
             id: "memory".to_owned(),
             title: "Stack and heap of a script".to_owned(),
@@ -179,12 +174,8 @@ fn stacks(subjects: &[Subject], progress: &dyn Progress) -> Result<StudyTable, B
         rows.push(vec![kib.to_string(), "all pass".to_owned(), touched]);
         progress.step();
     }
-    Ok(StudyTable {
-        caption: "All scripts in threads with stacks of different sizes".to_owned(),
-        head: ["stack, KiB", "scripts", "touched, KiB"].map(str::to_owned).to_vec(),
-        word_columns: 0,
-        rows,
-    })
+    let head = ["stack, KiB", "scripts", "touched, KiB"];
+    Ok(StudyTable::of("All scripts in threads with stacks of different sizes", &head, 0, rows))
 }
 
 /// Threads that take stacks of ended threads; the C library keeps 40 MiB of them, mostly of 2 MiB.
