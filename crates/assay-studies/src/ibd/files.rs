@@ -69,11 +69,11 @@ fn read_raw(path: &Path) -> Result<Vec<u8>, BenchError> {
     let mut file = File::open(path).map_err(&failed)?;
     let mut head = [0; FRAME_BYTES];
     file.read_exact(&mut head).map_err(&failed)?;
-    xor_wordwise(&mut head, KEY, 0);
+    xor_wordwise(&mut head, KEY);
     let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
     let mut raw = vec![0; size as usize];
     file.read_exact(&mut raw).map_err(&failed)?;
-    xor_wordwise(&mut raw, KEY, FRAME_BYTES as u64);
+    xor_wordwise(&mut raw, KEY);
     Ok(raw)
 }
 
