@@ -141,7 +141,7 @@ impl ChainKind {
 
     fn params(&self) -> Params {
         match self {
-            Self::Scaling(shape) => shape.params(),
+            Self::Scaling(shape) => shape.params.clone(),
             Self::Widths(shape) => shape.params.clone(),
             Self::History(shape) => shape.params.clone(),
         }

@@ -10,7 +10,7 @@ use crate::{
     forge_state::ForgeState,
     kind::{Bound, Kind},
     ledger::{Phase, Series},
-    options::{ForgeOptions, OptionsError, Params, check_end, check_stop, threads},
+    options::{ForgeOptions, OptionsError, Params, check_stop},
     plan::Plan,
     random::{BLOCK_STREAM, Stream},
     recipe::{WidthsFile, bound},
@@ -48,20 +48,10 @@ impl WidthShape {
         let inputs = u64::from(blocks) * phases * per_block;
         let fan_out = inputs.div_ceil(file.fan_out.outputs.into()) as u32;
         let last_height = file.maturity.blocks + fan_out + blocks * phases as u32;
-        let end_time = options.end_time.unwrap_or(file.end_time);
-        check_end(end_time, network, last_height, file.block_interval_s)?;
+        let params = Params::new(options, network, (file.end_time, file.block_interval_s))?;
         Ok(Self {
             stop_height: check_stop(options.stop_height, last_height)?,
-            params: Params {
-                network,
-                seed: options.seed,
-                scale,
-                distinct: options.distinct_keys,
-                threads: threads(options.threads)?,
-                last_height,
-                end_time,
-                block_interval_s: file.block_interval_s,
-            },
+            params: params.ending_at(last_height)?,
             recipe: file.clone(),
             blocks,
             fan_out,
