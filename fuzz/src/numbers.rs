@@ -7,7 +7,7 @@ use assay_consensus::pow::{
 use assay_consensus::script::{Flags, ScriptError, TxContext, verify_input};
 use assay_consensus::uint256::U256;
 use assay_wire::encode::var_bytes;
-use assay_wire::{Encoding, Transaction, TxOut};
+use assay_wire::{TxBuilder, TxOut};
 use oracle::Number;
 
 use crate::input::{FirstByte, Input};
@@ -37,14 +37,7 @@ pub fn numbers(data: &[u8]) {
     script.push(opcode);
     push(&mut script, &wanted);
     script.push(0x87);
-    let mut raw = vec![1, 0, 0, 0, 1];
-    raw.extend([1; 36]);
-    raw.extend([0; 5]);
-    raw.push(1);
-    raw.extend([0; 8]);
-    var_bytes(&mut raw, &[]);
-    raw.extend([0; 4]);
-    let tx = Transaction::parse(raw, Encoding::Segwit).expect("built to parse");
+    let tx = TxBuilder::new(1).input(1, 1, &[], 0).output(0, &[]).build();
     let spent = [TxOut { value: 0, script_pubkey: &script }];
     let context = TxContext::new(tx.view(), &spent);
     let flags = if minimal { Flags::MINIMALDATA } else { Flags::NONE };

@@ -2,8 +2,7 @@
 
 use assay_consensus::script::{Flags, Interpreter, NAMED_RULES, RuleSet, TxContext};
 use assay_consensus::sigops::{count_sigops, input_sigop_cost};
-use assay_wire::encode::{compact_size, var_bytes};
-use assay_wire::{Encoding, Transaction, TxOut};
+use assay_wire::{TxBuilder, TxOut};
 
 use crate::input::{FirstByte, Input};
 
@@ -18,31 +17,15 @@ pub fn script(data: &[u8]) {
     let mut input = Input(data);
     let bits = u64::from_le_bytes(input.array());
     let fewer = u64::from_le_bytes(input.array());
-    let [sequence, lock_time] = [input.array::<4>(), input.array::<4>()];
-    let version: [u8; 4] = input.array();
+    let [sequence, lock_time] = [(); 2].map(|()| u32::from_le_bytes(input.array()));
+    let version = i32::from_le_bytes(input.array());
     let script_sig = input.counted();
     let script_pubkey = input.counted();
     let witness: Vec<&[u8]> = (0..input.byte() % 8).map(|_| input.counted()).collect();
 
-    let mut raw = version.to_vec();
-    if !witness.is_empty() {
-        raw.extend([0, 1]);
-    }
-    raw.push(1);
-    raw.extend([1; 36]);
-    var_bytes(&mut raw, script_sig);
-    raw.extend(sequence);
-    raw.push(1);
-    raw.extend([0; 8]);
-    var_bytes(&mut raw, input.counted());
-    if !witness.is_empty() {
-        compact_size(&mut raw, witness.len() as u64);
-        for item in &witness {
-            var_bytes(&mut raw, item);
-        }
-    }
-    raw.extend(lock_time);
-    let tx = Transaction::parse(raw, Encoding::Segwit).expect("built to parse");
+    let tx = TxBuilder::new(version).input(1, 1, script_sig, sequence).lock_time(lock_time);
+    let tx = tx.output(0, input.counted());
+    let tx = if witness.is_empty() { tx } else { tx.witness(&witness) }.build();
     let spent = [TxOut { value: 1000, script_pubkey }];
     let context = TxContext::new(tx.view(), &spent);
     let mut interpreter = Interpreter::new();

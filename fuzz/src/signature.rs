@@ -1,8 +1,7 @@
 //! Signatures over secp256k1.
 
 use assay_consensus::script::{Flags, ScriptError, TxContext, verify_input};
-use assay_wire::encode::var_bytes;
-use assay_wire::{Encoding, Transaction, TxOut};
+use assay_wire::{TxBuilder, TxOut};
 use secp256k1::{Message, PublicKey, SecretKey, ecdsa};
 
 use crate::input::{FirstByte, Input};
@@ -128,14 +127,7 @@ fn strict_error(key: &[u8], sig: &[u8]) -> bool {
     script.extend((key.len() as u16).to_le_bytes());
     script.extend(key);
     script.push(0xac);
-    let mut raw = vec![1, 0, 0, 0, 1];
-    raw.extend([1; 36]);
-    var_bytes(&mut raw, &script_sig);
-    raw.extend([0; 4]);
-    raw.push(1);
-    raw.extend([0; 9]);
-    raw.extend([0; 4]);
-    let tx = Transaction::parse(raw, Encoding::Segwit).expect("built to parse");
+    let tx = TxBuilder::new(1).input(1, 1, &script_sig, 0).output(0, &[]).build();
     let spent = [TxOut { value: 0, script_pubkey: &script }];
     let context = TxContext::new(tx.view(), &spent);
     let verdict = verify_input(&context, 0, Flags::DERSIG, &mut FirstByte);

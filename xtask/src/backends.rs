@@ -48,6 +48,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
             let Some(test) = tests.iter().find(is_it) else {
                 bail!("cargo built no tests `{target}` of {package}: are those still the names?");
             };
+            for filter in filters {
+                let mut command = Command::new(&test.executable);
+                let command = command.args([*filter, "--list"]).current_dir(&test.folder);
+                test_programs::require_tests(command)?;
+            }
             let start = Instant::now();
             let mut command = Command::new(&test.executable);
             command.args(filters).arg("--quiet").current_dir(&test.folder);

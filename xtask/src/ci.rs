@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::bail;
 
 use crate::finish;
-use crate::test_programs::{CURVES, WORKSPACES};
+use crate::test_programs::{CURVES, WORKSPACES, require_tests};
 use crate::test_times;
 
 /// Makes the stage `tests` fail if a test was skipped because data or a program is absent.
@@ -69,9 +69,10 @@ const OPTIONAL: [Stage; 7] = [
 
 /// The engine's threads under shuttle, which randomises their schedule (`crates/assay-engine/src/engine/model.rs`).
 fn interleavings() -> anyhow::Result<()> {
-    let features = ["--features", "model", "--lib", "engine::model", "--", "--nocapture"];
-    let arguments = [&["test", "--locked", "-p", "assay-engine"], &features[..]].concat();
-    cargo(&arguments)
+    let program = ["test", "--locked", "-p", "assay-engine", "--features", "model", "--lib"];
+    let with = |last: &'static str| [&program[..], &["engine::model", "--", last]].concat();
+    require_tests(Command::new("cargo").args(with("--list")))?;
+    cargo(&with("--nocapture"))
 }
 
 /// Without building examples, which the lints compile; then the seconds of the tests.

@@ -1,7 +1,7 @@
 //! Unmodified clients of other projects, from their registries, against our node on regtest.
 //!
 //! Each has a program in `xtask/clients` that starts a node, drives the client, checks the results and prints a summary in its
-//! last line. A client that cannot be installed is reported as not run.
+//! last line. A client that cannot be installed is reported as not run; without any other that is an error.
 
 use std::env;
 use std::fs::{self, File};
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("there is a workspace")?;
     let folder = root.join("target/clients");
     let program = program.map_or_else(|| build(root, profile), Ok)?;
-    let mut failed = Vec::new();
+    let (mut has_run, mut failed) = (false, Vec::new());
     println!("{:<38}{:<16}{:<9}remarks", "client", "version", "result");
     for client in CLIENTS {
         if !names.is_empty() && !names.contains(&client.program) {
@@ -95,9 +95,13 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         }
         let (result, remark) = client.attempt(root, &folder.join(client.program), &program)?;
         println!("{:<38}{:<16}{result:<9}{remark}", client.name, client.version);
+        has_run |= result != NOT_RUN;
         if result == FAILED {
             failed.push(client.program);
         }
+    }
+    if !has_run {
+        bail!("no client has run; logs are in {}", folder.display());
     }
     if failed.is_empty() {
         return Ok(());
@@ -119,7 +123,7 @@ impl Client {
             .with_context(|| format!("cannot write {}", log_path.display()))?;
         let python = match self.install(root, folder, &log) {
             Ok(python) => python,
-            Err(error) => return Ok(("not run", format!("{error:#}"))),
+            Err(error) => return Ok((NOT_RUN, format!("{error:#}"))),
         };
         // The executable's name selects the command line interface.
         let link = folder.join("bitcoind");
@@ -189,3 +193,4 @@ impl Client {
 }
 
 const FAILED: &str = "failed";
+const NOT_RUN: &str = "not run";

@@ -13,6 +13,7 @@ mod test_times;
 mod tidy;
 mod words;
 
+use std::num::NonZeroU32;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
@@ -85,7 +86,8 @@ fn usage() -> ExitCode {
 fn fuzz_arguments(arguments: &[String]) -> Option<(u32, &[String])> {
     match arguments {
         [flag, seconds, targets @ ..] if flag == "--seconds" => {
-            Some((seconds.parse().ok()?, targets))
+            // For libFuzzer 0 is no limit.
+            Some((seconds.parse::<NonZeroU32>().ok()?.get(), targets))
         }
         [flag, ..] if flag.starts_with('-') => None,
         targets => Some((60, targets)),

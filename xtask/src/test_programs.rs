@@ -58,6 +58,20 @@ pub(crate) fn build(adapt: impl Fn(&mut Command)) -> anyhow::Result<Vec<TestProg
     Ok(all)
 }
 
+/// Fails unless the command, a test program with a filter and `--list`, lists a test: without any it would run none, and succeed.
+pub(crate) fn require_tests(command: &mut Command) -> anyhow::Result<()> {
+    forget_xtask(command);
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    let list = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() || !list.lines().any(|line| line.ends_with(": test")) {
+        bail!("{command:?} lists no test");
+    }
+    Ok(())
+}
+
 fn built(mut command: Command) -> anyhow::Result<Vec<TestProgram>> {
     forget_xtask(&mut command);
     let output = command

@@ -267,23 +267,15 @@ impl Suite for CoreSuite {
         }
         let benchmark = |name: String| {
             let subjects = subjects.clone();
-            Benchmark {
-                name: format!("{SECTION}/{name}"),
-                series: format!("{SECTION}/{name}"),
-                size: None,
-                unit: "",
-                bytes_per_op: None,
-                baseline: None,
-                make: Box::new(move || {
-                    let alternative = |subject: &Subject| {
-                        let (subject, name) = (subject.clone(), name.clone());
-                        Alternative::fallible(&subject.name.clone(), move || {
-                            Ok(subject.measure(&name, min_time_ms)?)
-                        })
-                    };
-                    Ok(subjects.iter().map(alternative).collect())
-                }),
-            }
+            Benchmark::new(format!("{SECTION}/{name}"), "", move |_| {
+                let alternative = |subject: &Subject| {
+                    let (subject, name) = (subject.clone(), name.clone());
+                    Alternative::fallible(&subject.name.clone(), move || {
+                        Ok(subject.measure(&name, min_time_ms)?)
+                    })
+                };
+                Ok(subjects.iter().map(alternative).collect())
+            })
         };
         Ok(names.into_iter().map(benchmark).collect())
     }

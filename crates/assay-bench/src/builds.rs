@@ -10,7 +10,7 @@ use crate::harness::{Alternative, Rounds, compare};
 use crate::plan::Build;
 use crate::registry::Filter;
 use crate::results::{Measured, comparisons};
-use crate::serve::{Answer, Order};
+use crate::served::prepare;
 use crate::suite::{Benchmark, Extent, Watch};
 use crate::talk::Talk;
 
@@ -51,26 +51,21 @@ impl<'a> Builds<'a> {
         benchmark: &Benchmark<'_>,
         watch: &dyn Watch,
     ) -> Result<Measured, BenchError> {
-        let mut alternatives = Vec::new();
-        let prepare = Order::Prepare { benchmark: benchmark.name.clone() };
         let mut names: Vec<String> = Vec::new();
-        for (index, (_, peer)) in self.peers.iter().enumerate() {
-            let answer = peer.borrow_mut().ask::<Answer>(&prepare)?;
-            if index > 0 && answer.alternatives != names {
+        let mut by_build = Vec::new();
+        for (build, peer) in &self.peers {
+            let all = prepare(peer, &benchmark.name, |name| at(name, &build.name))?;
+            let own: Vec<String> = all.iter().map(|one| plain(one.name()).to_owned()).collect();
+            if !by_build.is_empty() && own != names {
                 return Err(peer.borrow().failed("it has other alternatives than the first build"));
             }
-            names = answer.alternatives;
+            names = own;
+            by_build.push(all.into_iter());
         }
         // Builds are adjacent in time, not alternatives.
-        for (number, name) in names.iter().enumerate() {
-            for (build, peer) in &self.peers {
-                let order = Order::Epoch { alternative: number };
-                alternatives.push(Alternative::fallible(&at(name, &build.name), move || {
-                    let mut peer = peer.borrow_mut();
-                    let epoch = peer.ask::<Answer>(&order)?.epoch;
-                    epoch.map(Into::into).ok_or_else(|| peer.failed("it timed nothing"))
-                }));
-            }
+        let mut alternatives: Vec<Alternative<'_>> = Vec::new();
+        for _ in &names {
+            alternatives.extend(by_build.iter_mut().filter_map(Iterator::next));
         }
         let warm_up = usize::from(self.options.extent != Extent::Smoke);
         let rounds = Rounds { count: self.options.rounds, warm_up };
@@ -78,10 +73,8 @@ impl<'a> Builds<'a> {
         let row = compare(&benchmark.name, &mut alternatives, rounds, &mut || watch.step())?;
         let first = &self.peers[0].0.name;
         let baselines: Vec<String> = names.iter().map(|name| at(name, first)).collect();
-        let of_first = |name: &'_ str| {
-            let plain = name.rsplit_once(" @ ").map_or(name, |(plain, _)| plain);
-            baselines.iter().find(|baseline| **baseline == at(plain, first))
-        };
+        let of_first =
+            |name: &'_ str| baselines.iter().find(|baseline| **baseline == at(plain(name), first));
         let mut measured = Measured::new(section, benchmark, row, self.options.floor);
         measured.comparisons = comparisons(&measured.row, self.options.floor, |name| {
             of_first(name).map_or(name, String::as_str)
@@ -93,6 +86,11 @@ impl<'a> Builds<'a> {
 /// Name of an alternative of a build.
 fn at(name: &str, build: &str) -> String {
     format!("{name} @ {build}")
+}
+
+/// The same without the build.
+fn plain(name: &str) -> &str {
+    name.rsplit_once(" @ ").map_or(name, |(plain, _)| plain)
 }
 
 /// Starts a build, which waits for requests.

@@ -3,150 +3,76 @@
 //! Their samples were not interleaved and cannot be paired. So the interval is wider, and the floor is higher: differences
 //! between runs, such as code placement in memory, do not vary within a run.
 
-use std::fmt::Write as _;
-
-use assay_report::Table;
+use assay_lab::machine;
+use assay_report::record::{Outcome, Record, SCHEMA, Unit};
 use assay_report::stats::ratio::Ratio;
 use assay_report::stats::verdict::{COVERAGE, Verdict};
-use serde::Serialize;
 
+use crate::experiment::TIMES;
 use crate::harness::Figures;
 use crate::results::{BenchResults, Measured};
-use crate::table::{NONE, number};
 
 /// Smallest floor between two runs, as a fraction.
 const FLOOR_MIN: f64 = 0.02;
 
-/// Comparison of two results files.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Comparison {
-    schema: u32,
-    kind: &'static str,
-    /// Minimum relative difference of medians.
-    pub floor: f64,
-    /// Differing conditions, which may explain differences of times.
-    pub differences: Vec<String>,
-    /// Benchmarks in both files.
-    pub rows: Vec<ComparedRow>,
-    pub only_before: Vec<String>,
-    pub only_after: Vec<String>,
-}
-
-/// One alternative of one benchmark.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ComparedRow {
-    pub benchmark: String,
-    pub alternative: String,
-    /// Median time of one operation in the first file.
-    pub before_ns: f64,
-    /// Median time of one operation in the second file.
-    pub after_ns: f64,
-    /// Time before over time after.
-    pub ratio: Option<Ratio>,
-    /// Instructions before over instructions after.
-    pub instructions_ratio: Option<f64>,
-    /// Verdict on the second against the first.
-    pub verdict: Verdict,
-}
-
-/// Compares two files; the default floor is the larger of both runs' own, and at least 2 %.
-pub fn compare(before: &BenchResults, after: &BenchResults, floor: Option<f64>) -> Comparison {
+/// Compares two files; the default floor is the larger of both runs' own, and at least 2 %. A slower alternative fails the check.
+pub fn compare(before: &BenchResults, after: &BenchResults, floor: Option<f64>) -> Record {
     let floor = floor.unwrap_or(before.floor.max(after.floor).max(FLOOR_MIN));
-    let mut rows = Vec::new();
-    for (measured, figures) in alternatives(before) {
-        if let Some(other) = find(after, &measured.name, &figures.name) {
-            rows.push(ComparedRow::new(&measured.name, figures, other, floor));
-        }
+    let mut record = Record {
+        kind: "bench compare".to_owned(),
+        schema: SCHEMA,
+        created: machine::utc_now(),
+        machine: after.conditions.machine.clone(),
+        notes: differences(before, after),
+        ..Record::default()
+    };
+    let mut found: Vec<(Verdict, String)> = Vec::new();
+    for (measured, first) in alternatives(before) {
+        let Some(second) = find(after, &measured.name, &first.name) else { continue };
+        let verdict = add(&mut record, &measured.name, (first, second), floor);
+        found.push((verdict, format!("{} by {}", measured.name, first.name)));
     }
-    Comparison {
-        schema: 1,
-        kind: "bench-comparison",
-        floor,
-        differences: differences(before, after),
-        rows,
-        only_before: missing(before, after),
-        only_after: missing(after, before),
+    let of = |verdict| found.iter().filter(move |(of, _)| *of == verdict).map(|(_, name)| name);
+    record.headline = format!(
+        "{} faster, {} slower, {} without a difference shown; floor {:.1} %.",
+        of(Verdict::Faster).count(),
+        of(Verdict::Slower).count(),
+        of(Verdict::NotShown).count(),
+        floor * 100.0
+    );
+    let slower = of(Verdict::Slower).next().map(|name| format!("{name} is slower"));
+    record.check("no alternative is slower", Outcome::of(found.len() as u64, slower));
+    for verdict in [Verdict::Slower, Verdict::Faster] {
+        record.notes.extend(of(verdict).map(|name| format!("{}: {name}", verdict.text())));
     }
+    for (names, file) in [(missing(before, after), "first"), (missing(after, before), "second")] {
+        record.notes.extend(names.iter().map(|name| format!("only in the {file} file: {name}")));
+    }
+    record.notes.push(
+        "Ratios are the first file over the second: above 1 the second is faster.".to_owned(),
+    );
+    record
 }
 
-impl ComparedRow {
-    fn new(benchmark: &str, before: &Figures, after: &Figures, floor: f64) -> Self {
-        let ratio = Ratio::of_medians(&before.samples_ns, &after.samples_ns, COVERAGE);
-        let instructions = before.instructions_per_op.zip(after.instructions_per_op);
-        Self {
-            benchmark: benchmark.to_owned(),
-            alternative: before.name.clone(),
-            before_ns: before.ns_per_op,
-            after_ns: after.ns_per_op,
-            verdict: ratio.map_or(Verdict::NotShown, |ratio| Verdict::of(&ratio, floor)),
-            ratio,
-            instructions_ratio: instructions
-                .filter(|(_, after)| *after > 0.0)
-                .map(|(before, after)| before / after),
-        }
-    }
-}
-
-impl Comparison {
-    /// True if any benchmark became slower.
-    pub fn is_slower(&self) -> bool {
-        self.rows.iter().any(|row| row.verdict == Verdict::Slower)
-    }
-
-    pub fn text(&self) -> String {
-        let mut text = String::new();
-        for difference in &self.differences {
-            let _ = writeln!(text, "not the same: {difference}");
-        }
-        self.table().text(&mut text);
-        for (names, file) in [(&self.only_before, "first"), (&self.only_after, "second")] {
-            for name in names {
-                let _ = writeln!(text, "only in the {file} file: {name}");
-            }
-        }
-        let count =
-            |verdict: Verdict| self.rows.iter().filter(|row| row.verdict == verdict).count();
-        let _ = writeln!(
-            text,
-            "{} faster, {} slower, {} without a difference shown",
-            count(Verdict::Faster),
-            count(Verdict::Slower),
-            count(Verdict::NotShown)
-        );
-        text
-    }
-
-    fn table(&self) -> Table {
-        let caption = format!(
-            "time in the first file over time in the second: above 1 the second is faster; floor {:.1} %",
-            self.floor * 100.0
-        );
-        let head = [
-            "Benchmark",
-            "By",
-            "first ns/op",
-            "second ns/op",
-            "ratio",
-            "99 % interval",
-            "ins ratio",
-            "verdict",
-        ];
-        let mut table = Table::new(&caption, &head, 2);
-        for row in &self.rows {
-            let or_none = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
-            table.push([
-                row.benchmark.clone(),
-                row.alternative.clone(),
-                number(row.before_ns),
-                number(row.after_ns),
-                or_none(row.ratio.map(|ratio| format!("{:.3}", ratio.median))),
-                or_none(row.ratio.map(|ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high))),
-                or_none(row.instructions_ratio.map(|ratio| format!("{ratio:.3}"))),
-                row.verdict.text().to_owned(),
-            ]);
-        }
-        table
-    }
+/// Adds one alternative of one benchmark; returns the verdict on the second file against the first.
+fn add(
+    record: &mut Record,
+    benchmark: &str,
+    (first, second): (&Figures, &Figures),
+    floor: f64,
+) -> Verdict {
+    let instructions = first.instructions_per_op.zip(second.instructions_per_op);
+    let seconds = |figures: &Figures| Some(figures.ns_per_op / 1e9);
+    let figures = [
+        ("first", Unit::Seconds, seconds(first)),
+        ("second", Unit::Seconds, seconds(second)),
+        ("ratio of instructions", Unit::Ratio, instructions.map(|(first, second)| first / second)),
+    ];
+    record.add((benchmark, &first.name, None), &figures);
+    let ratio = Ratio::of_medians(&first.samples_ns, &second.samples_ns, COVERAGE);
+    let Some(ratio) = ratio else { return Verdict::NotShown };
+    record.add_interval((benchmark, &first.name), (TIMES, Unit::Ratio), &ratio);
+    Verdict::of(&ratio, floor)
 }
 
 fn alternatives(results: &BenchResults) -> impl Iterator<Item = (&Measured, &Figures)> {
@@ -190,10 +116,10 @@ fn differences(before: &BenchResults, after: &BenchResults) -> Vec<String> {
         .into_iter()
         .zip(of(after))
         .filter(|((_, before), (_, after))| before != after)
-        .map(|((what, before), (_, after))| format!("{what}: {before} and {after}"))
+        .map(|((what, before), (_, after))| format!("not the same: {what}: {before} and {after}"))
         .collect();
     if before.plan != after.plan {
-        differences.push("the plan or its settings".to_owned());
+        differences.push("not the same: the plan or its settings".to_owned());
     }
     differences
 }
@@ -207,13 +133,14 @@ mod tests {
     fn the_same_twice_shows_nothing() {
         let results = fixture::results();
         let same = compare(&results, &results, None);
-        assert!(same.differences.is_empty() && same.only_before.is_empty() && !same.is_slower());
-        assert!(!same.rows.is_empty());
-        assert!(same.rows.iter().all(|row| row.verdict == Verdict::NotShown), "{}", same.text());
+        assert!(same.has_passed() && same.headline.starts_with("0 faster, 0 slower, "), "{same:?}");
+        assert_eq!(same.notes.len(), 1, "{:?}", same.notes);
+        let nothing = BenchResults { benchmarks: Vec::new(), ..results.clone() };
+        assert!(!compare(&results, &nothing, None).has_passed(), "nothing is compared");
     }
 
     #[test]
-    fn what_differs_is_said() {
+    fn reports_differences() {
         let before = fixture::results();
         let mut after = before.clone();
         after.conditions.machine.cpu = Some("another".to_owned());
@@ -222,18 +149,18 @@ mod tests {
         let figures = &mut measured.row.figures[0];
         figures.samples_ns.iter_mut().for_each(|sample| *sample *= 1.5);
         figures.ns_per_op *= 1.5;
+        let (benchmark, case) = (measured.name.clone(), figures.name.clone());
         measured.row.figures[1].name = "new".to_owned();
         let found = compare(&before, &after, Some(0.05));
-        let slower: Vec<&ComparedRow> =
-            found.rows.iter().filter(|row| row.verdict == Verdict::Slower).collect();
-        assert!(slower.len() == 1 && found.is_slower(), "{}", found.text());
-        assert!((slower[0].ratio.expect("samples").median - 1.0 / 1.5).abs() < 1e-9);
-        let text = found.text();
+        let slower = format!("{benchmark} by {case} is slower");
+        assert_eq!(found.outcome(), Outcome::Failed(slower));
+        assert!((found.values(&case, TIMES)[0] - 1.0 / 1.5).abs() < 1e-9, "{found:?}");
+        assert!(found.headline.contains(" 1 slower"), "{}", found.headline);
+        let notes = found.notes.join("\n");
         for words in
-            ["not the same: processor", "not the same: rounds", "second file: ", "1 slower"]
+            ["same: processor", "same: rounds", "slower: ", "first file: ", "second file: "]
         {
-            assert!(text.contains(words), "{words}: {text}");
+            assert_eq!(notes.matches(words).count(), 1, "{words}: {notes}");
         }
-        assert_eq!((found.only_before.len(), found.only_after.len()), (1, 1));
     }
 }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_speaks_against_figures() {
+    fn warns_of_bad_conditions() {
         assert_eq!(load("0.52 0.58 0.59 1/977 12345"), Some(0.52));
         assert_eq!(load(""), None);
         let mut machine = Machine::default();

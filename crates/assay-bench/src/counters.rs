@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_lacks_the_sum_lacks() {
+    fn sums_lack_missing_counts() {
         let some = Counts { instructions: Some(5), cycles: Some(7), ..Counts::default() };
         let sum = some.and(Counts { instructions: Some(1), ..Counts::default() });
         assert_eq!(sum, Counts { instructions: Some(6), ..Counts::default() });

@@ -19,7 +19,7 @@ pub struct Rounds {
 }
 
 /// Time of one epoch of one alternative: a number of operations in a row.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     pub ops: u64,
     pub wall_ns: u64,
@@ -112,18 +112,35 @@ impl<'a> Alternative<'a> {
 
     /// An alternative whose operation is a call of `operation`, repeated for an epoch of some milliseconds. The output is hidden
     /// from the optimiser and dropped within the measured time; the caller must hide constant inputs ([`std::hint::black_box`]).
-    pub fn calls<T>(name: &str, mut operation: impl FnMut() -> T + 'a) -> Self {
+    pub fn calls<T>(name: &str, operation: impl FnMut() -> T + 'a) -> Self {
+        Self::calls_of(name, 1, operation)
+    }
+
+    /// The same for a call that does `ops` operations.
+    pub fn calls_of<T>(name: &str, ops: u64, mut call: impl FnMut() -> T + 'a) -> Self {
         Self::repeated(name, move |repeats| {
-            Ok(Sample::of(repeats, || {
+            Ok(Sample::of(repeats * ops, || {
                 for _ in 0..repeats {
-                    black_box(operation());
+                    black_box(call());
                 }
             }))
         })
     }
 
-    /// An alternative that runs and times the given number of operations itself: for other processes, or operations beyond a
-    /// single call. It must return a sample of exactly that number.
+    /// The same for calls that can fail.
+    pub fn fallible_calls(
+        name: &str,
+        mut call: impl FnMut() -> Result<(), BenchError> + 'a,
+    ) -> Self {
+        Self::repeated(name, move |repeats| {
+            let mut outcome = Ok(());
+            let sample = Sample::of(repeats, || outcome = (0..repeats).try_for_each(|_| call()));
+            outcome.map(|()| sample)
+        })
+    }
+
+    /// An alternative that runs and times the given number of operations, or of calls of several operations, itself: for other
+    /// processes, or operations beyond a single call.
     pub fn repeated(name: &str, run: impl FnMut(u64) -> Result<Sample, BenchError> + 'a) -> Self {
         let work = Work::Repeat { run: Box::new(run), repeats: None };
         Self { name: name.to_owned(), work }
@@ -247,18 +264,6 @@ impl Figures {
             branches_per_op: count_per_op(samples, |counts| counts.branches),
             branch_misses_per_op: count_per_op(samples, |counts| counts.branch_misses),
         }
-    }
-
-    /// Instructions per cycle.
-    pub fn ipc(&self) -> Option<f64> {
-        let (instructions, cycles) = self.instructions_per_op.zip(self.cycles_per_op)?;
-        (cycles > 0.0).then(|| instructions / cycles)
-    }
-
-    /// Mispredicted branches, percent of all.
-    pub fn miss_percent(&self) -> Option<f64> {
-        let (misses, branches) = self.branch_misses_per_op.zip(self.branches_per_op)?;
-        (branches > 0.0).then(|| 100.0 * misses / branches)
     }
 }
 

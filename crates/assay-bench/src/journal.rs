@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_stays_done() {
+    fn measured_benchmarks_stay_in_the_journal() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let names = |resume, rounds| {
             let (journal, done) =

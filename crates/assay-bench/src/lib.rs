@@ -22,6 +22,7 @@ mod builds;
 pub mod compare;
 pub mod conditions;
 pub mod counters;
+pub mod experiment;
 pub mod harness;
 pub mod instructions;
 mod journal;

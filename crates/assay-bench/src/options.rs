@@ -1,5 +1,6 @@
 //! Options of the experiments of `assay-bench`: flags of the command line, which passes them to that program as JSON.
 
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,11 +18,11 @@ pub enum Against {
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct SignaturesOptions {
     /// Checks in a batch.
-    #[arg(long, value_name = "N", default_value_t = 4096)]
-    pub batch: usize,
+    #[arg(long, value_name = "N", default_value = "4096")]
+    pub batch: NonZeroUsize,
     /// Rounds; in each every alternative does one batch.
-    #[arg(long, value_name = "N", default_value_t = 21)]
-    pub rounds: usize,
+    #[arg(long, value_name = "N", default_value = "21")]
+    pub rounds: NonZeroUsize,
     /// Backend that does the arithmetic of batches: ifma, ifma-256, avx-ifma, avx512, avx2 or
     /// libsecp256k1 [default: the fastest on this machine, by measuring].
     #[arg(long, value_name = "NAME", env = "ASSAY_BACKEND")]
@@ -45,14 +46,14 @@ pub struct BlocksOptions {
     #[arg(long, value_name = "DIR", env = "ASSAY_TEST_DATA")]
     pub data: Option<PathBuf>,
     /// Rounds of each stage.
-    #[arg(long, value_name = "N", default_value_t = 11)]
-    pub rounds: usize,
+    #[arg(long, value_name = "N", default_value = "11")]
+    pub rounds: NonZeroUsize,
     /// Transactions in a forged block.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub txs: usize,
+    #[arg(long, value_name = "N", default_value = "1000")]
+    pub txs: NonZeroUsize,
     /// Forged blocks of each kind to connect.
-    #[arg(long, value_name = "N", default_value_t = 9)]
-    pub connect_blocks: usize,
+    #[arg(long, value_name = "N", default_value = "9")]
+    pub connect_blocks: NonZeroUsize,
     /// Inputs of a legacy transaction in a block of its own, connected on one thread and on all; 0
     /// for none.
     #[arg(long, value_name = "N", default_value_t = 5000)]
@@ -68,14 +69,14 @@ pub struct BlocksOptions {
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct MempoolOptions {
     /// Pairs of blocks.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub blocks: usize,
+    #[arg(long, value_name = "N", default_value = "100")]
+    pub blocks: NonZeroUsize,
     /// Transactions in a block; 8000 of one input nearly fill it.
-    #[arg(long, value_name = "N", default_value_t = 8000)]
-    pub txs: usize,
+    #[arg(long, value_name = "N", default_value = "8000")]
+    pub txs: NonZeroUsize,
     /// Hostile clusters; half of them fit in the mempool.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub clusters: usize,
+    #[arg(long, value_name = "N", default_value = "1000")]
+    pub clusters: NonZeroUsize,
     /// Threads that submit hostile transactions: every other one replacements, the others clusters.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub hostile_threads: usize,
@@ -96,8 +97,8 @@ pub struct AgreementOptions {
     #[arg(long, value_name = "NAME", value_parser = target)]
     pub target: String,
     /// Transactions, each of which comes in a block as well.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub cases: u64,
+    #[arg(long, value_name = "N", default_value = "10000")]
+    pub cases: NonZeroU64,
     /// Seed of everything random.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,

@@ -10,11 +10,12 @@ use std::process::{Command, ExitStatus, Stdio};
 use assay_lab::companion::{Companion, listed};
 use assay_lab::machine::Software;
 use assay_report::child;
+use assay_report::record::Record;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{BenchPlan, IbdSettings, StackSettings, WorstSettings};
 use crate::registry::Section;
-use crate::serve::{Answer, Outcome, Step};
+use crate::serve::{Answer, Step};
 use crate::served::ServedSuite;
 use crate::talk::Talk;
 use crate::{BenchError, Progress};
@@ -216,14 +217,14 @@ impl Caller<'_> {
         name: &str,
         options: &impl Serialize,
         progress: &dyn Progress,
-    ) -> Result<Outcome, BenchError> {
+    ) -> Result<Record, BenchError> {
         let arguments = ["experiment".to_owned(), name.to_owned(), json(options)];
         let mut talk = Talk::start(&self.bench()?, &arguments)?;
         let answer = talk.hear_with_progress(progress).map_err(|error| match error {
             BenchError::PeerFailed { detail, .. } => BenchError::Setting(detail.into()),
             other => other,
         })?;
-        answer.outcome.ok_or_else(|| talk.failed("it has no outcome"))
+        answer.record.ok_or_else(|| talk.failed("it has no record"))
     }
 
     /// Path of `assay-bench` of this program's commit.

@@ -37,18 +37,12 @@ pub struct SelfCheckSuite;
 
 impl Suite for SelfCheckSuite {
     fn benchmarks(&self, _: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
-        let benchmark = |name: &str, steps: [(&'static str, u64); 2]| Benchmark {
-            name: format!("harness/{name}"),
-            series: format!("harness/{name}"),
-            size: None,
-            unit: "",
-            bytes_per_op: None,
-            baseline: None,
-            make: Box::new(move || {
+        let benchmark = |name: &str, steps: [(&'static str, u64); 2]| {
+            Benchmark::new(format!("harness/{name}"), "", move |_| {
                 let alternative =
                     |(name, steps): (&str, u64)| Alternative::calls(name, move || work(steps));
                 Ok(steps.map(alternative).into())
-            }),
+            })
         };
         Ok(vec![
             benchmark("same", [("first", STEPS), ("second", STEPS)]),

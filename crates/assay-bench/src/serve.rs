@@ -5,10 +5,9 @@ use std::cell::RefCell;
 use std::io::{self, BufRead, Write};
 
 use assay_lab::builds::whole_text;
+use assay_report::record::Record;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::counters::Counts;
 use crate::harness::{Alternative, Row, Sample};
 use crate::registry::{Filter, Section, benchmarks};
 use crate::suite::{Benchmark, Extent, Published, Study};
@@ -44,7 +43,7 @@ pub(crate) struct Answer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) alternatives: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) epoch: Option<Epoch>,
+    pub(crate) epoch: Option<Sample>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) benchmarks: Vec<Listed>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,21 +51,10 @@ pub(crate) struct Answer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) studies: Vec<Study>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) outcome: Option<Outcome>,
+    pub(crate) record: Option<Record>,
     /// Progress of an answer that is still to come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) progress: Option<Step>,
-}
-
-/// Outcome of an experiment.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Outcome {
-    /// An object.
-    pub report: Value,
-    /// The report for a terminal.
-    pub text: String,
-    /// False if a comparison has found a difference.
-    pub has_passed: bool,
 }
 
 /// A [`Benchmark`] that is not prepared.
@@ -129,38 +117,17 @@ fn write(to: &RefCell<impl Write>, answer: &Answer) -> io::Result<()> {
     to.flush()
 }
 
-/// A serialized [`Sample`].
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Epoch {
-    ops: u64,
-    wall_ns: u64,
-    cpu_ns: u64,
-    counts: Counts,
-}
-
-impl From<Sample> for Epoch {
-    fn from(Sample { ops, wall_ns, cpu_ns, counts }: Sample) -> Self {
-        Self { ops, wall_ns, cpu_ns, counts }
-    }
-}
-
-impl From<Epoch> for Sample {
-    fn from(Epoch { ops, wall_ns, cpu_ns, counts }: Epoch) -> Self {
-        Self { ops, wall_ns, cpu_ns, counts }
-    }
-}
-
-/// Runs an experiment; writes its progress and its outcome or error.
+/// Runs an experiment; writes its progress and its record or error.
 ///
 /// # Errors
 /// When answers cannot be written.
 pub fn perform(
-    experiment: impl FnOnce(&dyn Progress) -> Result<Outcome, BenchError>,
+    experiment: impl FnOnce(&dyn Progress) -> Result<Record, BenchError>,
     answers: impl Write,
 ) -> Result<(), BenchError> {
     let answers = RefCell::new(answers);
     let answer = match experiment(&Reported(&answers)) {
-        Ok(outcome) => Answer { outcome: Some(outcome), ..Answer::default() },
+        Ok(record) => Answer { record: Some(record), ..Answer::default() },
         Err(error) => Answer { error: Some(whole_text(&error)), ..Answer::default() },
     };
     write(&answers, &answer)
@@ -226,7 +193,7 @@ impl<'a> Served<'_, 'a> {
                 let alternative =
                     prepared.get_mut(alternative).ok_or("there is no such alternative")?;
                 let sample = alternative.epoch().map_err(|error| whole_text(&error))?;
-                Ok(Answer { epoch: Some(sample.into()), ..Answer::default() })
+                Ok(Answer { epoch: Some(sample), ..Answer::default() })
             }
             Order::Studies { rows } => {
                 Ok(Answer { studies: self.studies(&rows, progress)?, ..Answer::default() })
@@ -295,15 +262,7 @@ mod tests {
             if !self.0 {
                 return Err(BenchError::Unknown { name: "setting".to_owned() });
             }
-            Ok(vec![Benchmark {
-                name: "fake/8".to_owned(),
-                series: "fake".to_owned(),
-                size: Some(8),
-                unit: "bytes",
-                bytes_per_op: None,
-                baseline: None,
-                make: Box::new(|| Ok(Vec::new())),
-            }])
+            Ok(vec![Benchmark::of_size("fake", 8, "bytes", |_| Ok(Vec::new()))])
         }
 
         fn studies(

@@ -47,20 +47,23 @@ impl ServedSuite {
     }
 }
 
-impl Served {
-    fn prepare(&self, benchmark: &str) -> Result<Vec<Alternative<'_>>, BenchError> {
-        let order = Order::Prepare { benchmark: benchmark.to_owned() };
-        let names = self.talk.borrow_mut().ask::<Answer>(&order)?.alternatives;
-        let alternative = |(alternative, name): (usize, String)| {
-            let order = Order::Epoch { alternative };
-            Alternative::fallible(&name, move || {
-                let mut talk = self.talk.borrow_mut();
-                let epoch = talk.ask::<Answer>(&order)?.epoch;
-                epoch.map(Into::into).ok_or_else(|| talk.failed("it timed nothing"))
-            })
-        };
-        Ok(names.into_iter().enumerate().map(alternative).collect())
-    }
+/// Lets a program prepare a benchmark; returns its alternatives, which are named by `name`.
+pub(crate) fn prepare<'a>(
+    talk: &'a RefCell<Talk>,
+    benchmark: &str,
+    name: impl Fn(&str) -> String,
+) -> Result<Vec<Alternative<'a>>, BenchError> {
+    let order = Order::Prepare { benchmark: benchmark.to_owned() };
+    let names = talk.borrow_mut().ask::<Answer>(&order)?.alternatives;
+    let alternative = |(alternative, own): (usize, &String)| {
+        let order = Order::Epoch { alternative };
+        Alternative::fallible(&name(own), move || {
+            let mut talk = talk.borrow_mut();
+            let epoch = talk.ask::<Answer>(&order)?.epoch;
+            epoch.ok_or_else(|| talk.failed("it timed nothing"))
+        })
+    };
+    Ok(names.iter().enumerate().map(alternative).collect())
 }
 
 impl Suite for ServedSuite {
@@ -75,7 +78,7 @@ impl Suite for ServedSuite {
                 unit,
                 bytes_per_op: *bytes_per_op,
                 baseline: baseline.clone(),
-                make: Box::new(move || served.prepare(name)),
+                make: Box::new(move || prepare(&served.talk, name, str::to_owned)),
             }
         });
         Ok(all.collect())

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use assay_report::{BarChart, Bars, Chart, LaneChart, LaneGroup, Look, Table};
+use assay_report::{BarChart, Bars, Chart, Look};
+pub use assay_report::{LaneChart as StudyLanes, LaneGroup as StudyLaneGroup, Table as StudyTable};
 use serde::{Deserialize, Serialize};
 
 use crate::harness::{Alternative, Row};
@@ -44,6 +45,30 @@ pub struct Benchmark<'a> {
     /// Name of the baseline alternative (ratio = its time over theirs); the first one if `None`.
     pub baseline: Option<String>,
     pub make: Box<Make<'a>>,
+}
+
+impl<'a> Benchmark<'a> {
+    /// A benchmark without size, in a series of its own, against its first alternative. `make` receives its name.
+    pub fn new(
+        name: String,
+        unit: &'a str,
+        make: impl Fn(&str) -> Result<Vec<Alternative<'a>>, BenchError> + 'a,
+    ) -> Self {
+        let (series, own) = (name.clone(), name.clone());
+        let make = Box::new(move || make(&own));
+        Self { name, series, size: None, unit, bytes_per_op: None, baseline: None, make }
+    }
+
+    /// One size of a series, named `series/size`.
+    pub fn of_size(
+        series: &str,
+        size: u64,
+        unit: &'a str,
+        make: impl Fn(&str) -> Result<Vec<Alternative<'a>>, BenchError> + 'a,
+    ) -> Self {
+        let (series, name) = (series.to_owned(), format!("{series}/{size}"));
+        Self { series, size: Some(size), ..Self::new(name, unit, make) }
+    }
 }
 
 impl fmt::Debug for Benchmark<'_> {
@@ -143,15 +168,6 @@ pub struct Study {
     pub tables: Vec<StudyTable>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StudyTable {
-    pub caption: String,
-    pub head: Vec<String>,
-    /// Number of leading left-aligned text columns; the others hold numbers and are right-aligned.
-    pub word_columns: usize,
-    pub rows: Vec<Vec<String>>,
-}
-
 /// Bars of a [`Study`] on a logarithmic axis.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -164,52 +180,11 @@ pub struct StudyChart {
     pub bars: Vec<(String, Vec<Option<f64>>)>,
 }
 
-/// Lanes of a [`Study`]: shares of slices of time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StudyLanes {
-    pub title: String,
-    /// Quantity and unit of the x axis.
-    pub x_label: String,
-    /// End of the axis, which begins at 0.
-    pub x_end: f64,
-    /// Groups from the top.
-    pub groups: Vec<StudyLaneGroup>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StudyLaneGroup {
-    pub label: String,
-    /// Second line below the label.
-    pub note: String,
-    /// End of its lanes.
-    pub end: f64,
-    /// For each lane, shares from 0 to 1 of equal slices of the whole axis.
-    pub lanes: Vec<Vec<f64>>,
-}
-
 impl Study {
     /// Draws its charts and lanes; empty ones are left out.
     pub fn draw(&self) -> Vec<Chart> {
         let charts = self.charts.iter().filter_map(StudyChart::draw);
         charts.chain(self.lanes.iter().filter_map(StudyLanes::draw)).collect()
-    }
-}
-
-impl StudyLanes {
-    /// Draws the lanes; `None` without any.
-    pub fn draw(&self) -> Option<Chart> {
-        let groups = self.groups.iter().cloned();
-        let group =
-            |StudyLaneGroup { label, note, end, lanes }| LaneGroup { label, note, end, lanes };
-        let chart = LaneChart {
-            title: self.title.clone(),
-            x_label: self.x_label.clone(),
-            x_end: self.x_end,
-            groups: groups.map(group).collect(),
-        };
-        chart.draw()
     }
 }
 
@@ -229,13 +204,6 @@ impl StudyChart {
             logarithmic: true,
         };
         chart.draw()
-    }
-}
-
-impl From<&StudyTable> for Table {
-    fn from(table: &StudyTable) -> Self {
-        let StudyTable { caption, head, word_columns, rows } = table.clone();
-        Self { caption, head, rows, word_columns }
     }
 }
 

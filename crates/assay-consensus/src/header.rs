@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_tree_of_headers_finds() {
+    fn reject_reasons_of_bad_parents() {
         let hash = BlockHash([7; 32]);
         for (error, reason) in [
             (HeaderError::ParentUnknown { parent: hash }, "prev-blk-not-found"),

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_contain_what_agrees_in_the_prefix() {
+    fn ranges_contain_all_scripts_with_the_prefix() {
         for (range, address, inside) in [
             ("10.0.0.0/8", "10.255.1.2", true),
             ("10.0.0.0/8", "11.0.0.0", false),

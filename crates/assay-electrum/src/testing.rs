@@ -354,7 +354,7 @@ impl Chain for FakeChain {
 }
 
 #[test]
-fn blocks_are_what_the_parser_reads() {
+fn the_parser_reads_the_made_blocks() {
     let block = LedgerBlock::new(BlockHash::ZERO, vec![coinbase(&[(50, b"a")], 1)], 0);
     let parsed = Block::parse(block.bytes.clone(), Encoding::Segwit).unwrap();
     assert_eq!(parsed.hash(), block.hash);

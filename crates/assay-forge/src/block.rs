@@ -1,12 +1,14 @@
 //! Assembles signed transactions into a block: coinbase, order, merkle root, proof of work.
 
+use assay_consensus::commitment::height_prefix;
 use assay_hash::{merkle_root, sha256d};
 use assay_wire::encode::compact_size;
+use assay_wire::{OutPoint, TxBuilder};
 use rayon::{ThreadPool, slice::ParallelSliceMut as _};
 
 use crate::{
     network::Network,
-    sighash::{LOCK_TIME, SEQUENCE, VERSION},
+    sighash::{SEQUENCE, VERSION},
 };
 
 pub(crate) struct Coinbase {
@@ -29,60 +31,31 @@ pub(crate) struct CoinbaseParts<'a> {
 impl Coinbase {
     /// Pays one output.
     pub(crate) fn new(parts: &CoinbaseParts<'_>) -> Self {
-        let segwit = parts.commits;
-        let mut body = vec![1];
-        body.extend_from_slice(&[0; 32]);
-        body.extend_from_slice(&[0xff; 4]);
+        const RESERVED: [u8; 32] = [0; 32];
         let script_sig = script_sig(parts.height, parts.seed);
-        body.push(script_sig.len() as u8);
-        body.extend_from_slice(&script_sig);
-        body.extend_from_slice(&SEQUENCE);
-        body.push(if segwit { 2 } else { 1 });
-        body.extend_from_slice(&parts.amount.to_le_bytes());
-        body.push(parts.script.len() as u8);
-        body.extend_from_slice(parts.script);
-        if segwit {
-            body.extend_from_slice(&[0; 8]);
-            body.extend_from_slice(&[38, 0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed]);
-            // BIP141: the commitment covers the root and the reserved value in the coinbase's witness, zero here.
-            let mut committed = [0u8; 64];
-            committed[..32].copy_from_slice(&parts.witness_root);
-            body.extend_from_slice(&sha256d(&committed));
+        let mut tx = TxBuilder::new(i32::from_le_bytes(VERSION))
+            .spend(OutPoint::NULL, &script_sig, u32::from_le_bytes(SEQUENCE))
+            .output(parts.amount as i64, parts.script);
+        if parts.commits {
+            // BIP141: the commitment covers the root and the reserved value in the coinbase's witness.
+            let commitment = sha256d(&[parts.witness_root, RESERVED].concat());
+            let head = [0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed];
+            tx = tx.output(0, &[&head[..], &commitment].concat());
         }
-        let base = [&VERSION[..], &body, &LOCK_TIME].concat();
+        let base = tx.bytes();
         let txid = sha256d(&base);
-        let base_len = base.len() as u64;
         // Bitcoin Cash rejected transactions below 100 bytes when it introduced canonical order.
-        assert!(base_len >= 100, "height, tag and seed make the coinbase long enough");
-        if !segwit {
-            return Self { bytes: base, txid, weight: 4 * base_len };
-        }
-        let mut bytes = [&VERSION[..], &[0, 1], &body, &[1, 32]].concat();
-        bytes.extend_from_slice(&[0; 32]);
-        bytes.extend_from_slice(&LOCK_TIME);
-        let weight = 3 * base_len + bytes.len() as u64;
+        assert!(base.len() >= 100, "height, tag and seed make the coinbase long enough");
+        let bytes = if parts.commits { tx.witness(&[&RESERVED]).bytes() } else { base.clone() };
+        let weight = (3 * base.len() + bytes.len()) as u64;
         Self { bytes, txid, weight }
     }
 }
 
 /// The height (BIP34), a tag, and the seed, so that chains of different seeds share no block.
 fn script_sig(height: u32, seed: u64) -> Vec<u8> {
-    let mut script = Vec::with_capacity(32);
-    if height <= 16 {
-        script.push(0x50 + height as u8);
-    } else {
-        let mut number = height.to_le_bytes().to_vec();
-        while number.len() > 1 && number[number.len() - 1] == 0 && number[number.len() - 2] < 0x80 {
-            number.pop();
-        }
-        script.push(number.len() as u8);
-        script.extend_from_slice(&number);
-    }
-    script.push(TAG.len() as u8);
-    script.extend_from_slice(TAG);
-    script.push(8);
-    script.extend_from_slice(&seed.to_le_bytes());
-    script
+    let (tag, seed) = ([&[TAG.len() as u8], TAG].concat(), seed.to_le_bytes());
+    [&height_prefix(height)[..], &tag, &[8], &seed].concat()
 }
 
 /// Transactions in block order: by txid on Bitcoin Cash (canonical order, as numbers), else as generated.
@@ -152,24 +125,3 @@ pub(crate) fn count_bytes(count: u64) -> Vec<u8> {
 /// BIP9 version bits, all clear.
 const BLOCK_VERSION: u32 = 0x2000_0000;
 const TAG: &[u8] = b"/assay forge/";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn heights_as_bip34_pushes_them() {
-        let cases: [(u32, &[u8]); 7] = [
-            (1, &[0x51]),
-            (16, &[0x60]),
-            (17, &[1, 17]),
-            (127, &[1, 127]),
-            (128, &[2, 128, 0]),
-            (255, &[2, 255, 0]),
-            (256, &[2, 0, 1]),
-        ];
-        for (height, expected) in cases {
-            assert!(script_sig(height, 0).starts_with(expected), "height {height}");
-        }
-    }
-}

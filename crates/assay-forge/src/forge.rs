@@ -5,13 +5,10 @@ use std::{collections::BTreeMap, path::Path, time::Instant};
 use faster_hex::hex_string;
 
 use crate::{
-    coins::Coins,
-    forge_state::{ForgeState, Tail},
-    history::{self, HistoryShape, Made, Start},
+    forge_state::{ForgeState, Made},
+    history::{self, HistoryShape, Start},
     ledger::{ChainLine, Ledger, Line},
-    lock::ScriptCache,
     options::{ForgeOptions, OptionsError, Params},
-    output::Output,
     recipe::{Recipe, RecipeKind},
     scaling::Scaling,
     shape::Shape,
@@ -45,62 +42,29 @@ pub fn forge(
     let begun = Instant::now();
     let kind = ChainKind::new(recipe, options)?;
     let params = kind.params();
-    let threads = rayon::ThreadPoolBuilder::new()
-        .num_threads(params.threads)
+    let threads = params.threads;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
         .thread_name(|number| format!("forge-{number}"))
         .build()
-        .map_err(|source| ForgeError::Threads { threads: params.threads, source })?;
+        .map_err(|source| ForgeError::Threads { threads, source })?;
     progress.start(&kind.estimate());
     let chain = chain_line(recipe, &params, options, &kind);
-    if let ChainKind::History(shape) = &kind {
-        let start = Start { shape, threads: &threads, chain: &chain, dir, progress };
-        return finish_history(history::make(start)?, chain, params.threads, begun);
-    }
-    let mut output = Output::create(dir, params.network.params().disk_magic)?;
-    output.line(&Line::Chain(chain.clone()))?;
-    let locks = ScriptCache::new(params.last_height, params.distinct);
-    let previous = params.network.params().genesis_hash.0;
-    let mut state = ForgeState {
-        params,
-        threads,
-        locks,
-        coins: Coins::default(),
-        tail: Tail { output, previous, blocks: Vec::new(), schnorr: 0 },
-        signing_seconds: 0.0,
-        progress,
+    let made = match &kind {
+        ChainKind::History(shape) => {
+            history::make(Start { shape, threads: &pool, chain: &chain, dir, progress })?
+        }
+        ChainKind::Scaling(shape) => {
+            let mut state = ForgeState::new(params, pool, &chain, dir, progress)?;
+            let phases = Scaling { shape, state: &mut state }.phases()?;
+            state.finish(phases)
+        }
+        ChainKind::Widths(shape) => {
+            let mut state = ForgeState::new(params, pool, &chain, dir, progress)?;
+            let phases = WidthForge { shape, state: &mut state }.phases()?;
+            state.finish(phases)
+        }
     };
-    let phases = match &kind {
-        ChainKind::Scaling(shape) => Scaling { shape, state: &mut state }.phases()?,
-        ChainKind::Widths(shape) => WidthForge { shape, state: &mut state }.phases()?,
-        ChainKind::History(_) => unreachable!("it was made above"),
-    };
-    let making_seconds = begun.elapsed().as_secs_f64();
-    let hashing = Instant::now();
-    let tip = state.tip();
-    let utxo_seconds = hashing.elapsed().as_secs_f64();
-    let mut tail = state.tail;
-    tail.output.line(&Line::Tip(tip.clone()))?;
-    tail.output.finish()?;
-    Ok(Summary {
-        threads: state.params.threads,
-        signatures: tip.signatures,
-        schnorr_signatures: tail.schnorr,
-        making_seconds,
-        signing_seconds: state.signing_seconds,
-        utxo_seconds,
-        wall_seconds: begun.elapsed().as_secs_f64(),
-        phases,
-        ledger: Ledger { chain, blocks: tail.blocks, ranges: Vec::new(), tip },
-    })
-}
-
-/// Finishes the ledger of a history.
-fn finish_history(
-    made: Made,
-    chain: ChainLine,
-    threads: usize,
-    begun: Instant,
-) -> Result<Summary, ForgeError> {
     let Made { mut tail, ranges, phases, set, signing_seconds, utxo_seconds } = made;
     let tip = tail.tip(&set);
     tail.output.line(&Line::Tip(tip.clone()))?;
@@ -141,7 +105,7 @@ impl ChainKind {
 
     fn params(&self) -> Params {
         match self {
-            Self::Scaling(shape) => shape.params(),
+            Self::Scaling(shape) => shape.params.clone(),
             Self::Widths(shape) => shape.params.clone(),
             Self::History(shape) => shape.params.clone(),
         }

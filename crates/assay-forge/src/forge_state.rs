@@ -1,5 +1,7 @@
 //! Common steps of all chains: sign planned blocks, complete and write them, and track unspent outputs.
 
+use std::{path::Path, time::Instant};
+
 use assay_wire::BlockHash;
 use faster_hex::hex_string;
 use rayon::ThreadPool;
@@ -8,14 +10,15 @@ use crate::{
     block::{self, Coinbase, CoinbaseParts},
     coins::{BlockCoins, Coins},
     keys::KeyId,
-    ledger::{BlockLine, Line, Phase, TipLine},
+    ledger::{BlockLine, ChainLine, Line, Phase, RangeLine, TipLine},
     lock::ScriptCache,
     network::Network,
     options::Params,
     output::Output,
+    outputs::Outputs,
     plan::Plan,
-    sign::{Signed, SigningContext},
-    summary::{ForgeError, Progress},
+    sign::{Signed, SigningContext, sign_range},
+    summary::{ForgeError, PhaseTime, Progress},
     utxo::{self, UtxoSet},
 };
 
@@ -37,30 +40,63 @@ pub(crate) struct Tail {
     pub(crate) schnorr: u64,
 }
 
+/// A block whose transactions are signed, except the coinbase.
 pub(crate) struct SignedBlock<'a> {
-    pub(crate) network: Network,
-    pub(crate) height: u32,
+    pub(crate) params: &'a Params,
     pub(crate) phase: Phase,
-    pub(crate) time: u32,
+    /// True if the block commits to witnesses (BIP141).
+    pub(crate) commits: bool,
     /// Transactions in block order.
     pub(crate) order: &'a [u32],
-    pub(crate) coinbase: &'a Coinbase,
-    /// With the coinbase's txid.
-    pub(crate) signed: &'a Signed,
+    /// Of all transactions, without the commitment.
+    pub(crate) outputs: &'a Outputs,
     pub(crate) inputs: u64,
-    pub(crate) outputs: u64,
+}
+
+/// A chain whose ledger lacks only its last line.
+pub(crate) struct Made {
+    pub(crate) tail: Tail,
+    pub(crate) ranges: Vec<RangeLine>,
+    pub(crate) phases: Vec<PhaseTime>,
+    pub(crate) set: UtxoSet,
+    pub(crate) signing_seconds: f64,
+    pub(crate) utxo_seconds: f64,
 }
 
 impl Tail {
-    /// Completes a signed block and writes it, with its order and its ledger line.
+    /// A chain without blocks.
+    pub(crate) fn new(output: Output, network: Network) -> Self {
+        let previous = network.params().genesis_hash.0;
+        Self { output, previous, blocks: Vec::new(), schnorr: 0 }
+    }
+
+    /// Completes a block by its coinbase, whose txid it adds to `signed`, and writes it, with its order and its ledger line.
     pub(crate) fn append(
         &mut self,
         signed_block: &SignedBlock<'_>,
+        signed: &mut Signed,
+        locks: &ScriptCache,
         progress: &mut dyn Progress,
     ) -> Result<(), ForgeError> {
-        let SignedBlock { network, height, order, coinbase, signed, .. } = *signed_block;
+        let SignedBlock { params, phase, commits, order, outputs, inputs } = *signed_block;
+        let (height, time) = (outputs.height, params.time(outputs.height));
+        // BIP141 uses zero as the coinbase's own wtxid, as in `signed`.
+        let witness_root = if commits { block::root(&signed.wtxids, order) } else { [0; 32] };
+        let pay = outputs.pay(params.distinct, 0, 0);
+        let coinbase = locks.with(pay.kind, &pay.key, |lock| {
+            Coinbase::new(&CoinbaseParts {
+                commits,
+                height,
+                seed: params.seed,
+                amount: pay.amount,
+                script: lock.script(),
+                witness_root,
+            })
+        });
+        signed.txids[0] = coinbase.txid;
+        let signed: &Signed = signed;
         let root = block::root(&signed.txids, order);
-        let mined = block::mine(network, &self.previous, &root, signed_block.time);
+        let mined = block::mine(params.network, &self.previous, &root, time);
         let count = block::count_bytes(order.len() as u64);
 
         let mut offsets = vec![0u32; order.len()];
@@ -77,16 +113,16 @@ impl Tail {
         let line = BlockLine {
             height,
             hash: BlockHash(mined.hash).to_string(),
-            phase: signed_block.phase,
+            phase,
             file: place.file,
             offset: place.offset,
             bytes,
             weight: 4 * (80 + count.len() as u64) + coinbase.weight + signed.weight,
             txs: order.len() as u64,
-            inputs: signed_block.inputs,
-            outputs: signed_block.outputs,
+            inputs,
+            outputs: outputs.len() as u64 + u64::from(commits),
             signatures: signed.signatures,
-            time: signed_block.time,
+            time,
         };
         self.output.line(&Line::Block(line.clone()))?;
         progress.block(&line);
@@ -114,7 +150,29 @@ impl Tail {
     }
 }
 
-impl ForgeState<'_> {
+impl<'p> ForgeState<'p> {
+    /// A chain without blocks in a new folder.
+    pub(crate) fn new(
+        params: Params,
+        threads: ThreadPool,
+        chain: &ChainLine,
+        dir: &Path,
+        progress: &'p mut dyn Progress,
+    ) -> Result<Self, ForgeError> {
+        let network = params.network;
+        let mut output = Output::create(dir, network.params().disk_magic)?;
+        output.line(&Line::Chain(chain.clone()))?;
+        Ok(Self {
+            locks: ScriptCache::new(params.last_height, params.distinct),
+            params,
+            threads,
+            coins: Coins::default(),
+            tail: Tail::new(output, network),
+            signing_seconds: 0.0,
+            progress,
+        })
+    }
+
     pub(crate) fn empty_block(&mut self, phase: Phase) -> Result<(), ForgeError> {
         let plan = self.new_plan();
         self.finish_block(phase, plan, Signed::new())
@@ -127,6 +185,16 @@ impl ForgeState<'_> {
         Plan::new(height, subsidy, KeyId::published(height, subsidy))
     }
 
+    /// Signs the planned transactions from this one on, all of whose inputs are from earlier blocks.
+    pub(crate) fn sign(&mut self, plan: &Plan, from: u32, signed: &mut Signed) {
+        let begun = Instant::now();
+        request_locks(&mut self.locks, self.params.distinct, plan, from);
+        self.locks.prepare(&self.threads);
+        let context = signing_context(&self.params, &self.threads, &self.locks, &self.coins);
+        sign_range(context, plan, from..plan.len(), signed, self.progress);
+        self.signing_seconds += begun.elapsed().as_secs_f64();
+    }
+
     /// Completes a signed block and writes it, with its order and its ledger line.
     pub(crate) fn finish_block(
         &mut self,
@@ -136,44 +204,21 @@ impl ForgeState<'_> {
     ) -> Result<(), ForgeError> {
         assert_eq!(signed.txids.len(), plan.len() as usize, "every planned transaction is signed");
         let network = self.params.network;
-        let height = plan.outputs.height;
         let order = block::block_order(network, &signed.txids, &self.threads);
-        let coinbase = self.coinbase(&plan, &signed, &order);
-        signed.txids[0] = coinbase.txid;
-        let signed_block = SignedBlock {
-            network,
-            height,
-            phase,
-            time: self.params.time(height),
-            order: &order,
-            coinbase: &coinbase,
-            signed: &signed,
-            inputs: plan.inputs.len() as u64,
-            outputs: plan.outputs.len() as u64 + u64::from(network.segwit()),
-        };
-        self.tail.append(&signed_block, self.progress)?;
-        self.remember(plan, signed.txids, order);
-        Ok(())
-    }
-
-    fn coinbase(&mut self, plan: &Plan, signed: &Signed, order: &[u32]) -> Coinbase {
-        let network = self.params.network;
         let pay = plan.outputs.pay(self.params.distinct, 0, 0);
         self.locks.request(pay.kind, &pay.key);
         self.locks.prepare(&self.threads);
-        // BIP141 uses zero as the coinbase's own wtxid, as in `signed`.
-        let witness_root =
-            if network.segwit() { block::root(&signed.wtxids, order) } else { [0; 32] };
-        self.locks.with(pay.kind, &pay.key, |lock| {
-            Coinbase::new(&CoinbaseParts {
-                commits: network.segwit(),
-                height: plan.outputs.height,
-                seed: self.params.seed,
-                amount: pay.amount,
-                script: lock.script(),
-                witness_root,
-            })
-        })
+        let signed_block = SignedBlock {
+            params: &self.params,
+            phase,
+            commits: network.segwit(),
+            order: &order,
+            outputs: &plan.outputs,
+            inputs: plan.inputs.len() as u64,
+        };
+        self.tail.append(&signed_block, &mut signed, &self.locks, self.progress)?;
+        self.remember(plan, signed.txids, order);
+        Ok(())
     }
 
     /// Stores the block's outputs and marks the spent ones.
@@ -184,7 +229,9 @@ impl ForgeState<'_> {
         }
     }
 
-    pub(crate) fn tip(&mut self) -> TipLine {
+    /// Hashes the unspent outputs of the finished chain.
+    pub(crate) fn finish(self, phases: Vec<PhaseTime>) -> Made {
+        let begun = Instant::now();
         let set = utxo::summarise(
             &self.coins,
             &self.locks,
@@ -192,7 +239,14 @@ impl ForgeState<'_> {
             &self.threads,
             self.progress,
         );
-        self.tail.tip(&set)
+        Made {
+            tail: self.tail,
+            ranges: Vec::new(),
+            phases,
+            set,
+            signing_seconds: self.signing_seconds,
+            utxo_seconds: begun.elapsed().as_secs_f64(),
+        }
     }
 }
 

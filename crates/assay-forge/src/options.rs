@@ -41,6 +41,36 @@ pub(crate) struct Params {
 }
 
 impl Params {
+    /// Of a chain whose length is not known yet; the end time and the interval are those of the recipe.
+    pub(crate) fn new(
+        options: &ForgeOptions,
+        network: Network,
+        (end_time, block_interval_s): (u32, u32),
+    ) -> Result<Self, OptionsError> {
+        Ok(Self {
+            network,
+            seed: options.seed,
+            scale: options.scale,
+            distinct: options.distinct_keys,
+            threads: threads(options.threads)?,
+            last_height: 0,
+            end_time: options.end_time.unwrap_or(end_time),
+            block_interval_s,
+        })
+    }
+
+    /// The same for a chain with this last height. Genesis must be older than its first block.
+    pub(crate) fn ending_at(self, last_height: u32) -> Result<Self, OptionsError> {
+        let Self { network, end_time, block_interval_s, .. } = self;
+        let min = u64::from(network.params().genesis.time)
+            + u64::from(last_height) * u64::from(block_interval_s)
+            + 1;
+        if u64::from(end_time) < min {
+            return Err(OptionsError::EndTime { end_time, min });
+        }
+        Ok(Self { last_height, ..self })
+    }
+
     /// Header time of a block.
     pub(crate) fn time(&self, height: u32) -> u32 {
         self.end_time - (self.last_height - height) * self.block_interval_s
@@ -149,23 +179,7 @@ pub(crate) fn check_stop(stop_height: Option<u32>, last: u32) -> Result<u32, Opt
     }
 }
 
-/// Genesis must be older than the first block.
-pub(crate) fn check_end(
-    end_time: u32,
-    network: Network,
-    last: u32,
-    block_interval_s: u32,
-) -> Result<(), OptionsError> {
-    let min = u64::from(network.params().genesis.time)
-        + u64::from(last) * u64::from(block_interval_s)
-        + 1;
-    if u64::from(end_time) < min {
-        return Err(OptionsError::EndTime { end_time, min });
-    }
-    Ok(())
-}
-
-pub(crate) fn threads(asked: usize) -> Result<usize, OptionsError> {
+fn threads(asked: usize) -> Result<usize, OptionsError> {
     if asked > THREADS_MAX {
         return Err(OptionsError::Threads { threads: asked, max: THREADS_MAX });
     }

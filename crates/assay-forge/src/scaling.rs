@@ -100,7 +100,7 @@ impl Scaling<'_, '_> {
     fn fan_out(&mut self, blocks: u32, short: Option<Vec<FanOutPlan>>) -> Result<(), ForgeError> {
         // Transaction chains are sequential, so grouping more blocks keeps more threads busy; memory limits the group.
         let in_memory = (GROUP_BYTES_MAX / (self.shape.weight_max / 4).max(1)).max(1) as usize;
-        let group = self.shape.threads.min(in_memory);
+        let group = self.shape.params.threads.min(in_memory);
         let mut short = short.map(Vec::into_iter);
         let mut made = 0;
         while made < blocks {
@@ -123,7 +123,7 @@ impl Scaling<'_, '_> {
         let (plans, tx_chains): (Vec<_>, Vec<_>) =
             group.into_iter().map(|planned| (planned.plan, planned.tx_chains)).unzip();
         for plan in &plans {
-            request_locks(&mut self.state.locks, self.shape.distinct, plan, 0);
+            request_locks(&mut self.state.locks, self.shape.params.distinct, plan, 0);
         }
         self.state.locks.prepare(&self.state.threads);
         let mut signed: Vec<_> = plans.iter().map(|_| Signed::new()).collect();
@@ -164,7 +164,7 @@ impl Scaling<'_, '_> {
         first: u32,
     ) -> Spend {
         let coin = plans[number].inputs_of(first)[0];
-        let distinct = self.shape.distinct;
+        let distinct = self.shape.params.distinct;
         match plans.iter().position(|plan| plan.outputs.height == coin.height) {
             None => self.state.coins.spend_of(distinct, coin),
             Some(at) => {
@@ -208,17 +208,7 @@ impl Scaling<'_, '_> {
             if plan.len() == from {
                 break;
             }
-            let begun = Instant::now();
-            request_locks(&mut self.state.locks, self.shape.distinct, &plan, from);
-            self.state.locks.prepare(&self.state.threads);
-            let context = signing_context(
-                &self.state.params,
-                &self.state.threads,
-                &self.state.locks,
-                &self.state.coins,
-            );
-            sign_range(context, &plan, from..plan.len(), &mut signed, self.state.progress);
-            self.state.signing_seconds += begun.elapsed().as_secs_f64();
+            self.state.sign(&plan, from, &mut signed);
         }
         self.state.finish_block(phase, plan, signed)
     }

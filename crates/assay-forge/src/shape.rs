@@ -6,7 +6,7 @@ use crate::{
     kind::Bound,
     ledger::Phase,
     network::{BLOCK_OVERHEAD_WEIGHT, Network, SPLIT_FEE},
-    options::{ForgeOptions, OptionsError, Params, Variant, check_end, check_stop, threads},
+    options::{ForgeOptions, OptionsError, Params, Variant, check_stop},
     random::Stream,
     recipe::ScalingFile,
     summary::Estimate,
@@ -16,11 +16,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) recipe: ScalingFile,
-    pub(crate) seed: u64,
-    pub(crate) scale: f64,
+    pub(crate) params: Params,
     pub(crate) variant: Variant,
-    pub(crate) distinct: bool,
-    pub(crate) threads: usize,
     pub(crate) maturity: u32,
     pub(crate) baseline: u32,
     pub(crate) fan_out: u32,
@@ -33,7 +30,6 @@ pub(crate) struct Shape {
     /// Maximum signature-operation cost of a block.
     pub(crate) sigops_max: u64,
     pub(crate) stop_height: u32,
-    pub(crate) end_time: u32,
 }
 
 impl Shape {
@@ -50,14 +46,10 @@ impl Shape {
         if !(min..=max).contains(&scale) {
             return Err(OptionsError::Scale { scale, chain: network.name(), min, max });
         }
-        let threads = threads(options.threads)?;
         let times = |blocks: u32| (f64::from(blocks) * scale.max(1.0)).round() as u32;
         let mut shape = Self {
-            seed: options.seed,
-            scale,
+            params: Params::new(options, network, (file.end_time, file.block_interval_s))?,
             variant: options.variant,
-            distinct: options.distinct_keys,
-            threads,
             maturity: file.maturity.blocks,
             baseline: file.baseline.map_or(0, |baseline| baseline.blocks),
             fan_out: times(file.fan_out.blocks),
@@ -69,7 +61,6 @@ impl Shape {
             weight_max: (full as f64 * scale.min(1.0)) as u64,
             sigops_max: if network.segwit() { MAX_BLOCK_SIGOPS_COST } else { u64::MAX },
             stop_height: 0,
-            end_time: options.end_time.unwrap_or(file.end_time),
             recipe: file,
         };
         shape.check(options.stop_height)?;
@@ -80,11 +71,13 @@ impl Shape {
         let coinbases = self.baseline + self.fan_out + 1 + self.steady_3;
         let available = self.coinbases_that_pay();
         if coinbases > available {
-            return Err(OptionsError::Coinbases { scale: self.scale, coinbases, available });
+            let scale = self.params.scale;
+            return Err(OptionsError::Coinbases { scale, coinbases, available });
         }
-        let last = self.last_height();
+        let last: u32 = PHASES.iter().map(|phase| self.blocks(*phase)).sum();
         self.stop_height = check_stop(stop_height, last)?;
-        check_end(self.end_time, self.network(), last, self.recipe.block_interval_s)
+        self.params = self.params.clone().ending_at(last)?;
+        Ok(())
     }
 
     /// Height of the last coinbase that can fund a block's chains and the outputs of a steady-3 block.
@@ -95,10 +88,6 @@ impl Shape {
         let need = self.recipe.split_max(self.weight_max, depth.into()).max(outputs * OUTPUT_PAID);
         let periods = (0..64).take_while(|&n| self.network().subsidy(n * halving) >= need).count();
         (periods as u32 * halving).saturating_sub(1)
-    }
-
-    pub(crate) fn last_height(&self) -> u32 {
-        PHASES.iter().map(|phase| self.blocks(*phase)).sum()
     }
 
     pub(crate) fn blocks(&self, phase: Phase) -> u32 {
@@ -133,23 +122,9 @@ impl Shape {
         self.recipe.chain
     }
 
-    /// The parameters common to all chains.
-    pub(crate) fn params(&self) -> Params {
-        Params {
-            network: self.network(),
-            seed: self.seed,
-            scale: self.scale,
-            distinct: self.distinct,
-            threads: self.threads,
-            last_height: self.last_height(),
-            end_time: self.end_time,
-            block_interval_s: self.recipe.block_interval_s,
-        }
-    }
-
     /// The random stream of one chain of a block, or of the block itself.
     pub(crate) fn stream(&self, height: u32, chain: u32) -> Stream {
-        Stream::new(self.seed, self.recipe.scripts, height, chain)
+        Stream::new(self.params.seed, self.recipe.scripts, height, chain)
     }
 
     pub(crate) fn fee(&self, bound: &Bound) -> u64 {
@@ -184,7 +159,8 @@ impl Shape {
         let outputs = f64::from(recipe.fan_out.outputs);
         let fan_out_tx = tx(1.0, outputs + 1.0);
         let mean = recipe.fan_out.amount_min as f64 + f64::from(recipe.fan_out.amount_span) / 2.0;
-        let funded = self.network().subsidy(1) as f64 * self.scale / (outputs * mean + fan_out_tx);
+        let funded =
+            self.network().subsidy(1) as f64 * self.params.scale / (outputs * mean + fan_out_tx);
         let fan_out = (block / fan_out_tx).min(if segwit { f64::MAX } else { funded });
         let all_fan_out = fan_out * f64::from(self.fan_out);
         let share =

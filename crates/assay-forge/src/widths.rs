@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use crate::{
     coins::CoinRef,
-    forge_state::{ForgeState, request_locks, signing_context},
+    forge_state::ForgeState,
     kind::{Bound, Kind},
     ledger::{Phase, Series},
-    options::{ForgeOptions, OptionsError, Params, check_end, check_stop, threads},
+    options::{ForgeOptions, OptionsError, Params, check_stop},
     plan::Plan,
     random::{BLOCK_STREAM, Stream},
     recipe::{WidthsFile, bound},
-    sign::{Signed, sign_range},
+    sign::Signed,
     summary::{Estimate, ForgeError, PhaseTime},
 };
 
@@ -48,20 +48,10 @@ impl WidthShape {
         let inputs = u64::from(blocks) * phases * per_block;
         let fan_out = inputs.div_ceil(file.fan_out.outputs.into()) as u32;
         let last_height = file.maturity.blocks + fan_out + blocks * phases as u32;
-        let end_time = options.end_time.unwrap_or(file.end_time);
-        check_end(end_time, network, last_height, file.block_interval_s)?;
+        let params = Params::new(options, network, (file.end_time, file.block_interval_s))?;
         Ok(Self {
             stop_height: check_stop(options.stop_height, last_height)?,
-            params: Params {
-                network,
-                seed: options.seed,
-                scale,
-                distinct: options.distinct_keys,
-                threads: threads(options.threads)?,
-                last_height,
-                end_time,
-                block_interval_s: file.block_interval_s,
-            },
+            params: params.ending_at(last_height)?,
             recipe: file.clone(),
             blocks,
             fan_out,
@@ -211,14 +201,8 @@ impl WidthForge<'_, '_> {
     }
 
     fn sign(&mut self, phase: Phase, plan: Plan) -> Result<(), ForgeError> {
-        let begun = Instant::now();
-        let state = &mut *self.state;
-        request_locks(&mut state.locks, state.params.distinct, &plan, 1);
-        state.locks.prepare(&state.threads);
         let mut signed = Signed::new();
-        let context = signing_context(&state.params, &state.threads, &state.locks, &state.coins);
-        sign_range(context, &plan, 1..plan.len(), &mut signed, state.progress);
-        state.signing_seconds += begun.elapsed().as_secs_f64();
-        state.finish_block(phase, plan, signed)
+        self.state.sign(&plan, 1, &mut signed);
+        self.state.finish_block(phase, plan, signed)
     }
 }

@@ -2,12 +2,14 @@
 
 use std::fmt::Write;
 
+use serde::{Deserialize, Serialize};
+
 /// Length in bytes from which a word may wrap on a page.
 const LONG_CELL: usize = 28;
 /// Maximum length of a unit after the comma of a heading.
 const LONG_UNIT: usize = 5;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     pub caption: String,
     pub head: Vec<String>,
@@ -21,6 +23,16 @@ impl Table {
     pub fn new(caption: &str, head: &[&str], word_columns: usize) -> Self {
         let head = head.iter().map(|cell| (*cell).to_owned()).collect();
         Self { caption: caption.to_owned(), head, rows: Vec::new(), word_columns }
+    }
+
+    /// A table with all its rows.
+    pub fn of(
+        caption: &str,
+        head: &[&str],
+        word_columns: usize,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Self {
+        Self { rows: rows.into_iter().collect(), ..Self::new(caption, head, word_columns) }
     }
 
     pub fn push<const N: usize>(&mut self, row: [String; N]) {

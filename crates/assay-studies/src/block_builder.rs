@@ -1,8 +1,8 @@
-//! Common parts of benchmark blocks: a coinbase, and a header with regtest proof of work.
+//! Blocks of benchmarks: a coinbase, and regtest's proof of work.
 
 use assay_consensus::commitment::{WITNESS_COMMITMENT_HEADER, height_prefix, witness_commitment};
-use assay_hash::merkle_root;
-use assay_wire::{BlockHash, Header, OutPoint, TxBuilder, Wtxid};
+use assay_hash::{merkle_root, sha256d};
+use assay_wire::{BlockHash, Header, OutPoint, TxBuilder, Txid, Wtxid, encode};
 
 /// A coinbase without and with its witness; equal without a witness commitment.
 #[derive(Clone, Debug)]
@@ -36,10 +36,20 @@ impl Coinbase {
         let full = wtxids.map_or_else(|| base.clone(), |_| tx.witness(&[&RESERVED]).bytes());
         Self { base, full }
     }
+
+    pub(crate) fn txid(&self) -> Txid {
+        Txid(sha256d(&self.base))
+    }
 }
 
-/// A regtest header with proof of work.
-pub(crate) fn mined(prev_block: BlockHash, time: u32, txids: Vec<[u8; 32]>) -> Header {
+/// A regtest block with proof of work, and its hash: transactions as serialised, and their txids.
+pub(crate) fn assemble<T: AsRef<[u8]>>(
+    (prev_block, time): (BlockHash, u32),
+    coinbase: &Coinbase,
+    txs: &[T],
+    txids: impl IntoIterator<Item = [u8; 32]>,
+) -> (BlockHash, Vec<u8>) {
+    let txids = std::iter::once(coinbase.txid().0).chain(txids).collect();
     let mut header = Header {
         version: 0x2000_0000,
         prev_block,
@@ -52,5 +62,9 @@ pub(crate) fn mined(prev_block: BlockHash, time: u32, txids: Vec<[u8; 32]>) -> H
     while header.hash().0[31] >= 0x7f {
         header.nonce += 1;
     }
-    header
+    let mut raw = header.to_bytes().to_vec();
+    encode::compact_size(&mut raw, 1 + txs.len() as u64);
+    raw.extend_from_slice(&coinbase.full);
+    txs.iter().for_each(|tx| raw.extend_from_slice(tx.as_ref()));
+    (header.hash(), raw)
 }

@@ -12,7 +12,7 @@ use assay_wire::{
 use rayon::prelude::*;
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 
-use crate::block_builder::{Coinbase, mined};
+use crate::block_builder::{Coinbase, assemble};
 
 /// Inputs and outputs of a transaction.
 pub(crate) const INPUTS: usize = 5;
@@ -160,15 +160,6 @@ impl Forge {
         self.block(&unsigned, key).0
     }
 
-    /// Conflicting transactions that spend the first input of the kind's next block: each is valid alone.
-    pub(crate) fn rivals(&mut self, kind: Kind, count: usize) -> Vec<Vec<u8>> {
-        let index = Kind::ALL.iter().position(|other| *other == kind).expect("it is one of all");
-        let mut keys = self.keys(count * INPUTS, kind.taproots()).into_iter();
-        let mut pay_all = || pay(self.ends[index].clone(), keys.by_ref().take(INPUTS).collect()).0;
-        let unsigned: Vec<Unsigned> = (0..count).map(|_| pay_all()).collect();
-        unsigned.par_iter().map(Unsigned::sign).collect()
-    }
-
     /// Next two blocks for one large transaction without witnesses: the second contains only that, with `inputs` P2PKH inputs,
     /// which spend outputs of the first, and half as many outputs.
     pub(crate) fn next_large(&mut self, inputs: usize) -> [ForgedBlock; 2] {
@@ -218,22 +209,14 @@ impl Forge {
             let tx = Transaction::parse(raw.clone(), Encoding::Segwit).expect("well formed");
             tx.view().txid().0
         };
-        let mut txids: Vec<[u8; 32]> = signed.par_iter().map(txid).collect();
+        let txids: Vec<[u8; 32]> = signed.par_iter().map(txid).collect();
         let mut wtxids: Vec<Wtxid> = signed.iter().map(|raw| Wtxid(sha256d(raw))).collect();
         wtxids.insert(0, Wtxid::default());
         let pays = (COINBASE_SAT, &key.script_pubkey[..]);
         // The second push keeps the script above its minimum length.
         let coinbase = Coinbase::new(self.height, &[0], pays, Some(&wtxids));
-        txids.insert(0, sha256d(&coinbase.base));
-        let coin = Txid(txids[0]);
-        let header = mined(self.tip, self.time, txids);
-        self.tip = header.hash();
-        let mut raw = header.to_bytes().to_vec();
-        encode::compact_size(&mut raw, 1 + signed.len() as u64);
-        raw.extend_from_slice(&coinbase.full);
-        for tx in &signed {
-            raw.extend_from_slice(tx);
-        }
+        let (tip, raw) = assemble((self.tip, self.time), &coinbase, &signed, txids);
+        self.tip = tip;
         let mut prevouts = Vec::new();
         for spend in txs.iter().flat_map(|tx| &tx.spends) {
             let script = &spend.key.script_pubkey;
@@ -241,7 +224,7 @@ impl Forge {
             prevouts.extend_from_slice(&(script.len() as u32).to_le_bytes());
             prevouts.extend_from_slice(script);
         }
-        let prevout = OutPoint { txid: coin, vout: 0 };
+        let prevout = OutPoint { txid: coinbase.txid(), vout: 0 };
         let spend = Spend { prevout, value: COINBASE_SAT, key };
         (ForgedBlock { height: self.height, raw, prevouts }, spend)
     }

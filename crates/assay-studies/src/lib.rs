@@ -26,15 +26,14 @@ mod peer;
 mod rules;
 mod signatures;
 mod spend;
-pub mod stack;
+mod stack;
 mod worst;
 
 use assay_bench::programs::Suites;
 use assay_bench::registry::Section;
-use assay_bench::serve::Outcome;
 use assay_bench::{BenchError, Progress};
 use assay_engine::SubmitOutcome;
-use serde::Serialize;
+use assay_report::record::Record;
 use serde::de::DeserializeOwned;
 
 use crate::ibd::IbdSuite;
@@ -65,35 +64,18 @@ pub fn experiment(
     name: &str,
     options: &str,
     progress: &dyn Progress,
-) -> Result<Outcome, BenchError> {
+) -> Result<Record, BenchError> {
     match name {
-        "signatures" => {
-            let report = signatures::run(&parse(options)?, progress)?;
-            outcome(&report, report.text(), true)
-        }
-        "blocks" => {
-            let report = blocks::run(&parse(options)?, progress)?;
-            outcome(&report, report.text(), true)
-        }
-        "mempool" => {
-            let report = mempool::run(&parse(options)?, progress)?;
-            outcome(&report, report.text(), true)
-        }
-        "agreement" => {
-            let report = agreement::run(&parse(options)?, progress).map_err(setting)?;
-            outcome(&report, report.text(), report.agrees())
-        }
+        "signatures" => signatures::run(&parse(options)?, progress),
+        "blocks" => blocks::run(&parse(options)?, progress),
+        "mempool" => mempool::run(&parse(options)?, progress),
+        "agreement" => agreement::run(&parse(options)?, progress).map_err(setting),
         _ => Err(BenchError::Unknown { name: format!("experiment {name}") }),
     }
 }
 
 fn parse<T: DeserializeOwned>(options: &str) -> Result<T, BenchError> {
     serde_json::from_str(options).map_err(setting)
-}
-
-fn outcome(report: &impl Serialize, text: String, has_passed: bool) -> Result<Outcome, BenchError> {
-    let report = serde_json::to_value(report).map_err(setting)?;
-    Ok(Outcome { report, text, has_passed })
 }
 
 fn setting(error: impl std::error::Error + Send + Sync + 'static) -> BenchError {

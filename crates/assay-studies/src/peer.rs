@@ -22,31 +22,22 @@ struct Answer {
     cpu_ns: u64,
 }
 
-/// The running peer; stopped on drop.
+/// The running peer; stopped on drop. Requests fail when communication fails, or the peer rejects them.
 #[derive(Debug)]
 pub(crate) struct KernelPeer(Talk);
 
 impl KernelPeer {
     /// Starts the peer.
-    ///
-    /// # Errors
-    /// When the peer cannot be started, communication fails, or it rejects the request.
     pub(crate) fn start(program: &Path) -> Result<Self, BenchError> {
         Talk::start(program, &["bench".to_owned()]).map(Self)
     }
 
     /// Versions of the peer.
-    ///
-    /// # Errors
-    /// When communication fails, or the peer rejects the request.
     pub(crate) fn versions(&mut self) -> Result<String, BenchError> {
         Ok(self.order(&json!({ "do": "versions" }))?.versions.unwrap_or_default())
     }
 
     /// Loads a block; returns the number of inputs with known spent outputs.
-    ///
-    /// # Errors
-    /// When communication fails, or the peer rejects the request.
     pub(crate) fn load(
         &mut self,
         name: &str,
@@ -62,9 +53,6 @@ impl KernelPeer {
     }
 
     /// Runs a stage of a block `times` times.
-    ///
-    /// # Errors
-    /// When communication fails, or the peer rejects the request.
     pub(crate) fn run(
         &mut self,
         name: &str,
@@ -77,9 +65,6 @@ impl KernelPeer {
     }
 
     /// Loads a transaction with its spent outputs.
-    ///
-    /// # Errors
-    /// When communication fails, or the peer rejects the request.
     pub(crate) fn load_spend(
         &mut self,
         name: &str,
@@ -93,10 +78,7 @@ impl KernelPeer {
         self.order(&order).map(drop)
     }
 
-    /// Verifies one input of a transaction, or all.
-    ///
-    /// # Errors
-    /// When communication fails, or the peer rejects the request: it supports no flags outside of [`Flags::BITCOIN_BLOCK`].
+    /// Verifies one input of a transaction, or all. Flags outside of [`Flags::BITCOIN_BLOCK`] are rejected.
     pub(crate) fn judge(
         &mut self,
         tx: Tx<'_>,
@@ -112,9 +94,6 @@ impl KernelPeer {
     }
 
     /// Verifies an input of that transaction `times` times.
-    ///
-    /// # Errors
-    /// When communication fails, or the peer rejects the request.
     pub(crate) fn verify_input(
         &mut self,
         name: &str,
@@ -127,9 +106,6 @@ impl KernelPeer {
     }
 
     /// Opens an empty chain.
-    ///
-    /// # Errors
-    /// When communication fails, or the peer rejects the request.
     pub(crate) fn open(
         &mut self,
         chain: &str,
@@ -142,9 +118,6 @@ impl KernelPeer {
     }
 
     /// Submits a block, which must become the tip; returns the tip's hash too.
-    ///
-    /// # Errors
-    /// When communication fails, or the peer rejects the request.
     pub(crate) fn submit(&mut self, block: &Path) -> Result<(Sample, String), BenchError> {
         let order = json!({ "do": "submit", "block": absolute(block)? });
         let Answer { wall_ns, cpu_ns, tip, .. } = self.order(&order)?;

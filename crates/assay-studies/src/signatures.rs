@@ -3,25 +3,24 @@
 //! Keys are distinct and compressed, and parsing them is part of the work on all sides. The libsecp256k1 backend of
 //! [`BatchVerifier`] is measured as well: it runs on machines without vector instructions, and must cost no more than the calls.
 
-use std::fmt::Write as _;
 use std::time::Instant;
 
-use assay_report::stats::ratio::Ratio;
+use assay_report::record::{Outcome, Record, Unit, count};
 use assay_secp::{Backend, BatchVerifier, Check, SampledVerifier};
 use rayon::prelude::*;
 use secp256k1::{
     Keypair, Message, Parity, PublicKey, Scalar, SecretKey, XOnlyPublicKey, ecdsa, schnorr,
 };
-use serde::Serialize;
 
-use assay_bench::conditions::Conditions;
-use assay_bench::harness::{Alternative, Rounds, Row, Sample, compare};
+use assay_bench::experiment;
+use assay_bench::harness::{Alternative, Rounds, Sample, compare};
 use assay_bench::options::SignaturesOptions;
-use assay_bench::{BenchError, LIBSECP, Progress, table};
+use assay_bench::{BenchError, LIBSECP, Progress};
 
 /// Names of the alternatives.
 const PLAIN: &str = "libsecp256k1, plain";
 const FORCED: &str = "libsecp256k1, batch";
+const FORCED_WEIGHTED: &str = "libsecp256k1, weighted";
 const BATCH: &str = "batch";
 const WEIGHTED: &str = "weighted batch";
 /// The same with spot checks of proven signatures by libsecp256k1, as in the engine.
@@ -37,208 +36,72 @@ const WARM_UP: usize = 1;
 /// One in this many checks is made invalid when results are compared.
 const WRONG_EVERY: usize = 37;
 
-/// Results. Every ratio is the plain library's time over Assay's: above 1 Assay is faster.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Report {
-    schema: u32,
-    kind: &'static str,
-    /// Compressed ECDSA.
-    pub(crate) ecdsa_ratio: f64,
-    /// BIP340, each signature separately.
-    pub(crate) schnorr_ratio: f64,
-    /// BIP340, one weighted sum of all.
-    pub(crate) schnorr_batch_ratio: f64,
-    /// Tweaks of Taproot output keys.
-    pub(crate) tweak_ratio: f64,
-    /// ECDSA with the libsecp256k1 backend of the batch verifier.
-    pub(crate) libsecp_backend_ecdsa_ratio: f64,
-    /// The same for BIP340.
-    pub(crate) libsecp_backend_schnorr_ratio: f64,
-    /// The same for weighted batches.
-    pub(crate) libsecp_backend_schnorr_batch_ratio: f64,
-    /// The same for tweaks.
-    pub(crate) libsecp_backend_tweak_ratio: f64,
-    /// ECDSA with spot checks: time of a batch without over that with them, so below 1.
-    pub(crate) sampled_ecdsa_ratio: f64,
-    /// The same for BIP340, each signature separately.
-    pub(crate) sampled_schnorr_ratio: f64,
-    /// The same for weighted batches.
-    pub(crate) sampled_schnorr_batch_ratio: f64,
-    /// The same for tweaks.
-    pub(crate) sampled_tweak_ratio: f64,
-    /// One in this many proven checks is repeated by libsecp256k1.
-    sample_one_of: u32,
-    /// Median time of one self-test of the backend, microseconds.
-    self_test_us: f64,
-    pub(crate) backend: &'static str,
-    library: &'static str,
-    threads: u32,
-    batch: usize,
-    rounds: usize,
-    seed: u64,
-    /// Compared checks.
-    checks: u64,
-    /// Invalid checks among them.
-    checks_invalid: u64,
-    intervals: Intervals,
-    /// Ratios of CPU time, which other load does not affect.
-    cpu_intervals: Intervals,
-    rows: Vec<Row>,
-    conditions: Conditions,
-}
-
-/// The ratios with their intervals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[expect(
-    clippy::struct_field_names,
-    reason = "named as the fields of the report that they belong to"
-)]
-pub(crate) struct Intervals {
-    ecdsa_ratio: Option<Ratio>,
-    schnorr_ratio: Option<Ratio>,
-    schnorr_batch_ratio: Option<Ratio>,
-    tweak_ratio: Option<Ratio>,
-    libsecp_backend_ecdsa_ratio: Option<Ratio>,
-    libsecp_backend_schnorr_ratio: Option<Ratio>,
-    libsecp_backend_schnorr_batch_ratio: Option<Ratio>,
-    libsecp_backend_tweak_ratio: Option<Ratio>,
-    sampled_ecdsa_ratio: Option<Ratio>,
-    sampled_schnorr_ratio: Option<Ratio>,
-    sampled_schnorr_batch_ratio: Option<Ratio>,
-    sampled_tweak_ratio: Option<Ratio>,
-}
-
-impl Intervals {
-    fn new(rows: &[Row; 3], ratio: fn(&Row, &str, &str) -> Option<Ratio>) -> Self {
-        let [ecdsa, schnorr, tweak] = rows;
-        Self {
-            ecdsa_ratio: ratio(ecdsa, PLAIN, BATCH),
-            schnorr_ratio: ratio(schnorr, PLAIN, BATCH),
-            schnorr_batch_ratio: ratio(schnorr, PLAIN, WEIGHTED),
-            tweak_ratio: ratio(tweak, PLAIN, BATCH),
-            libsecp_backend_ecdsa_ratio: ratio(ecdsa, PLAIN, FORCED),
-            libsecp_backend_schnorr_ratio: ratio(schnorr, PLAIN, FORCED),
-            libsecp_backend_schnorr_batch_ratio: ratio(schnorr, PLAIN, FORCED_WEIGHTED),
-            libsecp_backend_tweak_ratio: ratio(tweak, PLAIN, FORCED),
-            sampled_ecdsa_ratio: ratio(ecdsa, BATCH, SAMPLED),
-            sampled_schnorr_ratio: ratio(schnorr, BATCH, SAMPLED),
-            sampled_schnorr_batch_ratio: ratio(schnorr, WEIGHTED, SAMPLED_WEIGHTED),
-            sampled_tweak_ratio: ratio(tweak, BATCH, SAMPLED),
-        }
-    }
-
-    fn lines(&self) -> [(&'static str, Option<Ratio>); 12] {
-        [
-            ("ecdsa_ratio", self.ecdsa_ratio),
-            ("schnorr_ratio", self.schnorr_ratio),
-            ("schnorr_batch_ratio", self.schnorr_batch_ratio),
-            ("tweak_ratio", self.tweak_ratio),
-            ("libsecp_backend_ecdsa_ratio", self.libsecp_backend_ecdsa_ratio),
-            ("libsecp_backend_schnorr_ratio", self.libsecp_backend_schnorr_ratio),
-            ("libsecp_backend_schnorr_batch_ratio", self.libsecp_backend_schnorr_batch_ratio),
-            ("libsecp_backend_tweak_ratio", self.libsecp_backend_tweak_ratio),
-            ("sampled_ecdsa_ratio", self.sampled_ecdsa_ratio),
-            ("sampled_schnorr_ratio", self.sampled_schnorr_ratio),
-            ("sampled_schnorr_batch_ratio", self.sampled_schnorr_batch_ratio),
-            ("sampled_tweak_ratio", self.sampled_tweak_ratio),
-        ]
-    }
-}
-
-const FORCED_WEIGHTED: &str = "libsecp256k1, weighted";
-
-impl Report {
-    pub(crate) fn text(&self) -> String {
-        let mut text = format!(
-            "batches of {}, {} rounds, one thread, compressed keys parsed, seed {}; backend {}, {}\n\n",
-            self.batch, self.rounds, self.seed, self.backend, self.library
-        );
-        text.push_str(&table::rows(&self.rows));
-        text.push('\n');
-        let (wall, cpu) = (self.intervals.lines(), self.cpu_intervals.lines());
-        let lines = wall.into_iter().zip(cpu).map(|((name, wall), (_, cpu))| (name, (wall, cpu)));
-        text.push_str(&table::ratios(lines));
-        let _ = writeln!(
-            text,
-            "\nsampled: one of {} proven checks is verified again by the library; a self-test takes {:.0} us",
-            self.sample_one_of, self.self_test_us
-        );
-        let _ = writeln!(
-            text,
-            "\n{} checks answered, {} of them false: all as the library answers",
-            self.checks, self.checks_invalid
-        );
-        text
-    }
-}
+/// Alternatives that are compared, where both were measured: the time of the first over that of the second. With sampling the
+/// ratios are those of a batch without over one with it, so below 1.
+const RATIOS: [(&str, &str); 6] = [
+    (PLAIN, BATCH),
+    (PLAIN, WEIGHTED),
+    (PLAIN, FORCED),
+    (PLAIN, FORCED_WEIGHTED),
+    (BATCH, SAMPLED),
+    (WEIGHTED, SAMPLED_WEIGHTED),
+];
 
 /// Runs the measurement.
-///
-/// # Errors
-/// When a result is wrong.
 pub(crate) fn run(
     options: &SignaturesOptions,
     progress: &dyn Progress,
-) -> Result<Report, BenchError> {
-    if options.batch == 0 || options.rounds == 0 {
-        return Err(BenchError::Parameter { what: "--batch and --rounds", wanted: "at least 1" });
-    }
+) -> Result<Record, BenchError> {
+    let SignaturesOptions { batch, rounds, seed, .. } = *options;
     let backend = backend(options.backend.as_deref())?;
-    let conditions = Conditions::now();
-    let numbers = 0..options.batch as u64;
-    let cases: Vec<Case> =
-        numbers.into_par_iter().map(|number| Case::new(options.seed, number)).collect();
+    let mut record = experiment::record("signatures");
+    let numbers = 0..batch.get() as u64;
+    let cases: Vec<Case> = numbers.into_par_iter().map(|number| Case::new(seed, number)).collect();
     let kinds: [(&str, Question); 3] =
         [("ECDSA", Case::ecdsa), ("Schnorr", Case::schnorr), ("Taproot tweak", Case::tweak)];
-    let rounds = Rounds { count: options.rounds, warm_up: WARM_UP };
+    let rounds = Rounds { count: rounds.get(), warm_up: WARM_UP };
     let wrong = wrong_cases(&cases);
     let (mut checks, mut checks_invalid) = (0, 0);
-    let mut rows = Vec::new();
+    let mut faster = Vec::new();
     for (name, check) in kinds {
-        progress.begin(name, (WARM_UP + options.rounds) as u64);
+        progress.begin(name, (WARM_UP + rounds.count) as u64);
         let wrong: Vec<Check<'_>> = wrong.iter().map(check).collect();
         let (answered, invalid) = compare_answers(name, &wrong, backend)?;
         checks += answered;
         checks_invalid += invalid;
         let right: Vec<Check<'_>> = cases.iter().map(check).collect();
         let mut alternatives = alternatives(&right, backend, name == "Schnorr");
-        let epochs = (WARM_UP + options.rounds) * alternatives.len();
+        let epochs = (WARM_UP + rounds.count) * alternatives.len();
         checks += (epochs * right.len()) as u64;
-        rows.push(compare(name, &mut alternatives, rounds, &mut || progress.step())?);
+        let row = compare(name, &mut alternatives, rounds, &mut || progress.step())?;
+        experiment::add_row(&mut record, &row);
+        for (above, below) in RATIOS {
+            experiment::add_ratio(&mut record, &row, above, below);
+        }
+        let ratio = row.ratio(PLAIN, BATCH);
+        faster.extend(ratio.map(|ratio| format!("{name} {:.2}", ratio.median)));
     }
-    let rows: [Row; 3] = rows.try_into().expect("there are three kinds");
-    let intervals = Intervals::new(&rows, Row::ratio);
-    let median = |ratio: Option<Ratio>| ratio.map_or(0.0, |ratio| ratio.median);
-    Ok(Report {
-        schema: 1,
-        kind: "signatures",
-        ecdsa_ratio: median(intervals.ecdsa_ratio),
-        schnorr_ratio: median(intervals.schnorr_ratio),
-        schnorr_batch_ratio: median(intervals.schnorr_batch_ratio),
-        tweak_ratio: median(intervals.tweak_ratio),
-        libsecp_backend_ecdsa_ratio: median(intervals.libsecp_backend_ecdsa_ratio),
-        libsecp_backend_schnorr_ratio: median(intervals.libsecp_backend_schnorr_ratio),
-        libsecp_backend_schnorr_batch_ratio: median(intervals.libsecp_backend_schnorr_batch_ratio),
-        libsecp_backend_tweak_ratio: median(intervals.libsecp_backend_tweak_ratio),
-        sampled_ecdsa_ratio: median(intervals.sampled_ecdsa_ratio),
-        sampled_schnorr_ratio: median(intervals.sampled_schnorr_ratio),
-        sampled_schnorr_batch_ratio: median(intervals.sampled_schnorr_batch_ratio),
-        sampled_tweak_ratio: median(intervals.sampled_tweak_ratio),
-        sample_one_of: SAMPLE_ONE_OF,
-        self_test_us: self_test_us(backend),
-        backend: BatchVerifier::with_backend(backend).backend().name(),
-        library: LIBSECP,
-        threads: 1,
-        batch: options.batch,
-        rounds: options.rounds,
-        seed: options.seed,
-        checks,
-        checks_invalid,
-        intervals,
-        cpu_intervals: Intervals::new(&rows, Row::cpu_ratio),
-        rows: rows.into(),
-        conditions,
-    })
+    let figures = [
+        count("invalid checks", checks_invalid),
+        ("self-test of the backend", Unit::Seconds, Some(self_test_s(backend))),
+    ];
+    record.add(("all kinds", "", None), &figures);
+    record.check("results as those of the library", Outcome::of(checks, None));
+    record.headline = format!(
+        "Time of plain {LIBSECP} over that of batches of {batch}, one thread: {}.",
+        faster.join(", ")
+    );
+    record.set("backend", BatchVerifier::with_backend(backend).backend().name());
+    record.set("library", LIBSECP);
+    record.set("checks in a batch", batch);
+    record.set("rounds", rounds.count);
+    record.set("seed", seed);
+    record.set(
+        "sampled",
+        format!("one of {SAMPLE_ONE_OF} proven checks is verified again by the library"),
+    );
+    record.notes.push("Keys are compressed; parsing them is timed on all sides.".to_owned());
+    Ok(record)
 }
 
 /// The backend of this name, which this CPU can run; without a name the fastest.
@@ -276,17 +139,16 @@ fn weighted(verifier: &mut SampledVerifier, checks: &[Check<'_>], out: &mut Vec<
 }
 
 /// Median time of repeated self-tests.
-fn self_test_us(backend: Backend) -> f64 {
+fn self_test_s(backend: Backend) -> f64 {
     let verifier = BatchVerifier::with_backend(backend);
-    let mut times_us: Vec<f64> = (0..9)
-        .map(|_| {
-            let start = Instant::now();
-            assert!(verifier.repeat_self_test(), "it passed before");
-            start.elapsed().as_secs_f64() * 1e6
-        })
-        .collect();
-    times_us.sort_by(f64::total_cmp);
-    times_us[times_us.len() / 2]
+    let time = |_| {
+        let start = Instant::now();
+        assert!(verifier.repeat_self_test(), "it passed before");
+        start.elapsed().as_secs_f64()
+    };
+    let mut times_s: Vec<f64> = (0..9).map(time).collect();
+    times_s.sort_by(f64::total_cmp);
+    times_s[times_s.len() / 2]
 }
 
 fn alternatives<'a>(
@@ -459,29 +321,31 @@ fn wrong_cases(cases: &[Case]) -> Vec<Case> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
     use super::*;
     use assay_bench::Silent;
 
     #[test]
-    fn every_backend_answers_right() {
+    fn every_backend_gives_the_results_of_the_library() {
+        let [batch, rounds] = [75, 2].map(|number| NonZeroUsize::new(number).expect("not zero"));
+        let options = |backend| SignaturesOptions { batch, rounds, backend, seed: 3 };
         for backend in [Backend::Libsecp, Backend::Portable, Backend::detect()] {
-            let backend = Some(backend.name().to_owned());
-            let options = SignaturesOptions { batch: 75, rounds: 2, backend, seed: 3 };
-            let report = run(&options, &Silent).expect("right answers");
-            assert!(report.ecdsa_ratio > 0.0 && report.tweak_ratio > 0.0);
+            let options = options(Some(backend.name().to_owned()));
+            let record = run(&options, &Silent).expect("right answers");
+            assert!(record.has_passed());
             // Three kinds, seven alternatives, one wrong check in 37.
-            assert_eq!(report.checks_invalid, 3 * 7 * 3);
-            assert!(report.sampled_ecdsa_ratio > 0.0 && report.self_test_us > 0.0);
-            assert!(report.text().contains("schnorr_batch_ratio"));
+            assert_eq!(record.values("", "invalid checks"), [63.0]);
+            assert!(record.values("", "self-test of the backend")[0] > 0.0);
+            for (above, below) in RATIOS {
+                let ratios = record.values(&format!("{above} / {below}"), experiment::TIMES);
+                let kinds =
+                    if above.contains("weighted") || below.contains("weighted") { 1 } else { 3 };
+                assert_eq!(ratios.len(), kinds, "{above} / {below}");
+                assert!(ratios.iter().all(|ratio| *ratio > 0.0), "{above} / {below}");
+            }
         }
-    }
-
-    #[test]
-    fn empty_batches_and_unknown_backends_are_rejected() {
-        let options = SignaturesOptions { batch: 0, rounds: 1, backend: None, seed: 1 };
-        assert!(run(&options, &Silent).is_err());
-        let options = SignaturesOptions { batch: 1, backend: Some("gpu".to_owned()), ..options };
-        let error = run(&options, &Silent).expect_err("there is none").to_string();
-        assert!(error.contains("no backend `gpu`"), "{error}");
+        let error = run(&options(Some("gpu".to_owned())), &Silent).expect_err("there is none");
+        assert!(error.to_string().contains("no backend `gpu`"), "{error}");
     }
 }

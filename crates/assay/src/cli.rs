@@ -14,6 +14,7 @@ mod stats;
 mod top;
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use assay_bench::options::duration;
@@ -306,7 +307,7 @@ pub(crate) struct CrashArguments {
     #[arg(default_value = "bitcoin-scaling")]
     pub(crate) plan: String,
     /// Processes to kill.
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) kills: u32,
     /// Let the blocks come from a second node, over the peer-to-peer protocol, instead of by RPC;
     /// our own node only. Every tip that the node reports counts as acknowledged.
@@ -333,7 +334,7 @@ pub(crate) struct CrashArguments {
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) index_every: u32,
     /// With --index: script hashes of each chain to query; a sample where there are more.
-    #[arg(long, value_name = "N", default_value_t = 2000)]
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = at_least_one)]
     pub(crate) index_scripts: usize,
     /// Sizes of the coins cache in MiB, used alternately: a small one flushes often.
     #[arg(long, value_name = "MIB", value_delimiter = ',', default_values_t = [4, 16, 256])]
@@ -768,6 +769,11 @@ fn assumed_block(text: &str) -> Result<BlockHash, String> {
         return Ok(BlockHash::ZERO);
     }
     text.parse().map_err(|_| "give a block hash of 64 hex digits, or 0".to_owned())
+}
+
+/// A number of things to compare or to repeat: without any, no check would have run.
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().map(NonZeroUsize::get).map_err(|error| error.to_string())
 }
 
 /// A size as a number or a word.

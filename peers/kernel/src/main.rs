@@ -76,7 +76,7 @@ struct CompareArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Blocks to submit in addition to the base chains
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     blocks: u64,
     /// Only blocks of this class; an unknown name lists them
     #[arg(long, value_name = "NAME")]
@@ -85,7 +85,7 @@ struct CompareArgs {
     #[arg(long, default_value_t = 0, value_name = "N")]
     first_round: u64,
     /// Blocks in a round
-    #[arg(long, default_value_t = compare::ROUND_BLOCKS, value_name = "N")]
+    #[arg(long, default_value_t = compare::ROUND_BLOCKS, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     round_blocks: u64,
     /// Parallel rounds
     #[arg(long, default_value_t = 2, value_name = "N")]
@@ -104,7 +104,7 @@ struct FlipsArgs {
     #[arg(long, env = "ASSAY_TEST_DATA", value_name = "DIR")]
     data: PathBuf,
     /// Bits to flip
-    #[arg(long, default_value_t = 2000)]
+    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
     flips: u64,
     /// Seed of all choices
     #[arg(long, default_value_t = 1)]
@@ -117,7 +117,7 @@ struct FlipsArgs {
 #[derive(Args)]
 struct ScriptsArgs {
     /// Inputs to verify
-    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     inputs: u64,
     /// Seed of all choices
     #[arg(long, default_value_t = 1)]
@@ -133,7 +133,7 @@ struct ScriptsArgs {
 #[derive(Args)]
 struct SignetArgs {
     /// Blocks to mine and submit; each costs some million hashes
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     blocks: u64,
     /// Seed of all choices
     #[arg(long, default_value_t = 1)]

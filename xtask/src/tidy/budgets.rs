@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::{is_rust, read};
+use crate::words;
 
 /// Files shorter than this count as small.
 const SMALL_FILE_LINES: usize = 40;
@@ -19,7 +20,7 @@ struct Budgets {
     lines: BTreeMap<String, u64>,
     small_files: u64,
     docs_bytes: u64,
-    /// Comments with phrases that `words.rs` lists; `cargo xtask tidy --comments` prints them.
+    /// Comments and names of functions with phrases that `words.rs` lists; `cargo xtask tidy --comments` prints them.
     comment_phrases: u64,
     /// Packages in `Cargo.lock`, ours among them.
     packages: u64,
@@ -64,14 +65,13 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Places and phrases of comments that the vocabulary replaces.
+/// Places and phrases of comments and names of functions that the vocabulary replaces.
 pub(super) fn comment_phrases(root: &Path, sources: &[PathBuf]) -> anyhow::Result<Vec<String>> {
     let mut phrases = Vec::new();
     for path in sources.iter().filter(|path| is_rust(path) && !path.ends_with("words.rs")) {
-        let found = crate::words::in_comments(&read(&root.join(path))?);
-        phrases.extend(
-            found.into_iter().map(|(line, phrase)| format!("{}:{line}: {phrase}", path.display())),
-        );
+        let text = read(&root.join(path))?;
+        let found = words::in_comments(&text).into_iter().chain(words::in_names(&text));
+        phrases.extend(found.map(|(line, phrase)| format!("{}:{line}: {phrase}", path.display())));
     }
     Ok(phrases)
 }

@@ -191,7 +191,7 @@ mod tests {
         knots(&imports::edges(&sources))
     }
 
-    fn said(list: &str) -> Vec<String> {
+    fn findings_of(list: &str) -> Vec<String> {
         let mut findings = Vec::new();
         let listed = known(list, &mut findings).remove("a").unwrap_or_default();
         compare("a", &planted(), &listed, &mut findings);
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_planted_cycle_is_found() {
-        let found = said("# nothing\n");
+        let found = findings_of("# nothing\n");
         let expected = "a: modules import each other: plan report target; one cycle: \
              plan -> target (plan.rs:1), target -> report (target/ports.rs:2), report -> plan (report.rs:1)";
         assert_eq!(found, [expected]);
@@ -208,12 +208,15 @@ mod tests {
 
     #[test]
     fn the_list_may_only_shrink() {
-        assert_eq!(said("a: plan report target # old knot\n"), [""; 0]);
-        let found = said("a: plan report stats target # grown\n");
+        assert_eq!(findings_of("a: plan report target # old knot\n"), [""; 0]);
+        let found = findings_of("a: plan report stats target # grown\n");
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[1].contains("no longer true"), "{found:?}");
-        let found = said("a: plan report target # old\na: stats plan # mended\n");
+        let found = findings_of("a: plan report target # old\na: stats plan # mended\n");
         assert!(found.len() == 1 && found[0].contains("`a: plan stats` is no longer"), "{found:?}");
-        assert!(said("a: plan report target\n")[0].contains("# reason"), "a reason is asked for");
+        assert!(
+            findings_of("a: plan report target\n")[0].contains("# reason"),
+            "a reason is asked for"
+        );
     }
 }

@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    fn said(list: &str, packages: &[Package]) -> Vec<String> {
+    fn findings_of(list: &str, packages: &[Package]) -> Vec<String> {
         let mut findings = Vec::new();
         compare(&allowed(list), packages, &mut findings);
         findings
@@ -177,35 +177,41 @@ mod tests {
     fn planted_edges_are_found() {
         let hash = || package("a-hash", &[], "");
         let used = || package("a-node", &[("a-hash", Kind::Normal)], "use a_hash::sha256;");
-        assert_eq!(said("a-hash <-\na-node <- a-hash\n", &[hash(), used()]), [""; 0]);
+        assert_eq!(findings_of("a-hash <-\na-node <- a-hash\n", &[hash(), used()]), [""; 0]);
         // Only a comment names it.
         let unused = package("a-node", &[("a-hash", Kind::Normal)], "// a_hash\n\"a_hash\"");
         assert_eq!(
-            said("a-hash <-\na-node <- a-hash\n", &[hash(), unused]),
+            findings_of("a-hash <-\na-node <- a-hash\n", &[hash(), unused]),
             ["a-node depends on a-hash and does not use it"]
         );
         assert_eq!(
-            said("a-hash <-\na-node <-\n", &[hash(), used()]),
+            findings_of("a-hash <-\na-node <-\n", &[hash(), used()]),
             ["the edge a-node <- a-hash is not allowed"]
         );
         let dev = package("a-node", &[("a-hash", Kind::Dev)], "use a_hash::sha256;");
         assert_eq!(
-            said("a-hash <-\na-node <- a-hash\na-gone <-\n", &[hash(), dev]),
+            findings_of("a-hash <-\na-node <- a-hash\na-gone <-\n", &[hash(), dev]),
             [
                 "xtask/edges.txt allows a-node <- a-hash, which no manifest has",
                 "xtask/edges.txt names a-gone, which is no crate"
             ]
         );
-        assert_eq!(said("", &[hash()]), ["xtask/edges.txt does not list the crate a-hash"]);
+        assert_eq!(findings_of("", &[hash()]), ["xtask/edges.txt does not list the crate a-hash"]);
     }
 
     #[test]
-    fn what_only_tests_need_is_not_shipped() {
+    fn dependencies_of_tests_are_not_shipped() {
         let kit = || package(TESTKIT, &[], "");
         let user = |kind| package("a-node", &[(TESTKIT, kind)], "use assay_testkit::hex;");
-        assert_eq!(said("assay-testkit <-\na-node <-\n", &[kit(), user(Kind::Dev)]), [""; 0]);
         assert_eq!(
-            said("assay-testkit <-\na-node <- assay-testkit\n", &[kit(), user(Kind::Normal)]),
+            findings_of("assay-testkit <-\na-node <-\n", &[kit(), user(Kind::Dev)]),
+            [""; 0]
+        );
+        assert_eq!(
+            findings_of(
+                "assay-testkit <-\na-node <- assay-testkit\n",
+                &[kit(), user(Kind::Normal)]
+            ),
             ["a-node ships assay-testkit, which is for tests alone"]
         );
     }
@@ -213,6 +219,9 @@ mod tests {
     #[test]
     fn libraries_of_others_are_used_too() {
         let idle = package("a-hash", &[("base64", Kind::Normal)], "fn f() {}");
-        assert_eq!(said("a-hash <-", &[idle]), ["a-hash depends on base64 and does not use it"]);
+        assert_eq!(
+            findings_of("a-hash <-", &[idle]),
+            ["a-hash depends on base64 and does not use it"]
+        );
     }
 }

@@ -5,20 +5,20 @@ mod charts;
 mod finding;
 mod front;
 mod prose;
+mod record;
 mod tables;
 
 use std::path::Path;
 
-use assay_lab::machine;
 use assay_report::atomic_file::{self, WriteError};
-use assay_report::{Page, ResultsFile, Section, Table};
+use assay_report::{Page, ResultsFile, Section};
 
 pub use assay_report::LoadError;
 
 use crate::results::{BenchResults, Measured, SCHEMA};
-use crate::table;
 
 pub use self::finding::finding;
+pub use self::record::record;
 
 pub const FILES: [&str; 4] = ["results.json", "results.csv", "report.md", "report.html"];
 
@@ -29,7 +29,7 @@ pub const FILES: [&str; 4] = ["results.json", "results.csv", "report.md", "repor
 pub fn write_all(results: &BenchResults, dir: &Path) -> Result<(), WriteError> {
     atomic_file::create_folder(dir)?;
     write_json(results, &dir.join(FILES[0]))?;
-    atomic_file::write(&dir.join(FILES[1]), table::csv(results).as_bytes())?;
+    atomic_file::write(&dir.join(FILES[1]), record(results).csv().as_bytes())?;
     let page = page(results);
     atomic_file::write(&dir.join(FILES[2]), page.markdown().as_bytes())?;
     atomic_file::write(&dir.join(FILES[3]), page.html().as_bytes())
@@ -89,53 +89,33 @@ fn sections(results: &BenchResults) -> Vec<Section> {
         ),
     ];
     for study in &results.studies {
-        let tables = study.tables.iter().map(Table::from).collect();
         let id = format!("study-{}", study.id);
         all.push(Section {
             charts: study.draw(),
-            ..Section::new(&id, &study.title, study.prose.clone(), tables)
+            ..Section::new(&id, &study.title, study.prose.clone(), study.tables.clone())
         });
     }
-    for (group, measured) in groups(&results.benchmarks) {
-        all.push(Section {
-            id: format!("measured-{}", identifier(group)),
-            title: format!("Measured: {group}"),
-            prose: Vec::new(),
-            tables: vec![table::measured(group, measured.iter().copied())],
-            charts: charts::of_group(group, &measured),
-            ..Section::default()
-        });
-    }
+    let groups = groups(&results.benchmarks);
+    let charts = groups.iter().flat_map(|(group, measured)| charts::of_group(group, measured));
+    all.push(Section {
+        charts: charts.collect(),
+        ..Section::new("charts", "Charts", Vec::new(), Vec::new())
+    });
     if !results.builds.is_empty() {
         let every: Vec<&Measured> = results.builds.iter().collect();
         all.push(Section {
             charts: charts::ratios("Builds", &every),
-            ..Section::new(
-                "builds",
-                "Builds compared",
-                prose::builds(results),
-                vec![table::measured(
-                    "Each alternative of each build; ratios to the same in the first build",
-                    &results.builds,
-                )],
-            )
+            ..Section::new("builds", "Builds compared", prose::builds(results), Vec::new())
         });
     }
-    all.extend([
-        Section::new("failures", "Without figures", Vec::new(), tables::failures(results)),
-        Section::new(
-            "conditions",
-            "Machine, software, conditions",
-            prose::conditions(results),
-            vec![machine::table(&results.conditions.machine), tables::software(results)],
-        ),
-        Section::new("method", "Method", prose::method(results), Vec::new()),
-    ]);
-    let is_filled = |section: &Section| match section.id.as_str() {
-        "published" | "failures" => !section.tables.is_empty(),
+    all.retain(|one| match one.id.as_str() {
+        "published" => !one.tables.is_empty(),
+        "charts" => !one.charts.is_empty(),
         _ => true,
-    };
-    all.into_iter().filter(is_filled).collect()
+    });
+    all.extend(record(results).page().sections);
+    all.push(Section::new("method", "Method", prose::method(results), Vec::new()));
+    all
 }
 
 /// Benchmarks by the first part of their names, in order of first appearance.
@@ -149,12 +129,6 @@ fn groups(all: &[Measured]) -> Vec<(&str, Vec<&Measured>)> {
         }
     }
     groups
-}
-
-/// A name as a link identifier.
-fn identifier(name: &str) -> String {
-    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    name.chars().map(letter).collect()
 }
 
 #[cfg(test)]
@@ -195,7 +169,7 @@ mod tests {
             "unavailable: refused",
             "g/s, ns/op over bytes",
             "Builds compared",
-            "id=\"measured-g\"",
+            "id=\"figures\"",
         ] {
             assert!(html.contains(words), "{words}");
         }
@@ -205,7 +179,7 @@ mod tests {
                 + html.matches(&format!("<{tag} ")).count();
             assert_eq!(open, html.matches(&format!("</{tag}>")).count(), "{tag}");
         }
-        let csv = table::csv(&fixture::results());
+        let csv = record(&fixture::results()).csv();
         let columns: Vec<usize> = csv.lines().map(|line| line.matches(',').count()).collect();
         // A name with a comma is quoted, so lines that contain it have one more.
         assert!(columns.iter().all(|count| (columns[0]..=columns[0] + 2).contains(count)), "{csv}");

@@ -33,6 +33,13 @@ pub(super) fn summary(results: &BenchResults) -> Vec<String> {
     all
 }
 
+/// Lead of the first study if only studies were made, else the number of results.
+pub(super) fn headline(results: &BenchResults) -> String {
+    let lead = || results.studies.iter().find_map(|study| study.lead.clone());
+    let lead = if results.benchmarks.is_empty() { lead() } else { None };
+    lead.unwrap_or_else(|| counts(results))
+}
+
 /// Numbers of faster, slower and equal alternatives.
 pub(super) fn counts(results: &BenchResults) -> String {
     let comparisons: Vec<&Comparison> =
@@ -71,16 +78,6 @@ pub(super) fn builds(results: &BenchResults) -> Vec<String> {
     all
 }
 
-/// Introduction to the machine.
-pub(super) fn conditions(results: &BenchResults) -> Vec<String> {
-    let mut all = Vec::new();
-    if !results.rerun.is_empty() {
-        all.push(format!("To make these results again: `{}`", results.rerun));
-    }
-    all.push(format!("Counts: {}.", results.counting.note));
-    all
-}
-
 pub(super) fn method(results: &BenchResults) -> Vec<String> {
     let measured = results.floor_measured.map_or_else(
         || "was not measured".to_owned(),
@@ -89,10 +86,7 @@ pub(super) fn method(results: &BenchResults) -> Vec<String> {
     [
         "An epoch is as many operations as take about 5 ms. Alternatives of an operation are interleaved, round by round in alternating order, after a warm-up round; results are checked before anything is timed."
             .to_owned(),
-        format!(
-            "Figures are medians over {} rounds; `err%` is the median absolute deviation in percent of the median.",
-            results.rounds
-        ),
+        format!("Figures are medians over {} rounds, with their range.", results.rounds),
         "A ratio is the median of the ratios of the same round: the baseline's time over this one's, above 1 this one is \
          faster. Its interval runs between two of the sorted ratios and holds the true median with 99 % probability, \
          whatever the distribution."
@@ -104,7 +98,6 @@ pub(super) fn method(results: &BenchResults) -> Vec<String> {
             results.floor * 100.0,
             FLOOR_MIN * 100.0
         ),
-        "`-` stands where nothing could be counted.".to_owned(),
     ]
     .map(|point| format!("- {point}"))
     .into()

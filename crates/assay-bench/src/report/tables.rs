@@ -1,12 +1,12 @@
-//! Tables of the report besides the measurements.
+//! Tables of verdicts and of published figures.
 
 use assay_report::Table;
+use assay_report::number::count;
 use assay_report::stats::ratio::Ratio;
 
 use crate::harness::Figures;
 use crate::results::{BenchResults, Measured};
 use crate::suite::Published;
-use crate::table::{NONE, number};
 
 /// Maximum number of comparisons in a summary.
 const SUMMARY_MAX: usize = 60;
@@ -100,42 +100,36 @@ fn against(figure: &Published, is_first: bool, here: Option<(&Measured, &Figures
     ]
 }
 
-/// Benchmarks and studies without figures.
-pub(super) fn failures(results: &BenchResults) -> Vec<Table> {
-    if results.failures.is_empty() {
-        return Vec::new();
-    }
-    let mut table = Table::new("Without figures", &["What", "Why"], 2);
-    for failure in &results.failures {
-        table.push([failure.name.clone(), failure.error.clone()]);
-    }
-    vec![table]
-}
-
-pub(super) fn software(results: &BenchResults) -> Table {
-    let software = &results.software;
-    let mut table = Table::new("Software and extent", &["What", "Value"], 2);
-    let load = results.conditions.load_1m.map_or_else(none, |load| format!("{load:.2}"));
-    for (what, value) in [
-        ("Assay", format!("{} ({})", software.assay, software.profile)),
-        ("Compiler", software.rustc.clone()),
-        ("Load at the beginning", load),
-        ("Extent", results.extent.text().to_owned()),
-        ("Rounds", results.rounds.to_string()),
-        ("Counts", results.counting.note.clone()),
-    ] {
-        table.push([what.to_owned(), value]);
-    }
-    for build in results.plan.iter().flat_map(|plan| &plan.builds) {
-        table.push([format!("Build {}", build.name), build.command.join(" ")]);
-    }
-    table
-}
-
 fn interval(ratio: &Ratio) -> String {
     format!("{:.3} to {:.3}", ratio.low, ratio.high)
 }
 
 fn none() -> String {
-    NONE.to_owned()
+    "-".to_owned()
+}
+
+/// At least three significant digits.
+fn number(value: f64) -> String {
+    if value >= 1000.0 {
+        return count(value.round_ties_even() as u64);
+    }
+    if value >= 100.0 { format!("{value:.1}") } else { format!("{value:.2}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_can_be_read() {
+        for (value, text) in [
+            (0.0, "0.00"),
+            (12.345, "12.35"),
+            (123.45, "123.5"),
+            (1234.5, "1,234"),
+            (1e6, "1,000,000"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
 }

@@ -106,7 +106,7 @@ mod tests {
 
     /// Inputs with P2PKH, P2SH and P2WPKH, well formed and not.
     #[test]
-    fn only_what_a_script_hashes_matters() {
+    fn only_hashed_parts_of_a_script_matter() {
         let key = [2u8; 33];
         let p2pkh = [&[0x76, 0xa9, 20][..], &hash160(&key), &[0x88, 0xac]].concat();
         let p2sh = [&[0xa9, 20][..], &hash160(&key), &[0x87]].concat();

@@ -53,7 +53,7 @@ fn pushes(elements: &[&[u8]], opcodes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn success_opcodes_stay_what_they_are_without_the_proposal() {
+fn success_opcodes_stay_without_the_proposal() {
     for (opcode, name) in [
         (CAT, "cat"),
         (CHECKSIGFROMSTACK, "csfs"),

@@ -76,7 +76,7 @@ fn slow_legacy(tx: &Transaction, signed: usize, code: &[u8], hash_type: u32) -> 
 }
 
 #[test]
-fn legacy_streams_what_the_slow_message_serialises() {
+fn legacy_stream_equals_the_slow_message() {
     let tx = transaction(7, 4);
     let spent = [TxOut { value: 0, script_pubkey: &[] }; 7];
     let ctx = TxContext::new(tx.view(), &spent);
@@ -180,7 +180,7 @@ fn slow_segwit_v0(
 }
 
 #[test]
-fn segwit_v0_streams_what_the_slow_message_serialises() {
+fn segwit_v0_stream_equals_the_slow_message() {
     for (inputs, outputs) in [(1, 1), (2, 1), (5, 3)] {
         let tx = transaction(inputs, outputs);
         let spent = vec![TxOut { value: 0, script_pubkey: &[] }; usize::from(inputs)];
@@ -203,7 +203,7 @@ fn segwit_v0_streams_what_the_slow_message_serialises() {
 
 /// Values kept between messages change none of them.
 #[test]
-fn taproot_messages_do_not_depend_on_what_was_asked_before() {
+fn taproot_messages_do_not_depend_on_earlier_ones() {
     let tx = transaction(4, 3);
     let scripts: Vec<Vec<u8>> = (0..4).map(|length| vec![0x51; 30 + length]).collect();
     let spent: Vec<TxOut<'_>> =

@@ -186,7 +186,7 @@ fn messages_cover_leaf_and_code_separator() {
 
 /// A separator's position counts the opcodes of branches that are not taken, whatever they are.
 #[test]
-fn positions_count_what_is_passed_over() {
+fn positions_count_skipped_opcodes() {
     let branch = [PUSH1, PUSH16, 1, RESERVED, NOP, PUSH16, IF, PUSH1, PUSH1, ENDIF, 2, IF, IF];
     for repeats in 0..20 {
         let branch = [&branch.repeat(repeats / 2)[..], &vec![PUSH1; repeats]].concat();

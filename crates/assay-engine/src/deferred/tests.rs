@@ -172,7 +172,7 @@ fn every_multisig_up_to_five_keys() {
 }
 
 #[test]
-fn multisig_with_the_same_key_twice_and_with_what_is_no_key() {
+fn multisig_with_the_same_key_twice_and_with_no_key() {
     for keys in [[0, 0, 0], [0, 1, 0], [1, 0, 0]] {
         for sigs in 1..=3 {
             all_signature_lists(sigs, &keys, true, false);

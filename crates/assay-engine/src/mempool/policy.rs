@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn dust_begins_where_core_says() {
+    fn dust_threshold_equals_that_of_core() {
         let p2pkh = [&[0x76, 0xa9, 20][..], &[7; 20], &[0x88, 0xac]].concat();
         let p2wpkh = [&[0, 20][..], &[7; 20]].concat();
         for (script, least) in [(&p2pkh, 546), (&p2wpkh, 294)] {

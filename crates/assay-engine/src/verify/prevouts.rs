@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_is_there() {
+    fn reads_written_prevouts() {
         let bytes = two();
         let outputs = parse_prevouts(&bytes, 2).unwrap();
         assert_eq!((outputs[0].value, outputs[0].script_pubkey), (5, &[0x51, 0x52][..]));

@@ -7,7 +7,7 @@ use assay_consensus::params::{COINBASE_MATURITY, MAX_BLOCK_WEIGHT};
 use crate::{
     kind::{Bound, Kind},
     ledger::Phase,
-    options::{ForgeOptions, OptionsError, Params, check_end, check_stop, threads},
+    options::{ForgeOptions, OptionsError, Params, check_stop},
     recipe::{EraFile, HistoryFile, Shapes, outputs_of_tx},
     summary::Estimate,
 };
@@ -84,18 +84,10 @@ impl HistoryShape {
             let recipe = file.name.clone();
             return Err(OptionsError::ByteScale { byte_scale, recipe, max });
         }
-        let params = Params {
-            network: file.chain,
-            seed: options.seed,
-            scale,
-            // Keys derived from height and amount alone would be cached, which exceeds the memory.
-            distinct: true,
-            threads: threads(options.threads)?,
-            last_height: blocks,
-            end_time: options.end_time.unwrap_or(file.end_time),
-            block_interval_s: file.block_interval_s,
-        };
-        check_end(params.end_time, params.network, blocks, params.block_interval_s)?;
+        let times = (file.end_time, file.block_interval_s);
+        let params = Params::new(options, file.chain, times)?.ending_at(blocks)?;
+        // Keys derived from height and amount alone would be cached, which exceeds the memory.
+        let params = Params { distinct: true, ..params };
         let above = [0].into_iter().chain(file.age.iter().map(|band| band.until));
         let ages = file.age.iter().zip(above).map(|(band, above)| Age {
             share: band.share,

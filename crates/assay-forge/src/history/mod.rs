@@ -26,15 +26,14 @@ use self::{
     wallet::Coin,
 };
 use crate::{
-    block::{self, Coinbase, CoinbaseParts},
-    forge_state::{SignedBlock, Tail},
+    forge_state::{Made, SignedBlock, Tail},
     keys::KeyId,
     ledger::{ChainLine, Line, Phase, RangeLine},
     lock::ScriptCache,
     output::{Output, OutputError},
     sign::{Signed, SpendJob},
     summary::{ForgeError, PhaseTime, Progress},
-    utxo::{Partial, UtxoSet},
+    utxo::Partial,
     writer::Spend,
 };
 
@@ -80,12 +79,11 @@ pub(crate) fn make(start: Start<'_, '_>) -> Result<Made, ForgeError> {
         output.line(&Line::Chain(chain.clone()))?;
         (output, Txids::create(dir)?, Kept::default())
     };
-    let previous = network.params().genesis_hash.0;
     let mut forge = HistoryForge {
         shape,
         threads,
         locks: ScriptCache::new(shape.params.last_height, true),
-        tail: Tail { output, previous, blocks: Vec::new(), schnorr: 0 },
+        tail: Tail::new(output, network),
         ranges: Vec::new(),
         signing_seconds: 0.0,
         progress,
@@ -95,16 +93,6 @@ pub(crate) fn make(start: Start<'_, '_>) -> Result<Made, ForgeError> {
     };
     let phases = forge.phases(kept)?;
     forge.finish(phases)
-}
-
-/// A chain whose ledger lacks only its last line.
-pub(crate) struct Made {
-    pub(crate) tail: Tail,
-    pub(crate) ranges: Vec<RangeLine>,
-    pub(crate) phases: Vec<PhaseTime>,
-    pub(crate) set: UtxoSet,
-    pub(crate) signing_seconds: f64,
-    pub(crate) utxo_seconds: f64,
 }
 
 impl HistoryForge<'_, '_> {
@@ -197,34 +185,16 @@ impl HistoryForge<'_, '_> {
         planned: &Planned,
         mut signed: Signed,
     ) -> Result<(), ForgeError> {
-        let params = &self.shape.params;
-        let commits = self.shape.segwit().is_some_and(|segwit| height >= segwit);
         let order: Vec<_> = (0..planned.len()).collect();
-        let witness_root = if commits { block::root(&signed.wtxids, &order) } else { [0; 32] };
-        let pay = planned.outputs.pay(true, 0, 0);
-        let coinbase = self.locks.with(pay.kind, &pay.key, |lock| {
-            Coinbase::new(&CoinbaseParts {
-                commits,
-                height,
-                seed: params.seed,
-                amount: pay.amount,
-                script: lock.script(),
-                witness_root,
-            })
-        });
-        signed.txids[0] = coinbase.txid;
-        let block = SignedBlock {
-            network: params.network,
-            height,
+        let signed_block = SignedBlock {
+            params: &self.shape.params,
             phase,
-            time: params.time(height),
+            commits: self.shape.segwit().is_some_and(|segwit| height >= segwit),
             order: &order,
-            coinbase: &coinbase,
-            signed: &signed,
+            outputs: &planned.outputs,
             inputs: planned.inputs.len() as u64,
-            outputs: planned.outputs.len() as u64 + u64::from(commits),
         };
-        self.tail.append(&block, self.progress)?;
+        self.tail.append(&signed_block, &mut signed, &self.locks, self.progress)?;
         self.txids.push(signed.txids)?;
         if height.is_multiple_of(FLUSHED_TOGETHER) {
             self.tail.output.flush()?;

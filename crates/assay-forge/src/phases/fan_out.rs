@@ -69,7 +69,7 @@ pub(crate) fn plan_long_chains(shape: &Shape, block: u32) -> FanOutPlan {
             count: fan_out.chains.expect("checked with the recipe"),
             outputs: fan_out.outputs,
             weight_max: shape.weight_max,
-            share: shape.scale,
+            share: shape.params.scale,
         },
     )
 }

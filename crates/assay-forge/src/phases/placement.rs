@@ -82,7 +82,7 @@ impl Pool {
         let mut scattered: Vec<CoinRef> = scattered
             .flat_map(|(height, tx)| (0..outputs).map(move |vout| CoinRef { height, tx, vout }))
             .collect();
-        let mut stream = Stream::plain(view.shape.seed, SHUFFLE, heights.start);
+        let mut stream = Stream::plain(view.shape.params.seed, SHUFFLE, heights.start);
         for at in (1..scattered.len()).rev() {
             scattered.swap(at, stream.below(at as u32 + 1) as usize);
         }

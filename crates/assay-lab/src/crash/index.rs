@@ -134,8 +134,10 @@ impl IndexOracle {
         if check.is_good() {
             return Ok(());
         }
-        let told = check.told.first().cloned().unwrap_or_else(|| check.summary());
-        bail!("without kills, at height {height}, the index differs from the script ledger: {told}")
+        let difference = check.told.first().cloned().unwrap_or_else(|| check.summary());
+        bail!(
+            "without kills, at height {height}, the index differs from the script ledger: {difference}"
+        )
     }
 
     /// Queries a node started after a kill: its index must reach the tip and respond as in the straight run. `is_killed` aborts.

@@ -43,9 +43,9 @@ pub struct LedgerCheck {
 }
 
 impl LedgerCheck {
-    /// True if every response was present and right.
+    /// True if there were responses, and all of them right.
     pub fn is_good(&self) -> bool {
-        self.differences == 0 && self.refused == 0
+        self.scripts > 0 && self.differences == 0 && self.refused == 0
     }
 
     pub fn summary(&self) -> String {

@@ -108,7 +108,7 @@ pub fn html(files: &[(FileSummary, Charted)], read: &Throughput) -> String {
                  did not run, is left out; a clock that is set back does not take the curve back.";
     let page = Page {
         title: "Block progress in logs".to_owned(),
-        summary: what_is_read(files),
+        summary: read_files(files),
         created: clock::iso8601(clock::unix_ms()),
         sections: vec![
             section("curves", "Curves", vec![clock.to_owned()], Vec::new(), charts(files)),
@@ -149,7 +149,7 @@ fn in_short(files: &[(FileSummary, Charted)]) -> Vec<(FileSummary, Charted)> {
 }
 
 /// One sentence per log with program and final height; only a count if there are many logs.
-fn what_is_read(files: &[(FileSummary, Charted)]) -> String {
+fn read_files(files: &[(FileSummary, Charted)]) -> String {
     const TOLD: usize = 6;
     let of = |(summary, charted): &(FileSummary, Charted)| {
         let Some(last) = charted.last else {

@@ -36,7 +36,7 @@ pub fn record(out_dir: &Path) -> Machine {
 }
 
 /// Record without figures. `out_dir` is on the filesystem of the nodes' data.
-pub(crate) fn new_record(kind: &str, software: &Software, command: &str, out_dir: &Path) -> Record {
+pub fn new_record(kind: &str, software: &Software, command: &str, out_dir: &Path) -> Record {
     let own = |(name, _): &(String, String)| name.starts_with("ASSAY_");
     Record {
         kind: kind.to_owned(),

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_who_disconnected() {
+    fn reports_the_end_that_disconnected() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let record = Arc::new(Record::new(2));
         let far = server.local_addr().unwrap();

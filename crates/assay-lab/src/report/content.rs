@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_and_slopes_need_what_the_chain_has() {
+    fn charts_and_slopes_need_phases_of_the_chain() {
         let plain = fixture::syncs();
         assert!(charts(&plain, &[]).is_empty() && slopes(&plain).is_none());
         assert_eq!(soft_forks(&plain), None);

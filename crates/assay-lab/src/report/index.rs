@@ -149,7 +149,7 @@ pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
 }
 
 /// Node and index side by side.
-pub(super) fn beside_node(results: &Results, target: &TargetResults) -> Table {
+pub(super) fn against_node(results: &Results, target: &TargetResults) -> Table {
     let head = [
         "Phase",
         "Seen",

@@ -117,7 +117,7 @@ fn machine_tables(results: &Results) -> Vec<Table> {
 fn index_tables(results: &Results) -> Vec<Table> {
     let mut tables = Vec::new();
     for target in index::targets(results) {
-        tables.extend([index::side_by_side(results, target), index::beside_node(results, target)]);
+        tables.extend([index::side_by_side(results, target), index::against_node(results, target)]);
     }
     tables.extend(index::between_targets(results));
     tables.push(index::ends(results));

@@ -2,11 +2,12 @@
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use serde::{Deserialize, Serialize};
 
 use super::{Canvas, Chart, Drawn, Look, axis_under_rows, finish, ink, small};
 
 /// Vertically stacked groups of lanes.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LaneChart {
     pub title: String,
     /// Quantity and unit of the x axis.
@@ -17,7 +18,7 @@ pub struct LaneChart {
     pub groups: Vec<LaneGroup>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LaneGroup {
     pub label: String,
     /// Second line below the label.

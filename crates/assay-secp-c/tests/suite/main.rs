@@ -13,7 +13,7 @@ use std::time::SystemTime;
 ///
 /// `ASSAY_UPDATE_HEADER=1 cargo test -p assay-secp-c header` regenerates it.
 #[test]
-fn header_is_what_cbindgen_makes() {
+fn header_equals_that_of_cbindgen() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config =
         cbindgen::Config::from_file(folder.join("cbindgen.toml")).expect("a configuration");

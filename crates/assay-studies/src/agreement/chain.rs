@@ -1,9 +1,9 @@
 //! The chain of a verdict comparison: coins for cases, and blocks of one transaction.
 
 use assay_consensus::params::ChainParams;
-use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, TxBuilder, Txid, encode};
+use assay_wire::{BlockHash, Header, OutPoint, TxBuilder, Txid};
 
-use crate::block_builder::{Coinbase, mined};
+use crate::block_builder::{Coinbase, assemble};
 
 /// Blocks before the first case: all soft forks with a height are active then, and all early coinbases are mature.
 pub(super) const BASE: u32 = 1400;
@@ -45,9 +45,8 @@ impl Chain {
 
     /// Next block of the base chain.
     pub(super) fn base_block(&mut self) -> Candidate {
-        let (candidate, coinbase) = self.block(&[]);
+        let (candidate, txid) = self.block(&[]);
         if self.height < WHOLE_SUBSIDY {
-            let txid = coinbase.view().txid();
             self.funds.push((OutPoint { txid, vout: 0 }, COINBASE_SAT));
         }
         candidate
@@ -81,23 +80,16 @@ impl Chain {
         self.time += SPACING_S;
     }
 
-    fn block(&mut self, txs: &[&[u8]]) -> (Candidate, Transaction) {
+    /// A block on the tip, with the txid of its coinbase.
+    fn block(&mut self, txs: &[&[u8]]) -> (Candidate, Txid) {
         let height = self.height + 1;
         let time = self.time + SPACING_S;
         self.serial += 1;
         let claim = if height <= WHOLE_SUBSIDY { COINBASE_SAT } else { LATE_SAT };
         let tail = [&self.serial.to_le_bytes()[..], &[0; 40]].concat();
         let coinbase = Coinbase::new(height, &tail, (claim, &ANYONE), None);
-        let coinbase = Transaction::parse(coinbase.full, Encoding::Legacy).expect("a coinbase");
-        let mut leaves = vec![coinbase.view().txid().0];
-        leaves.extend(txs.iter().map(|tx| assay_hash::sha256d(tx)));
-        let header = mined(self.tip, time, leaves);
-        let mut raw = header.to_bytes().to_vec();
-        encode::compact_size(&mut raw, 1 + txs.len() as u64);
-        raw.extend(coinbase.bytes());
-        for tx in txs {
-            raw.extend_from_slice(tx);
-        }
-        (Candidate { raw }, coinbase)
+        let txids = txs.iter().map(|tx| assay_hash::sha256d(tx));
+        let (_, raw) = assemble((self.tip, time), &coinbase, txs, txids);
+        (Candidate { raw }, coinbase.txid())
     }
 }

@@ -20,10 +20,11 @@ use assay_lab::reference::{Answer, Reference};
 use assay_wire::{Block, Encoding, OutPoint, Txid};
 
 use self::chain::{BASE, Candidate, Chain};
-pub(crate) use self::report::Report;
+use self::report::{BLOCK, TIP, TRANSACTION, Tally};
 use self::spend::Case;
 use assay_bench::options::AgreementOptions;
 use assay_bench::{BenchError, Progress};
+use assay_report::record::Record;
 use assay_report::stats::random::SplitMix64;
 
 /// Cases per round: their coins are created in one block, and requests form one batch.
@@ -50,22 +51,19 @@ pub(crate) enum AgreementError {
 }
 
 /// Both nodes and their common chain.
-struct Court {
+struct DifferentialRun {
     engine: Engine,
     reference: Reference,
     chain: Chain,
     random: SplitMix64,
-    report: Report,
+    tally: Tally,
 }
 
-/// Compares in a temporary folder; the report holds every disagreement.
-///
-/// # Errors
-/// When either node cannot be used.
+/// Compares in a temporary folder; the record notes disagreements.
 pub(crate) fn run(
     options: &AgreementOptions,
     progress: &dyn Progress,
-) -> Result<Report, AgreementError> {
+) -> Result<Record, AgreementError> {
     let target: TargetSpec = options.target.parse()?;
     let dir = tempfile::tempdir()
         .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
@@ -76,21 +74,25 @@ pub(crate) fn run(
         .map_err(|source| BenchError::File { path: folder.clone(), source })?;
     let log = dir.path().join("theirs.log");
     let reference = Reference::start_bchn(&target, params.block_bytes_max(), &folder, &log)?;
-    let report = Report::new(options, reference.version(), reference.command());
+    let (version, command) = (reference.version().to_owned(), reference.command().join(" "));
     let (chain, random) = (Chain::new(&params), SplitMix64::new(options.seed));
-    let mut court = Court { engine, reference, chain, random, report };
+    let mut run = DifferentialRun { engine, reference, chain, random, tally: Tally::default() };
     progress.begin("base chain", 1);
-    court.base()?;
-    progress.begin("cases", options.cases.div_ceil(ROUND));
-    let mut left = options.cases;
+    run.base()?;
+    let mut left = options.cases.get();
+    progress.begin("cases", left.div_ceil(ROUND));
     while left > 0 {
         let cases = left.min(ROUND);
-        court.round(cases as usize)?;
+        run.round(cases as usize)?;
         left -= cases;
         progress.step();
     }
-    court.reference.stop()?;
-    Ok(court.report)
+    run.reference.stop()?;
+    let mut record = run.tally.record();
+    record.set("reference", version);
+    record.set("command of the reference", command);
+    record.set("seed", options.seed);
+    Ok(record)
 }
 
 fn open(dir: &Path, params: &ChainParams) -> Result<Engine, BenchError> {
@@ -103,7 +105,7 @@ fn open(dir: &Path, params: &ChainParams) -> Result<Engine, BenchError> {
         .map_err(|error| BenchError::Engine { dir: PathBuf::from(dir), source: Box::new(error) })
 }
 
-impl Court {
+impl DifferentialRun {
     fn base(&mut self) -> Result<(), AgreementError> {
         let mut blocks = Vec::new();
         for _ in 0..BASE {
@@ -160,7 +162,8 @@ impl Court {
         for (tx, theirs) in txs.iter().zip(theirs) {
             let ours = self.engine.test_accept(vec![tx.clone()], None);
             let ours = ours.first().map_or_else(String::new, our_transaction);
-            self.report.transaction(tx, ours, their_transaction(theirs));
+            let bytes = || faster_hex::hex_string(tx);
+            self.tally.compare(TRANSACTION, &ours, &their_transaction(theirs), bytes);
         }
         Ok(())
     }
@@ -182,12 +185,13 @@ impl Court {
             blocks.push(block);
         }
         for ((block, ours), theirs) in blocks.iter().zip(ours).zip(self.their_blocks(&blocks)?) {
-            self.report.block(&block.raw, ours, theirs);
+            self.tally.compare(BLOCK, &ours, &theirs, || faster_hex::hex_string(&block.raw));
         }
         let tips = self.reference.ask("getbestblockhash", &["[]".to_owned()])?;
         let theirs = tips.into_iter().next().and_then(Result::ok);
         let theirs = theirs.and_then(|tip| tip.as_str().map(str::to_owned)).unwrap_or_default();
-        self.report.tip(self.chain.height, &self.chain.tip.to_string(), &theirs);
+        let height = || self.chain.height.to_string();
+        self.tally.compare(TIP, &self.chain.tip.to_string(), &theirs, height);
         Ok(())
     }
 

@@ -1,115 +1,97 @@
 //! Counts of verdicts, and disagreements.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use serde::Serialize;
-
-use assay_bench::options::AgreementOptions;
+use assay_bench::experiment;
+use assay_report::record::{Outcome, Record, count};
 
 /// Maximum number of stored disagreements; the rest is only counted.
 const KEPT: usize = 100;
 
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Report {
-    schema: u32,
-    kind: &'static str,
-    /// Version string of the reference node.
-    pub(crate) reference: String,
-    /// Command line of the reference node.
-    pub(crate) command: Vec<String>,
-    pub(crate) seed: u64,
-    pub(crate) transactions: u64,
-    pub(crate) blocks: u64,
-    /// Counts per verdict on transactions; Assay's verdict for a disagreement.
-    pub(crate) transaction_verdicts: BTreeMap<String, u64>,
-    pub(crate) block_verdicts: BTreeMap<String, u64>,
-    pub(crate) disagreement_count: u64,
-    pub(crate) disagreements: Vec<Disagreement>,
+/// Compared things, with their names in the plural.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    one: &'static str,
+    many: &'static str,
 }
 
-/// Two verdicts on the same bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Disagreement {
-    /// `transaction`, `block` or `tip`.
-    pub(crate) of: &'static str,
-    pub(crate) ours: String,
-    pub(crate) theirs: String,
-    /// Bytes in hex; the height of a tip.
-    pub(crate) what: String,
+pub(super) const TRANSACTION: Kind = Kind { one: "transaction", many: "transactions" };
+pub(super) const BLOCK: Kind = Kind { one: "block", many: "blocks" };
+pub(super) const TIP: Kind = Kind { one: "tip", many: "tips" };
+
+/// All comparisons so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// By kind and verdict; Assay's verdict for a disagreement.
+    verdicts: BTreeMap<(&'static str, String), u64>,
+    compared: BTreeMap<&'static str, u64>,
+    disagreement_count: u64,
+    disagreements: Vec<(Kind, String)>,
 }
 
-impl Report {
-    pub(super) fn new(options: &AgreementOptions, reference: &str, command: &[String]) -> Self {
-        Self {
-            schema: 1,
-            kind: "agreement",
-            reference: reference.to_owned(),
-            command: command.to_vec(),
-            seed: options.seed,
-            transactions: 0,
-            blocks: 0,
-            transaction_verdicts: BTreeMap::new(),
-            block_verdicts: BTreeMap::new(),
-            disagreement_count: 0,
-            disagreements: Vec::new(),
-        }
-    }
-
-    pub(super) fn transaction(&mut self, raw: &[u8], ours: String, theirs: String) {
-        self.transactions += 1;
-        *self.transaction_verdicts.entry(ours.clone()).or_default() += 1;
-        self.compare("transaction", ours, theirs, || faster_hex::hex_string(raw));
-    }
-
-    pub(super) fn block(&mut self, raw: &[u8], ours: String, theirs: String) {
-        self.blocks += 1;
-        *self.block_verdicts.entry(ours.clone()).or_default() += 1;
-        self.compare("block", ours, theirs, || faster_hex::hex_string(raw));
-    }
-
-    pub(super) fn tip(&mut self, height: u32, ours: &str, theirs: &str) {
-        self.compare("tip", ours.to_owned(), theirs.to_owned(), || height.to_string());
-    }
-
-    fn compare(
+impl Tally {
+    /// Compares two verdicts on the same `bytes` in hex, or on the height of a tip.
+    pub(super) fn compare(
         &mut self,
-        of: &'static str,
-        ours: String,
-        theirs: String,
-        what: impl Fn() -> String,
+        kind: Kind,
+        ours: &str,
+        theirs: &str,
+        bytes: impl Fn() -> String,
     ) {
+        *self.compared.entry(kind.many).or_default() += 1;
+        if kind != TIP {
+            *self.verdicts.entry((kind.many, ours.to_owned())).or_default() += 1;
+        }
         if ours == theirs {
             return;
         }
         self.disagreement_count += 1;
-        if self.disagreements.len() < KEPT {
-            self.disagreements.push(Disagreement { of, ours, theirs, what: what() });
+        let is_first = self.disagreements.iter().all(|(of, _)| *of != kind);
+        if is_first || self.disagreements.len() < KEPT {
+            let text = format!("{}: ours {ours}, theirs {theirs}: {}", kind.one, bytes());
+            self.disagreements.push((kind, text));
         }
     }
 
-    /// True if all verdicts are equal.
-    pub(crate) fn agrees(&self) -> bool {
-        self.disagreement_count == 0
+    /// The record without the reference's name and the seed.
+    pub(super) fn record(&self) -> Record {
+        let mut record = experiment::record("agreement");
+        let compared = |kind: Kind| self.compared.get(kind.many).copied().unwrap_or_default();
+        record.headline = format!(
+            "{} transactions and {} blocks compared, {} disagreements.",
+            compared(TRANSACTION),
+            compared(BLOCK),
+            self.disagreement_count
+        );
+        for ((kind, verdict), verdicts) in &self.verdicts {
+            record.add((kind, verdict, None), &[count("verdicts", *verdicts)]);
+        }
+        for kind in [TRANSACTION, BLOCK, TIP] {
+            let first = self.disagreements.iter().find(|(of, _)| *of == kind);
+            let failure = first.map(|(_, text)| text.clone());
+            record.check(kind.many, Outcome::of(compared(kind), failure));
+        }
+        record.notes.extend(self.disagreements.iter().map(|(_, text)| text.clone()));
+        record
     }
+}
 
-    pub(crate) fn text(&self) -> String {
-        let mut text = format!("reference: {}, seed {}\n", self.reference, self.seed);
-        for (what, count, verdicts) in [
-            ("transactions", self.transactions, &self.transaction_verdicts),
-            ("blocks", self.blocks, &self.block_verdicts),
-        ] {
-            let _ = writeln!(text, "{count} {what}");
-            let mut sorted: Vec<_> = verdicts.iter().collect();
-            sorted.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-            for (verdict, count) in sorted {
-                let _ = writeln!(text, "{count:>9}  {verdict}");
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_compared_and_equal_verdicts_pass() {
+        let mut tally = Tally::default();
+        assert!(!tally.record().has_passed(), "nothing was compared");
+        for kind in [TRANSACTION, BLOCK, TIP] {
+            tally.compare(kind, "accepted", "accepted", String::new);
         }
-        let _ = writeln!(text, "{} disagreements", self.disagreement_count);
-        for Disagreement { of, ours, theirs, what } in &self.disagreements {
-            let _ = writeln!(text, "{of}: ours {ours}, theirs {theirs}: {what}");
-        }
-        text
+        assert!(tally.record().has_passed());
+        tally.compare(BLOCK, "accepted", "bad-txns", || "00".to_owned());
+        let record = tally.record();
+        let text = "block: ours accepted, theirs bad-txns: 00";
+        assert_eq!(record.outcome(), Outcome::Failed(text.to_owned()));
+        assert!(record.notes.iter().any(|note| note == text), "{:?}", record.notes);
     }
 }

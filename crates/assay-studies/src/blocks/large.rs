@@ -18,7 +18,8 @@ pub(super) fn measure(
     dir: &Path,
     progress: &dyn Progress,
 ) -> Result<Option<Large>, BenchError> {
-    let BlocksOptions { large_inputs: inputs, threads, rounds, seed, .. } = *options;
+    let BlocksOptions { large_inputs: inputs, threads, seed, .. } = *options;
+    let rounds = options.rounds.get();
     if inputs == 0 || threads < 2 {
         return Ok(None);
     }

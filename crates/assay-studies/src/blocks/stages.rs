@@ -45,7 +45,7 @@ pub(super) fn measure(
     (pool, kernel): (&ThreadPool, Option<&RefCell<KernelPeer>>),
     progress: &dyn Progress,
 ) -> Result<Measured, BenchError> {
-    progress.begin(&subject.name, (STAGES * (WARM_UP + options.rounds)) as u64);
+    progress.begin(&subject.name, (STAGES * (WARM_UP + options.rounds.get())) as u64);
     let read = |path: &PathBuf| {
         std::fs::read(path).map_err(|source| BenchError::File { path: path.clone(), source })
     };
@@ -64,7 +64,7 @@ pub(super) fn measure(
         let prevouts = subject.prevouts.as_deref();
         kernel.borrow_mut().load(&subject.name, place, &subject.block, prevouts)?;
     }
-    let bench = StageBench { subject, rounds: options.rounds, kernel, progress };
+    let bench = StageBench { subject, rounds: options.rounds.get(), kernel, progress };
     let mut rows = alone(&bench, &params, &raw, &block)?;
     let (mut inputs, mut sig_checks) = (0, 0);
     if let (Some(bytes), Some(path)) = (&prevouts, &subject.prevouts) {
@@ -116,15 +116,13 @@ fn ours<'a, T: 'a, R: 'a>(
     work: impl Fn(T) -> R + 'a,
 ) -> Alternative<'a> {
     // Each operation is timed separately, so that its input is as fresh in the cache as the kernel's.
-    let epoch = move |times: u64| -> Sample {
+    Alternative::repeated(ASSAY, move |times| {
         let once = |_| {
             let (item, mut result) = (prepare(), None);
             Sample::of(1, || result = Some(black_box(work(item))))
         };
-        (0..times).map(once).sum()
-    };
-    let times = repeats(epoch(1));
-    Alternative::new(ASSAY, move || epoch(times))
+        Ok((0..times).map(once).sum())
+    })
 }
 
 fn txids(block: &Block) -> Vec<Txid> {
@@ -182,18 +180,10 @@ fn scripts<'a>(
         if !is_batched {
             verifier = verifier.with_script_batch(None);
         }
-        let epoch = move |times: u64| {
-            Sample::of(times, || {
-                for _ in 0..times {
-                    let verdict =
-                        pool.install(|| verifier.verify_scripts(spent, 0..block.tx_count()));
-                    let counts = verdict.expect("a valid block");
-                    assert_eq!(counts.total().inputs, spent.len() as u64);
-                }
-            })
-        };
-        let times = repeats(epoch(1));
-        Alternative::new(name, move || epoch(times))
+        Alternative::calls(name, move || {
+            let verdict = pool.install(|| verifier.verify_scripts(spent, 0..block.tx_count()));
+            assert_eq!(verdict.expect("a valid block").total().inputs, spent.len() as u64);
+        })
     };
     let ours = vec![alternative(ASSAY, true), alternative(ASSAY_LIBSECP, false)];
     bench.row("scripts", Some("scripts"), ours)

@@ -14,9 +14,8 @@ use assay_consensus::tx::check_transaction;
 use assay_report::stats::random::SplitMix64;
 use assay_wire::{OutPoint, Transaction, Tx, TxBuilder, Txid};
 
-use super::calls::{Scale, expect, wrong};
 use super::subjects::{LazySubject, Subject};
-use super::{ASSAY, LAST_STEP};
+use super::{ASSAY, LAST_STEP, expect, wrong};
 
 /// `CheckTransaction` with the last step's check of inputs, in Core's order.
 fn check_by_sorting(tx: Tx<'_>) -> bool {
@@ -58,25 +57,15 @@ fn are_inputs_right(tx: Tx<'_>) -> bool {
 }
 
 /// Rows by number of inputs.
-pub(super) fn duplicates<'a>(counts: &[u64], extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
+pub(super) fn duplicates<'a>(counts: &[u64], extent: Extent) -> Vec<Benchmark<'a>> {
     let counts = if extent == Extent::Smoke { &[1, 2, 50][..] } else { counts };
     let rows = counts.iter().map(|count| ("duplicate-inputs", *count, false));
     let colliding = if extent == Extent::Smoke { 50 } else { COLLIDING };
     rows.chain([("duplicate-inputs-colliding", colliding, true)])
         .map(|(series, count, is_colliding)| {
-            let name = format!("{series}/{count}");
-            let benchmark = name.clone();
-            Benchmark {
-                name,
-                series: series.to_owned(),
-                size: Some(count),
-                unit: "inputs",
-                bytes_per_op: None,
-                baseline: None,
-                make: Box::new(move || {
-                    duplicates_of(&benchmark, &prevouts(count, is_colliding), scale)
-                }),
-            }
+            Benchmark::of_size(series, count, "inputs", move |name| {
+                duplicates_of(name, &prevouts(count, is_colliding))
+            })
         })
         .collect()
 }
@@ -120,7 +109,6 @@ fn gives_the_right_verdict(prevouts: &[OutPoint], check: impl Fn(Tx<'_>) -> bool
 fn duplicates_of<'a>(
     name: &str,
     prevouts: &[OutPoint],
-    scale: Scale,
 ) -> Result<Vec<Alternative<'a>>, BenchError> {
     let right = gives_the_right_verdict(prevouts, check_by_sorting);
     expect(right, name, LAST_STEP, "another verdict")?;
@@ -129,28 +117,19 @@ fn duplicates_of<'a>(
     let tx = spending(prevouts);
     let again = Arc::clone(&tx);
     Ok(vec![
-        scale.calls(LAST_STEP, 1, move || {
+        Alternative::calls(LAST_STEP, move || {
             assert!(check_by_sorting(black_box(&again).view()), "it was valid before");
-        })?,
-        scale.calls(ASSAY, 1, move || {
+        }),
+        Alternative::calls(ASSAY, move || {
             assert!(check_transaction(black_box(&tx).view()).is_ok(), "it was valid before");
-        })?,
+        }),
     ])
 }
 
 /// All context-free checks of a block except proof of work.
-pub(super) fn blocks<'a>(subject: &LazySubject, scale: Scale) -> Benchmark<'a> {
-    let name = format!("check-block/{}", subject.name);
-    let (subject, benchmark) = (subject.clone(), name.clone());
-    Benchmark {
-        name,
-        series: "check-block".to_owned(),
-        size: None,
-        unit: "blocks",
-        bytes_per_op: None,
-        baseline: None,
-        make: Box::new(move || check_blocks(&benchmark, &subject.get()?, scale)),
-    }
+pub(super) fn blocks<'a>(subject: &LazySubject) -> Benchmark<'a> {
+    let made = subject.clone();
+    subject.benchmark("check-block", "blocks", move |name| check_blocks(name, &made.get()?))
 }
 
 /// Our checks, with that of inputs replaced.
@@ -169,7 +148,6 @@ fn check_block_by_sorting(params: &ChainParams, subject: &Subject) -> bool {
 fn check_blocks(
     name: &str,
     subject: &Arc<Subject>,
-    scale: Scale,
 ) -> Result<Vec<Alternative<'static>>, BenchError> {
     let params = ChainParams::by_name("main").expect("a known chain");
     expect(check_block_by_sorting(&params, subject), name, LAST_STEP, "a valid block fails")?;
@@ -177,12 +155,12 @@ fn check_blocks(
         .map_err(|error| wrong(name, ASSAY, error.to_string()))?;
     let (again, one, two) = (params.clone(), Arc::clone(subject), Arc::clone(subject));
     Ok(vec![
-        scale.calls(LAST_STEP, 1, move || {
+        Alternative::calls(LAST_STEP, move || {
             assert!(check_block_by_sorting(&again, black_box(&one)), "it was valid before");
-        })?,
-        scale.calls(ASSAY, 1, move || {
+        }),
+        Alternative::calls(ASSAY, move || {
             let block = &black_box(&two).block;
             assert!(check_block(&params, block, &two.txids).is_ok(), "it was valid before");
-        })?,
+        }),
     ])
 }

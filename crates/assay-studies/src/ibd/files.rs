@@ -1,4 +1,4 @@
-//! Blocks and undo data in files, by our store; raw blocks by the report's last step too.
+//! Blocks read from files by our store; raw blocks by the report's last step too.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,43 +9,29 @@ use assay_bench::BenchError;
 use assay_bench::harness::Alternative;
 use assay_bench::suite::Benchmark;
 use assay_store::io::{Io, RealIo};
-use assay_store::{
-    BlockFiles, BlockPlace, MemTier, Store, StoreConfig, UndoWriter, XorKey, decode_undo,
-};
-use assay_wire::{Block, BlockHash, Encoding};
+use assay_store::{BlockFiles, BlockPlace, MemTier, Store, StoreConfig, XorKey};
+use assay_wire::{Block, Encoding};
 use tempfile::TempDir;
 
-use super::calls::{Scale, expect, file_error, store_error};
 use super::subjects::{LazySubject, Subject};
 use super::xor::xor_wordwise;
-use super::{ASSAY, ASSAY_STORE, LAST_STEP};
+use super::{ASSAY, ASSAY_STORE, LAST_STEP, expect, file_error, folder, store_error};
 
-/// The five operations of the report's serialisation benchmarks on a block.
-pub(super) fn benchmarks<'a>(subject: &LazySubject, scale: Scale) -> Vec<Benchmark<'a>> {
-    type Make = fn(&str, &Arc<Subject>, Scale) -> Result<Vec<Alternative<'static>>, BenchError>;
-    let operations: [(&str, Make); 5] = [
-        ("read-block", read_block),
-        ("read-raw-block", read_raw_block),
-        ("write-block", write_block),
-        ("write-undo", write_undo),
-        ("read-undo", read_undo),
-    ];
-    operations
-        .into_iter()
-        .map(|(operation, make)| {
-            let name = format!("{operation}/{}", subject.name);
-            let (subject, benchmark) = (subject.clone(), name.clone());
-            Benchmark {
-                name,
-                series: operation.to_owned(),
-                size: None,
-                unit: "blocks",
-                bytes_per_op: None,
-                baseline: None,
-                make: Box::new(move || make(&benchmark, &subject.get()?, scale)),
-            }
-        })
-        .collect()
+/// Reading a block, parsed and raw.
+pub(super) fn benchmarks<'a>(subject: &LazySubject) -> Vec<Benchmark<'a>> {
+    let (one, two) = (subject.clone(), subject.clone());
+    vec![
+        subject.benchmark("read-block", "blocks", move |name| {
+            let subject = one.get()?;
+            read(name, &subject, &BlockFolder::new(&subject.raw)?, |raw| {
+                Block::parse(raw, Encoding::Segwit).map(drop).map_err(store_error)
+            })
+        }),
+        subject.benchmark("read-raw-block", "blocks", move |name| {
+            let subject = two.get()?;
+            read_raw_block(name, &subject)
+        }),
+    ]
 }
 
 /// Obfuscation key; Core obfuscates files by default.
@@ -55,9 +41,6 @@ const MAGIC: [u8; 4] = [0xf9, 0xbe, 0xb4, 0xd9];
 
 /// Length of the frame: magic and block length.
 const FRAME_BYTES: usize = 8;
-
-/// Maximum number of repetitions that append to a file.
-const APPENDS_MAX: u64 = 32;
 
 /// A folder with the block in a file as Core would write it.
 struct BlockFolder {
@@ -80,53 +63,29 @@ impl BlockFolder {
     }
 }
 
-fn folder() -> Result<TempDir, BenchError> {
-    tempfile::tempdir().map_err(file_error(&std::env::temp_dir()))
-}
-
 /// Reads the raw block, as Core's `ReadRawBlockFromDisk` does: open, frame, bytes.
 fn read_raw(path: &Path) -> Result<Vec<u8>, BenchError> {
     let failed = file_error(path);
     let mut file = File::open(path).map_err(&failed)?;
     let mut head = [0; FRAME_BYTES];
     file.read_exact(&mut head).map_err(&failed)?;
-    xor_wordwise(&mut head, KEY, 0);
+    xor_wordwise(&mut head, KEY);
     let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
     let mut raw = vec![0; size as usize];
     file.read_exact(&mut raw).map_err(&failed)?;
-    xor_wordwise(&mut raw, KEY, FRAME_BYTES as u64);
+    xor_wordwise(&mut raw, KEY);
     Ok(raw)
 }
 
-fn read_block(
-    name: &str,
-    subject: &Arc<Subject>,
-    scale: Scale,
-) -> Result<Vec<Alternative<'static>>, BenchError> {
-    let folder = BlockFolder::new(&subject.raw)?;
-    read(name, subject, &folder, scale, |raw| {
-        Block::parse(raw, Encoding::Segwit).map(drop).map_err(store_error)
-    })
-}
-
-fn read_raw_block(
-    name: &str,
-    subject: &Arc<Subject>,
-    scale: Scale,
-) -> Result<Vec<Alternative<'static>>, BenchError> {
+fn read_raw_block(name: &str, subject: &Subject) -> Result<Vec<Alternative<'static>>, BenchError> {
     let folder = BlockFolder::new(&subject.raw)?;
     expect(read_raw(&folder.path)? == subject.raw, name, LAST_STEP, "other bytes")?;
-    let ours = read(name, subject, &folder, scale, |_| Ok(()))?;
-    let last_step = scale.prepared(
-        LAST_STEP,
-        1,
-        || Ok(()),
-        move |()| {
-            // Captures the whole value: its folder is removed on drop.
-            let folder: &BlockFolder = &folder;
-            read_raw(&folder.path).map(drop)
-        },
-    )?;
+    let ours = read(name, subject, &folder, |_| Ok(()))?;
+    let last_step = Alternative::fallible_calls(LAST_STEP, move || {
+        // Captures the whole value: its folder is removed on drop.
+        let folder: &BlockFolder = &folder;
+        read_raw(&folder.path).map(drop)
+    });
     Ok(std::iter::once(last_step).chain(ours).collect())
 }
 
@@ -135,7 +94,6 @@ fn read(
     name: &str,
     subject: &Subject,
     folder: &BlockFolder,
-    scale: Scale,
     then: fn(Vec<u8>) -> Result<(), BenchError>,
 ) -> Result<Vec<Alternative<'static>>, BenchError> {
     let files = BlockFiles::open(folder.dir.path(), MAGIC).map_err(store_error)?;
@@ -147,22 +105,12 @@ fn read(
     let again = own.store.blocks.read_block(pos).map_err(store_error)?;
     expect(again == subject.raw, name, ASSAY_STORE, "other bytes")?;
     Ok(vec![
-        scale.prepared(
-            ASSAY,
-            1,
-            || Ok(()),
-            move |()| then(files.read(&place).map_err(store_error)?),
-        )?,
-        scale.prepared(
-            ASSAY_STORE,
-            1,
-            || Ok(()),
-            move |()| {
-                // Captures the whole value: its folder is removed on drop.
-                let own: &StoreFolder = &own;
-                then(own.store.blocks.read_block(pos).map_err(store_error)?)
-            },
-        )?,
+        Alternative::fallible_calls(ASSAY, move || then(files.read(&place).map_err(store_error)?)),
+        Alternative::fallible_calls(ASSAY_STORE, move || {
+            // Captures the whole value: its folder is removed on drop.
+            let own: &StoreFolder = &own;
+            then(own.store.blocks.read_block(pos).map_err(store_error)?)
+        }),
     ])
 }
 
@@ -181,70 +129,4 @@ impl StoreFolder {
             Store::open_with(&config, &io, Box::new(MemTier::new())).map_err(store_error)?;
         Ok(Self { store, _dir: dir })
     }
-}
-
-fn write_block(
-    name: &str,
-    subject: &Arc<Subject>,
-    scale: Scale,
-) -> Result<Vec<Alternative<'static>>, BenchError> {
-    let folder = StoreFolder::new()?;
-    let pos = folder.store.blocks.append_block(&subject.raw).map_err(store_error)?;
-    let again = folder.store.blocks.read_block(pos).map_err(store_error)?;
-    expect(again == subject.raw, name, ASSAY_STORE, "other bytes")?;
-    let subject = Arc::clone(subject);
-    let ours = scale.at_most(APPENDS_MAX).prepared(
-        ASSAY_STORE,
-        1,
-        StoreFolder::new,
-        move |folder: &mut StoreFolder| {
-            folder.store.blocks.append_block(&subject.raw).map(drop).map_err(store_error)
-        },
-    )?;
-    Ok(vec![ours])
-}
-
-/// Parent of the block of the undo data; its hash is part of their checksum.
-const PREV: BlockHash = BlockHash([0x5a; 32]);
-
-fn write_undo(
-    name: &str,
-    subject: &Arc<Subject>,
-    scale: Scale,
-) -> Result<Vec<Alternative<'static>>, BenchError> {
-    let ours = |folder: &StoreFolder, subject: &Subject| {
-        let mut undo = UndoWriter::with_capacity(subject.coins.len());
-        for coin in &subject.coins {
-            undo.push(coin.into());
-        }
-        folder.store.blocks.append_undo(0, &PREV, &undo.finish()).map_err(store_error)
-    };
-    let folder = StoreFolder::new()?;
-    let pos = ours(&folder, subject)?;
-    let again = folder.store.blocks.read_undo(pos, &PREV).map_err(store_error)?;
-    expect(again == subject.undo, name, ASSAY_STORE, "other bytes")?;
-    let subject = Arc::clone(subject);
-    let ours = scale.at_most(8 * APPENDS_MAX).prepared(
-        ASSAY_STORE,
-        1,
-        StoreFolder::new,
-        move |folder: &mut StoreFolder| ours(folder, &subject).map(drop),
-    )?;
-    Ok(vec![ours])
-}
-
-fn read_undo(
-    name: &str,
-    subject: &Arc<Subject>,
-    scale: Scale,
-) -> Result<Vec<Alternative<'static>>, BenchError> {
-    let folder = StoreFolder::new()?;
-    let pos = folder.store.blocks.append_undo(0, &PREV, &subject.undo).map_err(store_error)?;
-    let ours = move |folder: &StoreFolder| {
-        let undo = folder.store.blocks.read_undo(pos, &PREV).map_err(store_error)?;
-        decode_undo(&undo).map_err(store_error)
-    };
-    expect(ours(&folder)? == subject.coins, name, ASSAY_STORE, "other coins")?;
-    let ours = scale.prepared(ASSAY_STORE, 1, || Ok(()), move |()| ours(&folder).map(drop))?;
-    Ok(vec![ours])
 }

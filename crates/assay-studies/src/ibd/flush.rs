@@ -6,7 +6,7 @@
 //! sorted tables into the tree atomically (`assay_store::FjallTier`), so it has no batch size.
 
 use assay_bench::BenchError;
-use assay_bench::harness::Alternative;
+use assay_bench::harness::{Alternative, Sample};
 use assay_bench::suite::{Benchmark, Extent};
 use assay_hash::sha256;
 use assay_report::stats::random::SplitMix64;
@@ -14,8 +14,7 @@ use assay_store::{CoinTier, FjallTier};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use tempfile::TempDir;
 
-use super::calls::{Scale, expect, file_error, store_error};
-use super::{ASSAY, LAST_STEP};
+use super::{ASSAY, LAST_STEP, expect, folder, store_error};
 
 /// Size of the tier's block cache.
 const TIER_CACHE_BYTES: usize = 16 << 20;
@@ -23,24 +22,12 @@ const TIER_CACHE_BYTES: usize = 16 << 20;
 type Pair = ([u8; 36], [u8; 28]);
 
 /// Rows by size of the cache in coins.
-pub(super) fn benchmarks<'a>(counts: &[u64], extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
+pub(super) fn benchmarks<'a>(counts: &[u64], extent: Extent) -> Vec<Benchmark<'a>> {
     let counts = if extent == Extent::Smoke { &[1_000][..] } else { counts };
-    counts
-        .iter()
-        .map(|&count| {
-            let name = format!("flush-batch/{count}");
-            let benchmark = name.clone();
-            Benchmark {
-                name,
-                series: "flush-batch".to_owned(),
-                size: Some(count),
-                unit: "coins",
-                bytes_per_op: None,
-                baseline: None,
-                make: Box::new(move || make(&benchmark, count as usize, scale)),
-            }
-        })
-        .collect()
+    let benchmark = |&count: &u64| {
+        Benchmark::of_size("flush-batch", count, "coins", move |name| make(name, count as usize))
+    };
+    counts.iter().map(benchmark).collect()
 }
 
 /// The database of our store, on the real disk, with batches through its journal.
@@ -120,10 +107,6 @@ impl Tier {
     }
 }
 
-fn folder() -> Result<TempDir, BenchError> {
-    tempfile::tempdir().map_err(file_error(&std::env::temp_dir()))
-}
-
 /// Key-value pairs in the order of a hash table.
 fn pairs(count: usize) -> Vec<Pair> {
     let mut random = SplitMix64::new(count as u64);
@@ -135,7 +118,22 @@ fn pairs(count: usize) -> Vec<Pair> {
     (0..count).map(any).collect()
 }
 
-fn make(name: &str, count: usize, scale: Scale) -> Result<Vec<Alternative<'static>>, BenchError> {
+/// An alternative that writes all coins once into a new database.
+fn once<T: 'static>(
+    name: &str,
+    pairs: Vec<Pair>,
+    open: fn() -> Result<T, BenchError>,
+    write: fn(&T, &[Pair]) -> Result<(), BenchError>,
+) -> Alternative<'static> {
+    Alternative::fallible(name, move || {
+        let database = open()?;
+        let mut outcome = Ok(());
+        let sample = Sample::of(pairs.len() as u64, || outcome = write(&database, &pairs));
+        outcome.map(|()| sample)
+    })
+}
+
+fn make(name: &str, count: usize) -> Result<Vec<Alternative<'static>>, BenchError> {
     let pairs = pairs(count);
     let some = &pairs[..count.min(1_000)];
     let batches = Batches::new()?;
@@ -144,12 +142,9 @@ fn make(name: &str, count: usize, scale: Scale) -> Result<Vec<Alternative<'stati
     let tier = Tier::new()?;
     tier.write(some)?;
     expect(tier.holds(some)?, name, ASSAY, "a coin is lost")?;
-    let (scale, ops, again) = (scale.at_most(1), count as u64, pairs.clone());
     Ok(vec![
-        scale.prepared(LAST_STEP, ops, Batches::new, move |batches: &mut Batches| {
-            batches.write(&again)
-        })?,
-        scale.prepared(ASSAY, ops, Tier::new, move |tier: &mut Tier| tier.write(&pairs))?,
+        once(LAST_STEP, pairs.clone(), Batches::new, Batches::write),
+        once(ASSAY, pairs, Tier::new, Tier::write),
     ])
 }
 

@@ -2,19 +2,17 @@
 //!
 //! The report is pull request 32043 of Bitcoin Core. If a few lines have the effect of its last step, they are timed
 //! next to the engine; the steps themselves are timed on Bitcoin Core's commits by the plan `ibd-tracking-core`. The
-//! blocks are the report's 413,567, if available, and a synthetic one with the structure of blocks since Taproot.
+//! blocks are the report's 413,567, if available, and a forged one with P2WPKH and P2TR inputs.
 
 mod accept;
-mod calls;
 mod check;
 mod files;
 mod flush;
-mod modern;
 mod primitives;
 mod subjects;
 mod xor;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use assay_bench::harness::Row;
 use assay_bench::plan::IbdSettings;
@@ -22,8 +20,8 @@ use assay_bench::published::PublishedFile;
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
 use assay_bench::{BenchError, Progress};
 use assay_report::stats::verdict::{COVERAGE, FLOOR_MIN, Verdict};
+use tempfile::TempDir;
 
-use self::calls::Scale;
 use self::subjects::REAL;
 
 // Names of alternatives.
@@ -37,12 +35,6 @@ const LAST_STEP: &str = "report's last step";
 
 const COPY: &str = "copy";
 const GENERAL: &str = "any message";
-
-const FIRST: &str = "scripts verified";
-const AGAIN: &str = "scripts known from before";
-
-const PORTABLE: &str = "portable";
-const MANY: &str = "assay, many at once";
 
 /// Figures of the report for the same operations after its last step.
 const FIGURES: &str = include_str!("../../../../plans/published/ibd-tracking.toml");
@@ -84,21 +76,16 @@ impl Suite for IbdSuite {
                 return Err(BenchError::Parameter { what, wanted });
             }
         }
-        let scale = Scale::of(extent);
         // The smoke test skips the real block, which is large.
         let real = self.real.as_deref().filter(|_| extent != Extent::Smoke);
         let subjects = subjects::subjects(real, extent, settings.seed);
-        let each = |of: fn(&subjects::LazySubject, Scale) -> Vec<Benchmark<'s>>| {
-            subjects.iter().flat_map(|subject| of(subject, scale)).collect::<Vec<_>>()
-        };
-        let mut all = each(files::benchmarks);
-        all.extend(xor::benchmarks(&settings.xor_bytes, extent, scale));
-        all.extend(flush::benchmarks(&settings.flush_coins, extent, scale));
-        all.extend(each(|subject, scale| vec![check::blocks(subject, scale)]));
-        all.extend(check::duplicates(&settings.duplicate_inputs, extent, scale));
-        all.extend(each(|subject, scale| vec![accept::missing(subject, scale)]));
-        all.extend(accept::valid(extent, scale));
-        all.extend(primitives::benchmarks(extent, scale));
+        let mut all: Vec<Benchmark<'s>> = subjects.iter().flat_map(files::benchmarks).collect();
+        all.extend(xor::benchmarks(&settings.xor_bytes, extent));
+        all.extend(flush::benchmarks(&settings.flush_coins, extent));
+        all.extend(subjects.iter().map(check::blocks));
+        all.extend(check::duplicates(&settings.duplicate_inputs, extent));
+        all.extend(subjects.iter().map(accept::missing));
+        all.extend(primitives::benchmarks());
         Ok(all)
     }
 
@@ -108,18 +95,15 @@ impl Suite for IbdSuite {
         rows: &[Row],
         _progress: &dyn Progress,
     ) -> Result<Vec<Study>, BenchError> {
-        let real = if self.has_real() {
-            "The real block's inputs are not at hand: its undo data is synthetic, of the kinds of script of 2016.".to_owned()
-        } else {
-            format!(
-                "Skipped: real block {REAL} was not found (`ASSAY_TEST_DATA`); only the modern block was measured."
-            )
-        };
+        let skipped = format!(
+            "Skipped: real block {REAL} was not found (`ASSAY_TEST_DATA`); only the forged block was measured."
+        );
+        let real = (!self.has_real()).then_some(skipped);
         Ok(vec![Study {
             id: "ours".to_owned(),
             title: "The engine and the report's last steps".to_owned(),
             lead: Some(lead(rows)),
-            prose: NOTES.iter().map(|&note| note.to_owned()).chain([real]).collect(),
+            prose: NOTES.iter().map(|&note| note.to_owned()).chain(real).collect(),
             ..Study::default()
         }])
     }
@@ -148,8 +132,34 @@ const NOTES: [&str; 5] = [
     "Obfuscation: only other programs' files have it. It is taken off by vectors of the widest kind the machine has; a copy reads and writes as much, so its speed is the limit while the bytes are cached.",
     "Duplicate inputs: 64-bit digests of the outpoints, compared pairwise or sorted; only where two agree are whole outpoints looked at. Grinding txids until digests agree makes it one exact sort (`-colliding`), so there is no quadratic case and no key to keep.",
     "Flush: the write batch goes through journal and memtable of the same database, unsorted and synced once at the end, as Core writes to LevelDB. Ours sorts all changes and writes them as tables that enter the tree at once. Both end with coins that survive a power cut, but after the write batch they still have to be written from the memtable as tables, which is not in the time: where ours is slower, part of the difference is that.",
-    "`process-transaction` is the engine's whole path of a transaction whose inputs are not there; in `accept-transaction` scripts are verified the first time, and verdicts are not remembered.",
+    "`process-transaction` is the engine's whole path of a transaction whose inputs are not there.",
 ];
+
+fn folder() -> Result<TempDir, BenchError> {
+    tempfile::tempdir().map_err(file_error(&std::env::temp_dir()))
+}
+
+fn file_error(path: &Path) -> impl Fn(std::io::Error) -> BenchError + '_ {
+    |source| BenchError::File { path: path.to_owned(), source }
+}
+
+fn store_error<E: std::error::Error + Send + Sync + 'static>(source: E) -> BenchError {
+    BenchError::Store { source: Box::new(source) }
+}
+
+/// Error of a result that differs from that of another alternative.
+fn wrong(benchmark: &str, alternative: &str, detail: impl Into<String>) -> BenchError {
+    BenchError::WrongAnswer {
+        benchmark: benchmark.to_owned(),
+        alternative: alternative.to_owned(),
+        detail: detail.into(),
+    }
+}
+
+/// Returns the error of a wrong result unless the condition holds.
+fn expect(holds: bool, benchmark: &str, alternative: &str, detail: &str) -> Result<(), BenchError> {
+    if holds { Ok(()) } else { Err(wrong(benchmark, alternative, detail)) }
+}
 
 #[cfg(test)]
 mod tests {
@@ -157,7 +167,7 @@ mod tests {
 
     use super::*;
     use assay_bench::Silent;
-    use assay_bench::harness::{Rounds, compare};
+    use assay_bench::harness::{Alternative, Rounds, compare};
 
     #[test]
     fn every_answer_is_checked_and_every_study_written() {
@@ -165,15 +175,16 @@ mod tests {
         let mut rows = Vec::new();
         for benchmark in suite.benchmarks(Extent::Smoke).expect("sensible settings") {
             let mut alternatives = (benchmark.make)().expect("right answers");
+            alternatives.iter_mut().for_each(Alternative::shorten);
             let rounds = Rounds { count: 2, warm_up: 0 };
             let row = compare(&benchmark.name, &mut alternatives, rounds, &mut || {});
             rows.push(row.expect("figures"));
         }
         let studies = suite.studies(Extent::Smoke, &rows, &Silent).expect("studies");
         let lead = studies[0].lead.as_deref().expect("a lead");
-        // Two rows of obfuscation, a raw block, the check of a block, three numbers of inputs and the colliding ones, and a flush.
-        let beside = rows.iter().filter(|row| row.of(LAST_STEP).is_some()).count();
-        assert!(beside == 9 && lead.starts_with("Of 9 "), "{beside}: {lead}");
+        // Obfuscation, a raw block, the check of a block, three numbers of inputs and the colliding ones, and a flush.
+        let compared = rows.iter().filter(|row| row.of(LAST_STEP).is_some()).count();
+        assert!(compared == 8 && lead.starts_with("Of 8 "), "{compared}: {lead}");
     }
 
     #[test]

@@ -9,14 +9,12 @@ use assay_bench::suite::{Benchmark, Extent};
 use assay_report::stats::random::SplitMix64;
 use assay_store::XorKey;
 
-use super::calls::{Scale, expect};
-use super::{ASSAY, COPY, LAST_STEP};
+use super::{ASSAY, COPY, LAST_STEP, expect};
 
 const KEY: [u8; 8] = [0x5a, 0x01, 0xc2, 0x33, 0x74, 0xff, 0x16, 0x97];
 
-/// XORs bytes at an offset of their file with the key in words of eight bytes; vectorisation is left to the compiler.
-pub(super) fn xor_wordwise(bytes: &mut [u8], mut key: [u8; 8], offset: u64) {
-    key.rotate_left((offset % 8) as usize);
+/// XORs bytes, at a multiple of eight in their file, with the key in words of eight bytes; vectorisation is left to the compiler.
+pub(super) fn xor_wordwise(bytes: &mut [u8], key: [u8; 8]) {
     let word = u64::from_ne_bytes(key);
     let (words, rest) = bytes.as_chunks_mut::<8>();
     for chunk in words {
@@ -27,78 +25,42 @@ pub(super) fn xor_wordwise(bytes: &mut [u8], mut key: [u8; 8], offset: u64) {
     }
 }
 
-/// Start of the bytes in memory and in their file, and the remainder of their length.
-#[derive(Clone, Copy)]
-struct Place {
-    name: &'static str,
-    start: usize,
-    offset: u64,
-    missing: usize,
-}
-
-const PLACES: [Place; 2] = [
-    Place { name: "xor", start: 0, offset: 0, missing: 0 },
-    Place { name: "xor-unaligned", start: 3, offset: 13, missing: 5 },
-];
-
 /// Sizes from one that fits into the L1 cache to one that exceeds all caches; the report has 1 MiB.
-pub(super) fn benchmarks<'a>(sizes: &[u64], extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
+pub(super) fn benchmarks<'a>(sizes: &[u64], extent: Extent) -> Vec<Benchmark<'a>> {
     let sizes = if extent == Extent::Smoke { &[4096][..] } else { sizes };
-    let mut all = Vec::new();
-    for place in PLACES {
-        for &size in sizes {
-            let name = format!("{}/{size}", place.name);
-            let benchmark = name.clone();
-            all.push(Benchmark {
-                name,
-                series: place.name.to_owned(),
-                size: Some(size),
-                unit: "bytes",
-                bytes_per_op: Some(size),
-                baseline: None,
-                make: Box::new(move || make(&benchmark, place, size as usize, scale)),
-            });
-        }
-    }
-    all
+    let benchmark = |&size: &u64| {
+        let make = move |name: &str| make(name, size as usize);
+        let benchmark = Benchmark::of_size("xor", size, "bytes", make);
+        Benchmark { bytes_per_op: Some(size), ..benchmark }
+    };
+    sizes.iter().map(benchmark).collect()
 }
 
-fn make<'a>(
-    name: &str,
-    place: Place,
-    size: usize,
-    scale: Scale,
-) -> Result<Vec<Alternative<'a>>, BenchError> {
+fn make<'a>(name: &str, size: usize) -> Result<Vec<Alternative<'a>>, BenchError> {
     let mut plain = vec![0; size];
     SplitMix64::new(size as u64).fill(&mut plain);
-    let length = size - place.missing;
     let key = XorKey::new(KEY);
-    let Place { start, offset, .. } = place;
-    let keys = KEY.iter().cycle().skip((offset % 8) as usize);
     let expected: Vec<u8> =
-        plain[..length].iter().zip(keys).map(|(byte, key)| byte ^ key).collect();
-    let mut by_words = plain[..length].to_vec();
-    xor_wordwise(&mut by_words, KEY, offset);
+        plain.iter().zip(KEY.iter().cycle()).map(|(byte, key)| byte ^ key).collect();
+    let (mut by_words, mut ours) = (plain.clone(), plain.clone());
+    xor_wordwise(&mut by_words, KEY);
     expect(by_words == expected, name, LAST_STEP, "other bytes")?;
-    let mut ours = vec![0; start + length];
-    ours[start..].copy_from_slice(&plain[..length]);
-    key.apply(&mut ours[start..], offset);
-    expect(ours[start..] == expected, name, ASSAY, "other bytes")?;
-    // All buffers have the same offset from a cache line.
-    let buffer = || aligned(start + length);
+    key.apply(&mut ours, 0);
+    expect(ours == expected, name, ASSAY, "other bytes")?;
+    // All buffers begin at a cache line.
+    let buffer = || aligned(size);
     let (mut one, mut two, mut from, mut to) = (buffer(), buffer(), buffer(), buffer());
-    from.slice(start, length).copy_from_slice(&plain[..length]);
+    from.slice(size).copy_from_slice(&plain);
     Ok(vec![
-        scale.calls(LAST_STEP, 1, move || {
-            xor_wordwise(black_box(one.slice(start, length)), black_box(KEY), offset);
-        })?,
-        scale.calls(ASSAY, 1, move || {
-            black_box(&key).apply(black_box(two.slice(start, length)), offset);
-        })?,
-        scale.calls(COPY, 1, move || {
-            black_box(to.slice(start, length))
-                .copy_from_slice(black_box(from.slice(start, length)));
-        })?,
+        Alternative::calls(LAST_STEP, move || {
+            xor_wordwise(black_box(one.slice(size)), black_box(KEY));
+        }),
+        Alternative::calls(ASSAY, move || {
+            black_box(&key).apply(black_box(two.slice(size)), 0);
+        }),
+        Alternative::calls(COPY, move || {
+            black_box(to.slice(size)).copy_from_slice(black_box(from.slice(size)));
+        }),
     ])
 }
 
@@ -115,8 +77,8 @@ fn aligned(size: usize) -> Aligned {
 }
 
 impl Aligned {
-    fn slice(&mut self, start: usize, length: usize) -> &mut [u8] {
-        &mut self.bytes[self.skip + start..][..length]
+    fn slice(&mut self, length: usize) -> &mut [u8] {
+        &mut self.bytes[self.skip..][..length]
     }
 }
 

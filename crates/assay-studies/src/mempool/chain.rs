@@ -1,9 +1,9 @@
 //! A regtest chain whose transactions need no signatures, so that coins are cheap to create and policy dominates the cost.
 
 use assay_consensus::params::ChainParams;
-use assay_wire::{BlockHash, Encoding, OutPoint, Transaction, TxBuilder, encode};
+use assay_wire::{BlockHash, OutPoint, Transaction, TxBuilder};
 
-use crate::block_builder::{Coinbase, mined};
+use crate::block_builder::{Coinbase, assemble};
 
 /// Pays to the hash of the script `OP_1`, which relay policy accepts.
 const P2SH_TRUE: [u8; 23] = [
@@ -82,18 +82,12 @@ impl Mint {
         self.height += 1;
         self.time += 60;
         let coinbase = Coinbase::new(self.height, &[1, 0], (claim, &P2SH_TRUE), None);
-        let coinbase = Transaction::parse(coinbase.full, Encoding::Segwit).expect("a coinbase");
-        let outpoint = OutPoint { txid: coinbase.view().txid(), vout: 0 };
-        let all = || std::iter::once(&coinbase).chain(txs);
-        let leaves = all().map(|tx| tx.view().txid().0).collect();
-        let header = mined(self.tip, self.time, leaves);
-        self.tip = header.hash();
-        let mut raw = header.to_bytes().to_vec();
-        encode::compact_size(&mut raw, 1 + txs.len() as u64);
-        for tx in all() {
-            raw.extend_from_slice(tx.bytes());
-        }
-        (MintedBlock { height: self.height, hash: self.tip, raw }, outpoint)
+        let outpoint = OutPoint { txid: coinbase.txid(), vout: 0 };
+        let raws: Vec<&[u8]> = txs.iter().map(Transaction::bytes).collect();
+        let txids = txs.iter().map(|tx| tx.view().txid().0);
+        let (tip, raw) = assemble((self.tip, self.time), &coinbase, &raws, txids);
+        self.tip = tip;
+        (MintedBlock { height: self.height, hash: tip, raw }, outpoint)
     }
 }
 

@@ -20,11 +20,10 @@ use assay_engine::{Config, Engine, SubmitOutcome};
 
 use self::chain::{CoinOf, Mint, MintedBlock};
 use self::hostile::{COINS_PER_CLUSTER, Cluster, VICTIMS, replacement, variant};
-pub(crate) use self::report::Report;
 use crate::threads;
-use assay_bench::conditions::Conditions;
 use assay_bench::options::MempoolOptions;
-use assay_bench::{BenchError, Progress};
+use assay_bench::{BenchError, Progress, experiment};
+use assay_report::record::Record;
 use assay_report::stats::random::SplitMix64;
 
 /// Warm-up blocks of each kind, which are ignored.
@@ -61,29 +60,20 @@ struct Tally {
 }
 
 /// Measures in a temporary folder.
-///
-/// # Errors
-/// When a parameter is invalid, the engine fails, or a result is wrong.
-pub(crate) fn run(options: &MempoolOptions, progress: &dyn Progress) -> Result<Report, BenchError> {
-    for (what, value) in
-        [("--blocks", options.blocks), ("--txs", options.txs), ("--clusters", options.clusters)]
-    {
-        if value == 0 {
-            return Err(BenchError::Parameter { what, wanted: "at least 1" });
-        }
-    }
+pub(crate) fn run(options: &MempoolOptions, progress: &dyn Progress) -> Result<Record, BenchError> {
     let threads = threads(options.threads);
     let options = &MempoolOptions { threads, ..options.clone() };
-    let conditions = Conditions::now();
+    let (clusters, txs) = (options.clusters.get(), options.txs.get());
+    let record = experiment::record("mempool");
     let dir = tempfile::tempdir()
         .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
     let engine = open(dir.path(), options)?;
-    let coins_wanted = (options.clusters + VICTIMS) * COINS_PER_CLUSTER + options.txs;
+    let coins_wanted = (clusters + VICTIMS) * COINS_PER_CLUSTER + txs;
     let (mut mint, blocks, mut coins) = Mint::new(engine.params(), coins_wanted);
     for block in &blocks {
         submit(&engine, block)?;
     }
-    let mut moving = coins.split_off(coins.len() - options.txs);
+    let mut moving = coins.split_off(coins.len() - txs);
     let (victims, clusters) = hostile_clusters(options, &coins);
     // Fills up with other clusters: the mempool is full from the first hostile transaction on.
     let (first, others) = clusters.split_at(clusters.len() / 2);
@@ -102,7 +92,7 @@ pub(crate) fn run(options: &MempoolOptions, progress: &dyn Progress) -> Result<R
     let times = attack.run(options, &mut mint, &mut moving, progress)?;
     let tally = attack.tally.into_inner().unwrap_or_default();
     check(&engine, &victims, &moving, tally.wrong.as_deref())?;
-    Ok(Report::new(options, conditions, &times, &tally, engine.tip().hash.to_string()))
+    Ok(report::fill(record, options, &times, &tally, moving.len() as u64))
 }
 
 fn open(dir: &Path, options: &MempoolOptions) -> Result<Engine, BenchError> {
@@ -110,7 +100,7 @@ fn open(dir: &Path, options: &MempoolOptions) -> Result<Engine, BenchError> {
     let mut config = Config::new(dir, Arc::new(params));
     config.threads = options.threads;
     config.cache_bytes_max = 450 << 20;
-    config.mempool_bytes_max = (2 + VICTIMS + options.clusters / 2) as u64 * CLUSTER_BYTES;
+    config.mempool_bytes_max = (2 + VICTIMS + options.clusters.get() / 2) as u64 * CLUSTER_BYTES;
     config.persist_mempool = false;
     Engine::open(config)
         .map_err(|error| BenchError::Engine { dir: dir.to_owned(), source: Box::new(error) })
@@ -122,9 +112,9 @@ fn hostile_clusters(options: &MempoolOptions, coins: &[CoinOf]) -> (Vec<Cluster>
     let mut coins = coins.chunks_exact(COINS_PER_CLUSTER);
     let mut next =
         |rate| Cluster::new(&mut random, coins.next().expect("coins for each cluster"), rate);
-    let victims = (0..VICTIMS).map(|_| next(RATE_ABOVE + RATE_STEP * options.clusters as i64));
-    let victims = victims.collect();
-    let clusters = (0..options.clusters).map(|number| next(RATE_FIRST + RATE_STEP * number as i64));
+    let count = options.clusters.get() as i64;
+    let victims = (0..VICTIMS).map(|_| next(RATE_ABOVE + RATE_STEP * count)).collect();
+    let clusters = (0..count).map(|number| next(RATE_FIRST + RATE_STEP * number));
     (victims, clusters.collect())
 }
 
@@ -162,7 +152,7 @@ impl Attack<'_> {
         moving: &mut [CoinOf],
         progress: &dyn Progress,
     ) -> Result<[Vec<f64>; 2], BenchError> {
-        let count = WARM_UP + options.blocks;
+        let count = WARM_UP + options.blocks.get();
         progress.begin("blocks under attack", count as u64);
         std::thread::scope(|scope| {
             for thread in 0..options.hostile_threads {

@@ -172,32 +172,24 @@ fn table(plain: &Series<'_>, dup: &Series<'_>) -> StudyTable {
     ];
     let number =
         |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
-    let rows = published::times()
-        .into_iter()
-        .map(|(size, published, published_dup)| {
-            let ratio = plain.ratio(size);
-            vec![
-                size.to_string(),
-                (size + 9).div_ceil(64).to_string(),
-                number(plain.ns(size, ASSAY)),
-                number(plain.ns(size, KERNEL)),
-                number(plain.ns(size, KERNEL_8000)),
-                ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.2}", ratio.median)),
-                ratio.map_or_else(
-                    || "-".to_owned(),
-                    |ratio| format!("{:.2} to {:.2}", ratio.low, ratio.high),
-                ),
-                number(Some(published)),
-                number(dup.ns(size, ASSAY)),
-                number(Some(published_dup)),
-            ]
-        })
-        .collect();
-    StudyTable {
-        caption: "Inputs of P2WSH; published: Intel Core i7-8665U, branch p2qrh of Bitcoin Core"
-            .to_owned(),
-        head: head.map(str::to_owned).to_vec(),
-        word_columns: 0,
-        rows,
-    }
+    let rows = published::times().into_iter().map(|(size, published, published_dup)| {
+        let ratio = plain.ratio(size);
+        vec![
+            size.to_string(),
+            (size + 9).div_ceil(64).to_string(),
+            number(plain.ns(size, ASSAY)),
+            number(plain.ns(size, KERNEL)),
+            number(plain.ns(size, KERNEL_8000)),
+            ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.2}", ratio.median)),
+            ratio.map_or_else(
+                || "-".to_owned(),
+                |ratio| format!("{:.2} to {:.2}", ratio.low, ratio.high),
+            ),
+            number(Some(published)),
+            number(dup.ns(size, ASSAY)),
+            number(Some(published_dup)),
+        ]
+    });
+    let caption = "Inputs of P2WSH; published: Intel Core i7-8665U, branch p2qrh of Bitcoin Core";
+    StudyTable::of(caption, &head, 0, rows)
 }

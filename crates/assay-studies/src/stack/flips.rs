@@ -39,14 +39,8 @@ impl StackSuite {
             let head = ["file", "case", "before", "after", "because", "cases"];
             let rows = flips
                 .into_iter()
-                .map(|(words, count)| words.into_iter().chain([count.to_string()]).collect())
-                .collect();
-            study.tables.push(StudyTable {
-                caption,
-                head: head.map(str::to_owned).to_vec(),
-                word_columns: 5,
-                rows,
-            });
+                .map(|(words, count)| words.into_iter().chain([count.to_string()]).collect());
+            study.tables.push(StudyTable::of(&caption, &head, 5, rows));
         }
         let read: Vec<String> = suites
             .iter()

@@ -8,7 +8,7 @@ use assay_bench::suite::Benchmark;
 use assay_hash::{hash160, ripemd160, sha1, sha256, sha256d};
 use sha2::Digest as _;
 
-use super::{ASSAY, repeated};
+use super::ASSAY;
 
 /// A hash function of one library.
 type Hash = fn(&[u8]) -> Vec<u8>;
@@ -58,17 +58,10 @@ pub(super) fn benchmarks<'a>(sizes: &[usize]) -> Vec<Benchmark<'a>> {
     let mut benchmarks = Vec::new();
     for function in &FUNCTIONS {
         for &size in sizes {
-            let series = format!("hash/{}", function.name);
-            let name = format!("{series}/{size}");
-            benchmarks.push(Benchmark {
-                name: name.clone(),
-                series,
-                size: Some(size as u64),
-                unit: "bytes",
-                bytes_per_op: Some(size as u64),
-                baseline: None,
-                make: Box::new(move || alternatives(&name, function, size)),
-            });
+            let (series, bytes) = (format!("hash/{}", function.name), size as u64);
+            let make = move |name: &str| alternatives(name, function, size);
+            let benchmark = Benchmark::of_size(&series, bytes, "bytes", make);
+            benchmarks.push(Benchmark { bytes_per_op: Some(bytes), ..benchmark });
         }
     }
     benchmarks
@@ -91,7 +84,8 @@ fn alternatives<'a>(
             });
         }
         let data = data.clone();
-        alternatives.push(repeated(by, move |times| Ok(timed(by, function.name, &data, times))));
+        let run = move |times| Ok(timed(by, function.name, &data, times));
+        alternatives.push(Alternative::repeated(by, run));
     }
     Ok(alternatives)
 }

@@ -1,7 +1,5 @@
 //! Heap and stack use of scripts.
 
-use std::fs;
-use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
 use assay_bench::plan::Wrap;
@@ -56,12 +54,7 @@ impl StackSuite {
             "peak heap, next input",
             "allocations",
         ];
-        let heap = StudyTable {
-            caption: "Bytes of heap while one input is verified".to_owned(),
-            head: head.map(str::to_owned).to_vec(),
-            word_columns: 2,
-            rows,
-        };
+        let heap = StudyTable::of("Bytes of heap while one input is verified", &head, 2, rows);
         Ok(Study {
             id: "memory".to_owned(),
             title: "Stack and heap of a script".to_owned(),
@@ -75,9 +68,8 @@ impl StackSuite {
                  PQSIG draft (formerly part of BIP 360) now says it of all eight opcodes that copy: `OP_DUP`, `OP_2DUP`, `OP_3DUP`, `OP_IFDUP`, `OP_TUCK`, \
                  `OP_OVER`, `OP_2OVER` and `OP_PICK`."
                     .to_owned(),
-                "Stack is what the thread has touched of its stack once it has run every script above (the mapping's `Rss` and `Swap`), start of the \
-                 thread included, so in steps of 4 KiB and never too little. A script cannot make the interpreter recurse; what is \
-                 used does not depend on its data."
+                "A script cannot make the interpreter recurse: every script above passes in a thread with the smallest stack of the table, and \
+                 its use of the stack does not depend on its data."
                     .to_owned(),
             ],
             tables: vec![heap, stacks(&subjects, progress)?],
@@ -173,103 +165,25 @@ impl Subject {
 fn stacks(subjects: &[Subject], progress: &dyn Progress) -> Result<StudyTable, BenchError> {
     let mut rows = Vec::new();
     progress.begin("stacks of threads", STACK_KIB.len() as u64);
+    let verify = |subject: &Subject| subject.verify(&mut Interpreter::with_rules(subject.rules));
     for kib in STACK_KIB {
-        let touched = in_thread(subjects, kib)?;
-        let touched = touched.map_or_else(|| "unknown".to_owned(), |kib| kib.to_string());
-        rows.push(vec![kib.to_string(), "all pass".to_owned(), touched]);
+        thread::scope(|scope| {
+            let worker = thread::Builder::new()
+                .stack_size(kib << 10)
+                .spawn_scoped(scope, || subjects.iter().try_for_each(verify))
+                .map_err(|source| BenchError::File { path: "a thread".into(), source })?;
+            worker.join().expect("a stack that is too small ends the process")
+        })?;
+        rows.push(vec![kib.to_string(), "all pass".to_owned()]);
         progress.step();
     }
-    Ok(StudyTable {
-        caption: "All scripts in threads with stacks of different sizes".to_owned(),
-        head: ["stack, KiB", "scripts", "touched, KiB"].map(str::to_owned).to_vec(),
-        word_columns: 0,
-        rows,
-    })
-}
-
-/// Threads that take stacks of ended threads; the C library keeps 40 MiB of them, mostly of 2 MiB.
-const PARKED: usize = 24;
-
-/// KiB of stack touched by a thread that runs all scripts; `None` if the system does not report it.
-fn in_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, BenchError> {
-    let gate = Mutex::new(());
-    thread::scope(|scope| {
-        // A thread gets the stack of one that has ended, some pages of which are resident: these take such stacks before it.
-        let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..PARKED {
-            let parked = thread::Builder::new().stack_size(stack_kib << 10);
-            let wait = || drop(gate.lock().unwrap_or_else(PoisonError::into_inner));
-            let parked = parked.spawn_scoped(scope, wait);
-            parked.map_err(|source| BenchError::File { path: "a thread".into(), source })?;
-        }
-        let (done, finished) = mpsc::channel::<usize>();
-        let (end, may_end) = mpsc::channel::<()>();
-        let worker = move || {
-            let here = 0u8;
-            let outcome = subjects.iter().try_for_each(|subject| {
-                subject.verify(&mut Interpreter::with_rules(subject.rules))
-            });
-            let _ = done.send(std::ptr::from_ref(&here).addr());
-            // The stack must be mapped while its mapping is read.
-            let _ = may_end.recv();
-            outcome
-        };
-        let thread = thread::Builder::new()
-            .stack_size(stack_kib << 10)
-            .spawn_scoped(scope, worker)
-            .map_err(|source| BenchError::File { path: "a thread".into(), source })?;
-        let touched = finished.recv().ok().and_then(|address| {
-            touched_kib(&fs::read_to_string("/proc/self/smaps").ok()?, address)
-        });
-        let _ = end.send(());
-        drop(closed);
-        thread.join().unwrap_or(Ok(())).map(|()| touched)
-    })
-}
-
-/// KiB of this address's mapping that are resident or swapped out, by Linux's `smaps`; `None` with huge pages, resident as a whole.
-fn touched_kib(smaps: &str, address: usize) -> Option<u64> {
-    let holds = |line: &str| {
-        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
-        let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16));
-        Some((start.ok()?..end.ok()?).contains(&address))
-    };
-    let mapping = smaps.lines().skip_while(|line| holds(line) != Some(true)).skip(1);
-    let mapping: Vec<&str> = mapping.take_while(|line| holds(line).is_none()).collect();
-    let kib = |field: &str| {
-        let value = mapping.iter().find_map(|line| line.strip_prefix(field))?;
-        value.trim().strip_suffix(" kB")?.parse::<u64>().ok()
-    };
-    (kib("AnonHugePages:")? == 0).then_some(kib("Rss:")? + kib("Swap:")?)
+    let caption = "All scripts in threads with stacks of different sizes";
+    Ok(StudyTable::of(caption, &["stack, KiB", "scripts"], 0, rows))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn touched_stack_is_measured() {
-        let subjects = StackSuite::new(assay_bench::plan::StackSettings::default())
-            .subjects(Extent::Smoke)
-            .expect("scripts");
-        let Some(few) = in_thread(&[], 512).expect("a thread") else {
-            println!("skipped: this system does not report touched memory");
-            return;
-        };
-        let all = in_thread(&subjects, 512).expect("a thread").expect("as before");
-        assert!(few < all && all < 512, "{few} KiB without scripts, {all} KiB with");
-    }
-
-    #[test]
-    fn touched_memory_is_that_of_the_mapping_with_the_address() {
-        let smaps = "1000-3000 rw-p 0 00:00 0\nRss: 4 kB\nAnonHugePages: 0 kB\nSwap: 0 kB\n\
-                     3000-9000 rw-p 0 00:00 0 [stack]\nRss: 12 kB\nAnonHugePages: 0 kB\nSwap: 8 kB\n\
-                     9000-a000 rw-p 0 00:00 0\nRss: 4 kB\nAnonHugePages: 2048 kB\nSwap: 0 kB\n";
-        assert_eq!(touched_kib(smaps, 0x2fff), Some(4));
-        assert_eq!(touched_kib(smaps, 0x3000), Some(20));
-        assert_eq!(touched_kib(smaps, 0x9000), None, "huge pages");
-        assert_eq!(touched_kib(smaps, 0xa000), None, "no mapping");
-    }
 
     #[test]
     fn copies_share_their_bytes() {

@@ -9,7 +9,7 @@ use assay_bench::suite::{Benchmark, Extent};
 use assay_consensus::script::{Interpreter, RuleSet, ScriptError};
 
 use super::template::Template;
-use super::{ASSAY, StackSuite, repeated};
+use super::{ASSAY, StackSuite};
 use crate::kernels::Kernel;
 use crate::spend::Spend;
 
@@ -66,10 +66,6 @@ impl Case {
     pub(super) fn series(&self) -> String {
         format!("script/{}/{}", self.wrap.name(), self.template.name())
     }
-
-    pub(super) fn name(&self) -> String {
-        format!("{}/{}", self.series(), self.size)
-    }
 }
 
 impl StackSuite {
@@ -98,20 +94,15 @@ impl StackSuite {
         let mut benchmarks = Vec::new();
         for case in self.cases(extent)? {
             let Some(passing) = case.pass_any(&all) else { continue };
-            let (name, series) = (case.name(), case.series());
             let able: Vec<&Kernel> = kernels
                 .iter()
                 .filter(|kernel| passing.spend.verify(&kernel.rules).is_ok())
                 .collect();
-            benchmarks.push(Benchmark {
-                name: name.clone(),
-                series,
-                size: Some(case.size as u64),
-                unit: "bytes",
-                bytes_per_op: Some(case.size as u64),
-                baseline: able.first().map(|kernel| kernel.name.to_owned()),
-                make: Box::new(move || alternatives(&name, &passing, &able)),
-            });
+            let (series, bytes) = (case.series(), case.size as u64);
+            let baseline = able.first().map(|kernel| kernel.name.to_owned());
+            let make = move |name: &str| alternatives(name, &passing, &able);
+            let benchmark = Benchmark::of_size(&series, bytes, "bytes", make);
+            benchmarks.push(Benchmark { bytes_per_op: Some(bytes), baseline, ..benchmark });
         }
         Ok(benchmarks)
     }
@@ -143,10 +134,11 @@ fn alternatives<'a>(
         asked.load_spend(name, spend.tx.view(), &spend.spent(), spend.flags)?;
         asked.verify_input(name, 0, 1)?;
         let name = name.to_owned();
-        alternatives
-            .push(repeated(kernel, move |times| peer.borrow_mut().verify_input(&name, 0, times)));
+        let run = move |times| peer.borrow_mut().verify_input(&name, 0, times);
+        alternatives.push(Alternative::repeated(kernel, run));
     }
     let mut interpreter = Interpreter::with_rules(rules);
-    alternatives.push(repeated(ASSAY, move |times| spend.time(&mut interpreter, times)));
+    let run = move |times| spend.time(&mut interpreter, times);
+    alternatives.push(Alternative::repeated(ASSAY, run));
     Ok(alternatives)
 }

@@ -25,7 +25,7 @@ enum Part {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TemplateError {
+pub(super) enum TemplateError {
     #[error("template `{template}`: it has neither `<data>` nor `<push>`, so no size")]
     NoData { template: String },
     /// `<data>` after the start.

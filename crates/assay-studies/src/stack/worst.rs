@@ -36,20 +36,16 @@ impl StackSuite {
             title: "Which scripts take longest for their weight".to_owned(),
             prose: prose(searched, extent),
             tables: vec![
-                table("Worst hashing scripts by kind of output", &shape_head, 2, best_rows),
-                table("Worst shape of every hashing opcode", &shape_head, 2, opcode_rows),
+                StudyTable::of(
+                    "Worst hashing scripts by kind of output",
+                    &shape_head,
+                    2,
+                    best_rows,
+                ),
+                StudyTable::of("Worst shape of every hashing opcode", &shape_head, 2, opcode_rows),
             ],
             ..Study::default()
         })
-    }
-}
-
-fn table(caption: &str, head: &[&str], word_columns: usize, rows: Vec<Vec<String>>) -> StudyTable {
-    StudyTable {
-        caption: caption.to_owned(),
-        head: head.iter().map(|&word| word.to_owned()).collect(),
-        word_columns,
-        rows,
     }
 }
 

@@ -138,10 +138,10 @@ pub(super) fn table(timed: &[Timed]) -> StudyTable {
             format!("{:.3}", timed.seconds),
         ]
     };
-    StudyTable {
-        caption: "Seconds that a node takes to accept the block, by `submitblock`".to_owned(),
-        head: head.iter().map(|&word| word.to_owned()).collect(),
-        word_columns: 3,
-        rows: timed.iter().map(row).collect(),
-    }
+    StudyTable::of(
+        "Seconds that a node takes to accept the block, by `submitblock`",
+        &head,
+        3,
+        timed.iter().map(row),
+    )
 }

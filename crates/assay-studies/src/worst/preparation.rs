@@ -1,7 +1,7 @@
 //! The chain that a node needs before a worst block: coinbases that anyone can spend, and
 //! transactions that create the outputs for the block.
 
-use crate::block_builder::{Coinbase, mined};
+use crate::block_builder::{self, Coinbase};
 use assay_consensus::params::ChainParams;
 use assay_consensus::sigops::count_sigops;
 use assay_consensus::subsidy::block_subsidy;
@@ -61,7 +61,7 @@ impl<'s> Preparation<'s> {
     /// Spends the coinbase of the block with this index.
     fn transaction(&self, index: usize) -> Vec<u8> {
         let coinbase = coinbase(index as u32 + 1);
-        let prevout = OutPoint { txid: Txid(sha256d(&coinbase.base)), vout: 0 };
+        let prevout = OutPoint { txid: coinbase.txid(), vout: 0 };
         let tx = TxBuilder::new(2).spend(prevout, &[], u32::MAX);
         (0..self.outputs).fold(tx, |tx, _| tx.output(VALUE, self.script_pubkey)).bytes()
     }
@@ -101,13 +101,8 @@ fn coinbase(height: u32) -> Coinbase {
 
 /// A block without witnesses.
 fn plain_block(height: u32, prev_block: BlockHash, txs: &[Vec<u8>]) -> Vec<u8> {
-    let coinbase = coinbase(height);
-    let all = || std::iter::once(&coinbase.base).chain(txs);
-    let txids = all().map(|tx| sha256d(tx)).collect();
-    let mut raw = mined(prev_block, TIME + height, txids).to_bytes().to_vec();
-    encode::compact_size(&mut raw, txs.len() as u64 + 1);
-    raw.extend(all().flatten());
-    raw
+    let txids = txs.iter().map(|tx| sha256d(tx));
+    block_builder::assemble((prev_block, TIME + height), &coinbase(height), txs, txids).1
 }
 
 fn regtest() -> ChainParams {
@@ -125,13 +120,7 @@ pub(super) fn assemble(txs: &[(Vec<u8>, Vec<u8>)], height: u32, prev_block: Bloc
         .chain(txs.iter().map(|(_, full)| Wtxid(sha256d(full))))
         .collect();
     let coinbase = Coinbase::new(height, &[], (0, &[0x51]), Some(&wtxids));
-    let bases = std::iter::once(&coinbase.base).chain(txs.iter().map(|(base, _)| base));
-    let txids = bases.map(|base| sha256d(base)).collect();
-    let mut raw = mined(prev_block, TIME + height, txids).to_bytes().to_vec();
-    encode::compact_size(&mut raw, txs.len() as u64 + 1);
-    raw.extend_from_slice(&coinbase.full);
-    for (_, full) in txs {
-        raw.extend_from_slice(full);
-    }
-    raw
+    let full: Vec<&[u8]> = txs.iter().map(|(_, full)| &full[..]).collect();
+    let txids = txs.iter().map(|(base, _)| sha256d(base));
+    block_builder::assemble((prev_block, TIME + height), &coinbase, &full, txids).1
 }

@@ -196,10 +196,6 @@ fn bip54(cells: &[Cell]) -> Option<String> {
     ))
 }
 
-fn owned(head: &[&str]) -> Vec<String> {
-    head.iter().map(|&word| word.to_owned()).collect()
-}
-
 /// Table of rule sets by classes.
 fn by_rules(cells: &[Cell]) -> StudyTable {
     let sets = rule_sets(cells);
@@ -260,12 +256,12 @@ fn cells_table(cells: &[Cell]) -> StudyTable {
             format!("{:.1}", cell.peak_bytes as f64 / 1_048_576.0),
         ]
     });
-    StudyTable {
-        caption: "Blocks that were made and verified as a whole, each under the first rule set that has it".to_owned(),
-        head: owned(&head),
-        word_columns: 2,
-        rows: rows.collect(),
-    }
+    StudyTable::of(
+        "Blocks that were made and verified as a whole, each under the first rule set that has it",
+        &head,
+        2,
+        rows,
+    )
 }
 
 /// Table of the work in a block.
@@ -282,12 +278,7 @@ fn work_table(cells: &[Cell]) -> StudyTable {
             format!("{:.1}", cell.copied_bytes as f64 / 1e6),
         ]
     });
-    StudyTable {
-        caption: "What the blocks are full of".to_owned(),
-        head: owned(&head),
-        word_columns: 3,
-        rows: rows.collect(),
-    }
+    StudyTable::of("What the blocks are full of", &head, 3, rows)
 }
 
 fn against_prose(cells: &[Cell]) -> String {
@@ -328,12 +319,12 @@ fn against_table(cells: &[Cell]) -> StudyTable {
             ),
         ])
     };
-    StudyTable {
-        caption: "Scripts of a block, one thread: the kernel's time over ours".to_owned(),
-        head: owned(&head),
-        word_columns: 3,
-        rows: measured(cells).filter_map(row).collect(),
-    }
+    StudyTable::of(
+        "Scripts of a block, one thread: the kernel's time over ours",
+        &head,
+        3,
+        measured(cells).filter_map(row),
+    )
 }
 
 /// Weight charged by BIP342 for a check.
@@ -386,10 +377,10 @@ fn weights_table(cells: &[Cell]) -> Option<StudyTable> {
             core.map_or_else(|| "-".to_owned(), weight),
         ])
     };
-    Some(StudyTable {
-        caption: "Checks of signatures, one thread".to_owned(),
-        head: owned(&head),
-        word_columns: 2,
-        rows: measured(cells).filter_map(row).collect(),
-    })
+    Some(StudyTable::of(
+        "Checks of signatures, one thread",
+        &head,
+        2,
+        measured(cells).filter_map(row),
+    ))
 }

@@ -28,7 +28,11 @@ fn errors_of_experiments_are_answers() {
     for (name, options, part) in [
         ("alchemy", "{}", "there is no experiment alchemy"),
         ("signatures", "{}", "missing field"),
-        ("signatures", r#"{"batch":0,"rounds":1,"backend":null,"seed":1}"#, "at least 1"),
+        (
+            "signatures",
+            r#"{"batch":0,"rounds":1,"backend":null,"seed":1}"#,
+            "expected a nonzero usize",
+        ),
     ] {
         let output = run(&["experiment", name, options]);
         assert!(output.status.success());

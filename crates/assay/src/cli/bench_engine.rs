@@ -53,7 +53,7 @@ pub(crate) struct BenchSyncArguments {
     #[arg(long, value_name = "PATH", env = "ASSAY_PEER_KERNEL")]
     pub(crate) kernel: Option<PathBuf>,
     /// Pairs of runs.
-    #[arg(long, value_name = "N", default_value_t = 6)]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pairs: u32,
     /// Recipe of the chain, of a Bitcoin network.
     #[arg(long, value_name = "NAME", default_value = "bitcoin-scaling")]

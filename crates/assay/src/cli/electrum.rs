@@ -30,7 +30,7 @@ pub(crate) struct ElectrumCheckArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) chain_dir: PathBuf,
     /// Script hashes to query; a sample where the chain has more.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = super::at_least_one)]
     pub(crate) sample: usize,
     /// Seed of the sample.
     #[arg(long, value_name = "S", default_value_t = 1)]

@@ -67,7 +67,7 @@ pub(crate) struct LoadElectrumArguments {
     /// Address of the server, as HOST:PORT.
     pub(crate) address: String,
     /// Clients, the hostile ones included.
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = super::at_least_one)]
     pub(crate) clients: usize,
     /// Requests of the clients.
     #[arg(long, value_enum, default_value_t = MixArgument::Wallet)]
@@ -105,7 +105,7 @@ pub(crate) struct LoadElectrumArguments {
     pub(crate) leaving: Option<usize>,
     /// Pairs of runs with --hostile; every other pair begins with the hostile clients, and ratios
     /// are medians over pairs.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = super::at_least_one)]
     pub(crate) pairs: usize,
     /// Connect with TLS; any certificate will do.
     #[arg(long)]

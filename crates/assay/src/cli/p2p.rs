@@ -93,7 +93,7 @@ pub(crate) struct LoadP2pArguments {
     #[arg(long, value_name = "NAME", default_value = "assay", conflicts_with = "address")]
     pub(crate) target: TargetSpec,
     /// With --hostile and no address: pairs of runs.
-    #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "address")]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = super::at_least_one, conflicts_with = "address")]
     pub(crate) pairs: usize,
     /// With --hostile and no address: rounds in each run, of eight transactions and then sixteen
     /// blocks that are relayed.

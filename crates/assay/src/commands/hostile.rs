@@ -49,7 +49,6 @@ fn pairs(
     peers: usize,
     attacks: Vec<Attack>,
 ) -> anyhow::Result<Outcome> {
-    ensure!(arguments.pairs > 0, "--pairs: give at least one pair of runs");
     let mut plan = Plan::builtin("bitcoin-scaling")?;
     plan.chain.scale = arguments.scale;
     plan.chain.seed = arguments.seed;

@@ -93,14 +93,12 @@ fn wrong_names_and_numbers_are_rejected() {
 #[test]
 fn benchmarks_reject_unusable_arguments() {
     rejects(&["bench", "signatures", "--backend", "gpu"], "no backend `gpu`");
-    rejects(&["bench", "signatures", "--rounds", "0"], "at least 1");
     rejects(&["bench", "blocks", "--data", "/nonexistent"], "/nonexistent");
     // Without the peer program a comparison prints the command that builds it.
     let build = "cd peers/kernel && cargo build --release";
     rejects(&["bench", "blocks", "--against", "kernel", "--kernel", "/nonexistent/peer"], build);
     rejects(&["bench", "sync", "--against", "kernel", "--kernel", "/nonexistent/peer"], build);
     rejects(&["bench", "sync"], "--against");
-    rejects(&["bench", "mempool", "--blocks", "0"], "at least 1");
 }
 
 /// Benchmarks on curves and compilers run in another program.
@@ -150,25 +148,25 @@ fn unknown_cpu_features_are_rejected() {
 }
 
 #[test]
-fn benchmarks_print_their_fields() {
+fn experiments_print_their_figures() {
     let signatures = ["bench", "signatures", "--batch", "64", "--rounds", "2", "--json"];
-    let fields = [
-        "ecdsa_ratio",
-        "schnorr_ratio",
-        "schnorr_batch_ratio",
-        "tweak_ratio",
-        "sampled_ecdsa_ratio",
-        "sampled_schnorr_batch_ratio",
-        "sample_one_of",
-        "self_test_us",
+    let record = bench(&signatures);
+    let wanted = [
+        ("Schnorr", "libsecp256k1, plain / weighted batch", "ratio of times"),
+        ("Schnorr", "libsecp256k1, plain / weighted batch", "ratio of times, coverage"),
+        ("ECDSA", "batch / batch, sampled", "ratio of CPU times"),
+        ("all kinds", "", "self-test of the backend"),
+        ("all kinds", "", "invalid checks"),
     ];
-    let report = bench(&signatures, &fields);
-    assert!(report["backend"].is_string());
-    assert!(report["intervals"]["ecdsa_ratio"]["coverage"].is_number());
-    assert!(report["checks_invalid"].as_u64() > Some(0));
+    for (target, case, metric) in wanted {
+        assert!(figure(&record, target, case, metric) > Some(0.0), "{target}, {case}: {metric}");
+    }
     let mempool = ["--blocks", "2", "--txs", "20", "--clusters", "6", "--lead", "20ms", "--json"];
-    let report = bench(&[&["bench", "mempool"][..], &mempool].concat(), &["median_ratio"]);
-    assert!(report["verdicts"]["replacement-failed"].as_u64() > Some(0), "{report}");
+    let record = bench(&[&["bench", "mempool"][..], &mempool].concat());
+    let case = "block, under attack / block, quiet";
+    assert!(figure(&record, "assay", case, "ratio of medians") > Some(0.0), "{record}");
+    let verdicts = figure(&record, "verdicts", "replacement-failed", "hostile transactions");
+    assert!(verdicts > Some(0.0), "{record}");
     let dir = tempfile::tempdir().expect("a folder");
     // A folder with an invalid block makes the run fail; one real block would be enough.
     std::fs::write(dir.path().join("mainnet-1.blk"), [0; 10]).expect("a file");
@@ -176,17 +174,42 @@ fn benchmarks_print_their_fields() {
     rejects(&["bench", "blocks", "--rounds", "1", "--txs", "1", "--data", &data], "mainnet-1");
 }
 
-/// Runs a benchmark that prints JSON and expects numbers above zero.
-fn bench(arguments: &[&str], fields: &[&str]) -> serde_json::Value {
-    let output = assay(arguments);
-    let report = good(&output);
-    for field in fields {
-        assert!(report[field].as_f64() > Some(0.0), "{field}: {}", report[field]);
+/// Zero comparisons are no pass, hence no option counts them.
+#[test]
+fn experiments_of_nothing_are_rejected() {
+    for (name, flag) in [
+        ("signatures", "--batch"),
+        ("signatures", "--rounds"),
+        ("blocks", "--rounds"),
+        ("blocks", "--txs"),
+        ("blocks", "--connect-blocks"),
+        ("mempool", "--blocks"),
+        ("mempool", "--txs"),
+        ("mempool", "--clusters"),
+    ] {
+        rejects(&["bench", name, flag, "0"], flag);
     }
+    rejects(&["bench", "agreement", "--target", "bitcoind=/bin/true", "--cases", "0"], "--cases");
+}
+
+/// Runs an experiment that prints its record as JSON.
+fn bench(arguments: &[&str]) -> serde_json::Value {
+    let output = assay(arguments);
+    let record = good(&output);
+    assert!(!record["checks"].as_array().is_none_or(Vec::is_empty), "{record}");
     // A test build is not for measurements and prints a warning.
     let warnings = stderr(&output);
     assert!(!cfg!(debug_assertions) || warnings.contains("debug build"), "{warnings}");
-    report
+    record
+}
+
+/// The first value of a metric.
+fn figure(record: &serde_json::Value, target: &str, case: &str, metric: &str) -> Option<f64> {
+    let is_it = |cell: &&serde_json::Value| {
+        let case_of = cell["case"].as_str().unwrap_or_default();
+        cell["target"] == target && case_of == case && cell["metric"] == metric
+    };
+    record["cells"].as_array()?.iter().find(is_it)?["value"].as_f64()
 }
 
 #[test]

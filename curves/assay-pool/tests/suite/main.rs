@@ -344,7 +344,7 @@ fn tasks_that_wait_for_tasks() {
 }
 
 #[test]
-fn dropping_a_pool_runs_what_was_spawned() {
+fn dropping_a_pool_runs_spawned_tasks() {
     for pool in pools() {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         COUNT.store(0, Ordering::Relaxed);

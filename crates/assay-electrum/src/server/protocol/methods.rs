@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_differ_as_the_specification_says() {
+    fn versions_differ_as_specified() {
         let has = |name, version| lookup(name, Version::parse(version).unwrap()).is_some();
         assert!(!has("blockchain.scripthash.unsubscribe", "1.4.1"));
         assert!(has("blockchain.scripthash.unsubscribe", "1.4.2"));

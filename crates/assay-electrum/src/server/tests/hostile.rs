@@ -314,7 +314,7 @@ fn a_stop_ends_all_connections() {
 }
 
 #[test]
-fn memory_is_bounded_by_what_is_configured() {
+fn memory_is_bounded_as_configured() {
     let limits = Limits::default();
     let bound = limits.memory_bytes_max(2);
     // The value in docs/electrum.md for the defaults with two workers.

@@ -101,7 +101,7 @@ fn work_per_transaction_is_bounded_and_a_failed_replacement_costs_nothing_again(
 }
 
 #[test]
-fn a_block_takes_its_transactions_and_what_conflicts_out_of_many_clusters() {
+fn a_block_removes_its_transactions_and_conflicts_from_many_clusters() {
     let mut f = Fixture::new(|_| ());
     let coins = coins(&mut f, 17 * 12);
     let clusters: Vec<Vec<Transaction>> =

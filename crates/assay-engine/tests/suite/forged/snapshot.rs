@@ -138,7 +138,7 @@ fn heights(engine: &Engine) -> Vec<(u32, bool)> {
 }
 
 #[test]
-fn goes_on_from_a_snapshot_and_validates_what_is_below() {
+fn continues_from_a_snapshot_and_validates_the_blocks_below() {
     let case = Case::new();
     let dir = tempfile::tempdir().unwrap();
     let engine = case.open(dir.path());

@@ -59,7 +59,7 @@ impl Chain {
 }
 
 #[test]
-fn any_cut_with_hints_gives_what_one_pass_gives() {
+fn any_cut_with_hints_equals_one_pass() {
     for (recipe, seed) in [("bitcoin-scaling", 50), ("bch-scaling", 51)] {
         let chain = Chain::new(recipe, seed);
         for parts in [1, 2, 3, 7, 64] {

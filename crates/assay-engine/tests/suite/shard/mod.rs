@@ -141,7 +141,7 @@ fn run_all(plan: &Plan, seed: u64) -> Vec<Option<PartResult>> {
 }
 
 #[test]
-fn any_cut_gives_what_one_pass_gives() {
+fn any_cut_equals_one_pass() {
     for (recipe, seed) in [("bitcoin-scaling", 5), ("bch-scaling", 6)] {
         let chain = Chain::new(recipe, seed);
         for parts in [1, 2, 3, 7, 64] {

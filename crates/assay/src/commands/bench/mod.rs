@@ -16,6 +16,7 @@ use assay_bench::programs::{Caller, Suites};
 use assay_bench::results::BenchResults;
 use assay_bench::{compare, report};
 use assay_lab::machine::Software;
+use assay_report::record::Record;
 use serde::Serialize;
 
 use self::progress::Bar;
@@ -23,6 +24,7 @@ use crate::cli::{
     BenchAgreementArguments, BenchArguments, BenchBlocksArguments, BenchCommand,
     BenchCompareArguments, BenchMempoolArguments, BenchSignaturesArguments,
 };
+use crate::commands::command_line;
 use crate::{Outcome, output};
 
 pub(crate) use libsecp::LibsecpRates;
@@ -57,24 +59,19 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
 
 fn compare(arguments: &BenchCompareArguments) -> anyhow::Result<Outcome> {
     let (before, after) = (report::load(&arguments.before)?, report::load(&arguments.after)?);
-    let comparison = compare::compare(&before, &after, arguments.floor);
-    output::print_as(arguments.json, &comparison, || comparison.text())?;
-    Ok(if comparison.is_slower() { Outcome::Negative } else { Outcome::Good })
+    let record = compare::compare(&before, &after, arguments.floor);
+    let (software, command) = (software(), command_line());
+    output::print_record(&Record { software, command, ..record }, arguments.json)
 }
 
-/// Runs an experiment of `assay-bench` and prints its report.
+/// Runs an experiment of `assay-bench` and prints its record.
 fn experiment(name: &str, options: &impl Serialize, is_json: bool) -> anyhow::Result<Outcome> {
     let software = software();
     let bar = Bar::new();
     bar.warn();
-    let outcome = caller(&software).experiment(name, options, &bar)?;
+    let record = caller(&software).experiment(name, options, &bar)?;
     drop(bar);
-    if is_json {
-        output::print_json(&Signed { report: &outcome.report, software })?;
-    } else {
-        output::print(&outcome.text)?;
-    }
-    Ok(if outcome.has_passed { Outcome::Good } else { Outcome::Negative })
+    output::print_record(&Record { software, command: command_line(), ..record }, is_json)
 }
 
 /// This program, for the programs with suites.
@@ -105,11 +102,4 @@ fn counter(is_wanted: bool, plan: Option<&BenchPlan>) -> anyhow::Result<Option<C
     }
     let suites = plan.map_or_else(Suites::all, Suites::of);
     Ok(Some(Counter::find(caller(&software()).once(&suites)?)?))
-}
-
-#[derive(Serialize)]
-struct Signed<'a, T> {
-    #[serde(flatten)]
-    report: &'a T,
-    software: Software,
 }
