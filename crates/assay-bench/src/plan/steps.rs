@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use assay_lab::plan::{BadValue, PlanFile};
+use assay_lab::plan::{BadValue, Kind};
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, ROUNDS_MAX, is_name};
+use super::{ROUNDS_MAX, is_name};
 
 /// Names of other targets, which are reserved.
 const TAKEN: [&str; 3] = ["base", "base-again", "sum"];
@@ -30,6 +30,9 @@ pub struct StepsPlan {
     pub compiler: Option<String>,
     /// Plan of the syncs: a built-in one, or a file in the folder of this one.
     pub sync: String,
+    /// Size of the chain of the syncs, instead of that of their plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
     pub pairs: u32,
     /// Rounds of each benchmark.
     pub rounds: usize,
@@ -120,20 +123,14 @@ impl StepBenchmark {
     }
 }
 
-impl PlanFile for StepsPlan {
-    const BUILTIN: &'static [(&'static str, &'static str)] =
-        &[("ibd-tracking-core", include_str!("../../../../plans/ibd-tracking-core.toml"))];
-    const KIND: Option<&'static str> = Some("steps");
-
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn check(&self) -> Result<(), BadValue> {
+impl StepsPlan {
+    /// Validates values that TOML types cannot express.
+    pub(super) fn check(&self) -> Result<(), BadValue> {
         self.check_values().map_err(|(key, value, rule)| (key.to_owned(), value, rule))
     }
 
-    fn enter(&mut self, folder: &Path) {
+    /// Makes relative paths relative to the folder of the plan.
+    pub(super) fn enter(&mut self, folder: &Path) {
         // A built-in preset or plan has only a name.
         for file in [&mut self.sync, &mut self.preset] {
             if PathBuf::from(&*file).extension().is_some() {
@@ -142,9 +139,7 @@ impl PlanFile for StepsPlan {
             }
         }
     }
-}
 
-impl StepsPlan {
     /// Revision of a step's benchmarks without its change.
     pub fn before(&self, step: usize) -> &str {
         let previous = step.checked_sub(1).and_then(|previous| self.steps.get(previous));
@@ -204,7 +199,7 @@ impl StepsPlan {
             return Err(("format", self.format.to_string(), "only format 1 is known"));
         }
         if self.kind != Kind::Steps {
-            return Err(("kind", "bench".to_owned(), "use \"steps\""));
+            return Err(("kind", self.kind.as_str().to_owned(), "use \"steps\""));
         }
         if !is_name(&self.name) || self.name.contains('.') {
             return Err(("name", self.name.clone(), "use small letters, digits and '-'"));
@@ -268,24 +263,12 @@ fn check_time(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn builtin_plans_parse() {
-        for name in StepsPlan::builtin_names() {
-            let text = StepsPlan::builtin_text(name).expect("it is in the binary");
-            assert!(StepsPlan::is_one(text) && !super::super::BenchPlan::is_one(text), "{name}");
-            let plan = StepsPlan::parse(text, name).expect("a built-in plan is valid");
-            assert_eq!(plan.name, name);
-            let json = serde_json::to_string(&plan).expect("a plan is JSON");
-            assert_eq!(serde_json::from_str::<StepsPlan>(&json).expect("and back"), plan);
-        }
-    }
+    use super::super::{Experiment, PlanText};
 
     #[test]
     fn the_steps_of_the_report() {
-        let text = StepsPlan::builtin_text("ibd-tracking-core").expect("built in");
-        let plan = StepsPlan::parse(text, "plan").expect("valid");
+        let found = PlanText::find("ibd-tracking-core").and_then(|text| text.plan(&[]));
+        let Ok(Experiment::Steps(plan)) = found else { panic!("a plan of steps") };
         // "18% full IBD speedup": 8.59 hours to 7.25 hours.
         let sum = plan.published_since_base(plan.steps.len() - 1).expect("published");
         assert!((sum - 8.59 / 7.25).abs() < 0.005, "{sum}");
@@ -300,10 +283,11 @@ mod tests {
 
     #[test]
     fn impossible_values_are_refused() {
-        let text = StepsPlan::builtin_text("ibd-tracking-core").expect("built in");
+        let mut plans = Experiment::builtin();
+        let (_, text) = plans.find(|(name, _)| *name == "ibd-tracking-core").expect("built in");
         for (from, to, said) in [
             ("format = 1", "format = 2", "format = 2: only format 1"),
-            ("kind = \"steps\"", "kind = \"bench\"", "kind = bench: use \"steps\""),
+            ("kind = \"steps\"", "kind = \"bench\"", "unknown field `source`"),
             ("pairs = 6", "pears = 6", "unknown field `pears`"),
             ("pairs = 6", "pairs = 0", "pairs = 0: use 1 to 100"),
             ("rounds = 15", "rounds = 0", "rounds = 0"),
@@ -317,7 +301,7 @@ mod tests {
             ("name = \"ReadBlockBench\"", "name = \" \"", "give the name of a benchmark"),
         ] {
             assert!(text.contains(from), "{from} is in the plan");
-            let error = StepsPlan::parse(&text.replacen(from, to, 1), "plan.toml").expect_err(to);
+            let error = Experiment::parse(&text.replacen(from, to, 1), "plan.toml").expect_err(to);
             assert!(error.to_string().contains(said), "{error}");
         }
     }

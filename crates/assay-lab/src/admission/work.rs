@@ -94,14 +94,13 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::plan::PlanFile;
     use crate::wire::Hash;
     use crate::wire::tx::each_parent;
 
     #[test]
     fn cases_spend_coins_of_their_own_parents_first() {
-        let text = MempoolPlan::builtin_text("mempool").expect("built in");
-        let plan = MempoolPlan::parse(&text.replace("txs = 2000", "txs = 52"), "").expect("valid");
+        let text = MempoolPlan::BUILTIN.1.replace("txs = 2000", "txs = 52");
+        let plan: MempoolPlan = crate::plan::read(&text, "").expect("valid");
         let workload = Workload::make(&plan);
         let known: HashSet<Hash> =
             workload.base.coins.concat().iter().map(|coin| coin.txid).collect();

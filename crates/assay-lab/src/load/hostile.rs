@@ -35,7 +35,7 @@ const BIG_EVERY: u64 = 10;
 const DRIP_EVERY: u64 = 100;
 
 /// Attack of a hostile client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Attack {
     /// Endless lines.
     Oversized,

@@ -1,50 +1,48 @@
 //! Feed section of a plan.
 
 use assay_report::number::in_percent;
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::pace::{Pace, Rate};
 use super::{BadValue, Delivery};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct FeedPlan {
-    #[serde(default, alias = "deliver")]
+    #[serde(alias = "deliver")]
     pub by: Delivery,
     /// Pre-relayed shares of each block's transactions; one run per value.
     pub seen: Vec<f64>,
-    #[serde(default)]
     pub seen_mode: SeenMode,
     /// Fraction of the pre-relayed transactions that are sent before a parent in the block.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub orphans: f64,
-    #[serde(default, skip_serializing_if = "Pace::is_asap")]
+    #[serde(skip_serializing_if = "is_default")]
     pub pace: Pace,
-    #[serde(default, skip_serializing_if = "Rate::is_asap")]
+    #[serde(skip_serializing_if = "is_default")]
     pub rate: Rate,
     /// Transactions per burst, if a rate is set.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(skip_serializing_if = "is_one")]
     pub burst: usize,
-    #[serde(default, skip_serializing_if = "Compact::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub compact: Compact,
-    #[serde(default, skip_serializing_if = "Prefill::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub prefill: Prefill,
     /// Set the node's mock time to the block's before its transactions (`setmocktime`): compact blocks need a recent tip.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub mock_time: bool,
     /// Connections to the node over which transactions are spread.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(skip_serializing_if = "is_one")]
     pub connections: usize,
     /// Transactions per JSON-RPC batch request.
-    #[serde(default = "default_batch")]
     pub batch: usize,
     /// Time limit of one block in seconds; the run is invalid beyond it.
-    #[serde(default = "default_block_timeout_s")]
     pub block_timeout_s: u64,
 }
 
 /// Selection of the pre-relayed transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeenMode {
     /// First ones in generation order, as in the published test.
@@ -55,7 +53,7 @@ pub enum SeenMode {
 }
 
 /// Announcement mode of compact blocks (BIP152).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compact {
     /// Unsolicited once the node selects the peer (high-bandwidth mode), by header until then.
@@ -65,15 +63,8 @@ pub enum Compact {
     Low,
 }
 
-impl Compact {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Prefilled transactions of a compact block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prefill {
     /// Only the coinbase, as BIP152 requires.
@@ -83,18 +74,10 @@ pub enum Prefill {
     Unseen,
 }
 
-impl Prefill {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl FeedPlan {
-    /// Defaults for a delivery method.
-    pub fn of(by: Delivery) -> Self {
+impl Default for FeedPlan {
+    fn default() -> Self {
         Self {
-            by,
+            by: Delivery::default(),
             seen: vec![0.0],
             seen_mode: SeenMode::default(),
             orphans: 0.0,
@@ -105,11 +88,13 @@ impl FeedPlan {
             prefill: Prefill::default(),
             mock_time: false,
             connections: 1,
-            batch: default_batch(),
-            block_timeout_s: default_block_timeout_s(),
+            batch: 250,
+            block_timeout_s: 3600,
         }
     }
+}
 
+impl FeedPlan {
     /// Validates the values alone.
     ///
     /// # Errors
@@ -158,28 +143,10 @@ impl FeedPlan {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
-const fn is_false(value: &bool) -> bool {
-    !*value
-}
-
-const fn one() -> usize {
-    1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
 const fn is_one(count: &usize) -> bool {
     *count == 1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
-fn is_zero(share: &f64) -> bool {
-    *share == 0.0
-}
-
-const fn default_batch() -> usize {
-    250
-}
-
-const fn default_block_timeout_s() -> u64 {
-    3600
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

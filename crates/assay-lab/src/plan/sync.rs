@@ -99,25 +99,22 @@ impl TargetPlan {
 
 /// Sync settings, translated for every kind of target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct SyncPlan {
     /// Coin cache in MiB.
-    #[serde(default = "default_dbcache_mib")]
     pub dbcache_mib: u32,
     /// True to let a program assume signatures below a known block valid; otherwise it checks all.
-    #[serde(default)]
     pub assumevalid: bool,
     /// Script check threads; one per core if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
     /// Maximum send rate of the source, MB (of 1,000,000 bytes) per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_mb_s: Option<f64>,
     /// Poll interval of the height in milliseconds.
-    #[serde(default = "default_poll_ms")]
     pub poll_ms: u64,
     /// Runs after which nodes compute the `MuHash` of their UTXO set.
-    #[serde(default, skip_serializing_if = "MuHashAfter::is_default")]
+    #[serde(skip_serializing_if = "MuHashAfter::is_default")]
     pub muhash: MuHashAfter,
 }
 
@@ -146,11 +143,12 @@ impl MuHashAfter {
 impl Default for SyncPlan {
     fn default() -> Self {
         Self {
-            dbcache_mib: default_dbcache_mib(),
+            // Fixed in Bitcoin Core's kernel.
+            dbcache_mib: 450,
             assumevalid: false,
             threads: None,
             rate_mb_s: None,
-            poll_ms: default_poll_ms(),
+            poll_ms: 10,
             muhash: MuHashAfter::default(),
         }
     }
@@ -160,15 +158,6 @@ impl SyncPlan {
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// Fixed default of Bitcoin Core's kernel.
-const fn default_dbcache_mib() -> u32 {
-    450
-}
-
-const fn default_poll_ms() -> u64 {
-    10
 }
 
 pub(super) fn check(plan: &Plan) -> Result<(), BadValue> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_bench::options::{AgreementOptions, MempoolOptions};
+use assay_bench::plan::Change;
 use assay_bench::suite::Extent;
 use assay_lab::plan::TargetSpec;
 use clap::{Args, Subcommand, ValueEnum};
@@ -273,6 +274,9 @@ pub(crate) struct BenchServeArguments {
     /// Only benchmarks of this plan, a name or a path [default: all, with default settings].
     #[arg(long, value_name = "PLAN")]
     pub(crate) plan: Option<String>,
+    /// Change a key of the plan, as `assay run --set`.
+    #[arg(long, value_name = "KEY=VALUE", requires = "plan")]
+    pub(crate) set: Vec<Change>,
     /// Only benchmarks of this extent.
     #[arg(long, value_enum, value_name = "EXTENT", default_value = "full")]
     pub(crate) extent: ExtentArgument,

@@ -6,11 +6,12 @@ use anyhow::{Context, bail};
 use assay_lab::builds::{
     Cache, Cleaned, Compiler, Entry, Made, MakeOptions, Preset, Repository, State, make,
 };
+use assay_lab::plan::PlanError;
 use assay_lab::progress::Terminal;
 use assay_report::{Table, number};
 use serde::Serialize;
 
-use super::stop_flag;
+use super::{print_builtin, print_names, stop_flag};
 use crate::cli::{
     BuildsArguments, BuildsCleanArguments, BuildsCommand, BuildsMakeArguments, HowArguments,
 };
@@ -22,12 +23,9 @@ pub(crate) fn run(arguments: &BuildsArguments) -> anyhow::Result<Outcome> {
         BuildsCommand::List(arguments) => list(arguments.json),
         BuildsCommand::Clean(arguments) => clean(arguments),
         BuildsCommand::Presets { json } => presets(*json),
-        BuildsCommand::Preset { name } => match Preset::builtin_text(name) {
-            Some(text) => output::print(text).map(|()| Outcome::Good),
-            None => {
-                bail!("there is no built-in preset {name:?}; `assay builds presets` lists them")
-            }
-        },
+        BuildsCommand::Preset { name } => {
+            print_builtin(Preset::builtin_text(name), "preset", name, "builds presets")
+        }
     }
 }
 
@@ -56,14 +54,13 @@ pub(crate) fn build(
     how: &HowArguments,
     terminal: &Terminal,
 ) -> anyhow::Result<Vec<Made>> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let options = MakeOptions {
         repository,
         revisions,
         preset: Preset::find(preset)?,
         compiler: Compiler::find(how.compiler.as_deref())?,
         flags: how.flags.clone().unwrap_or_default(),
-        jobs: how.jobs.map_or(cores, usize::from),
+        jobs: super::threads(how.jobs.map_or(0, usize::from)),
     };
     Ok(make(cache, &options, terminal))
 }
@@ -172,13 +169,7 @@ fn text_of(cleaned: &Cleaned) -> String {
 }
 
 fn presets(is_json: bool) -> anyhow::Result<Outcome> {
-    let names: Vec<&str> = Preset::builtin_names().collect();
-    if is_json {
-        output::print_json(&names)?;
-        return Ok(Outcome::Good);
-    }
-    for name in names {
-        output::print(&format!("{name:<22}{}\n", Preset::find(name)?.title))?;
-    }
-    Ok(Outcome::Good)
+    let named = |name| Ok((name, Preset::find(name)?.title));
+    let names = Preset::builtin_names().map(named).collect::<Result<Vec<_>, PlanError>>()?;
+    print_names(is_json, &names)
 }

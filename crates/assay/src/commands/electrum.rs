@@ -1,7 +1,6 @@
 //! `assay electrum`.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
@@ -10,11 +9,11 @@ use assay_lab::electrum::check::{LedgerCheck, compare};
 use assay_lab::electrum::expected::{ExpectedCoin, ScriptExpectation};
 use assay_lab::electrum::{Client, ElectrumError, HeaderTip};
 use faster_hex::hex_string;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::chain::read_scripts;
 use crate::Outcome;
+use crate::bar::Bar;
 use crate::cli::{ElectrumArguments, ElectrumCheckArguments, ElectrumCommand};
 use crate::output;
 
@@ -49,13 +48,16 @@ fn check(arguments: &ElectrumCheckArguments) -> anyhow::Result<Outcome> {
     let server = client.hello()?;
     let wanted = HeaderTip { hex: hex_string(&ledger.tip_header), height: ledger.tip_height };
     wait_for_tip(&mut client, &wanted, Duration::from_secs(arguments.wait))?;
-    let bar = bar(ledger.len() as u64);
+    let (bar, scripts) = (
+        Bar::new("comparing [{bar:25}] {human_pos}/{human_len} scripts  {per_sec}  ETA {eta}"),
+        ledger.len() as u64,
+    );
     let expected = ledger.scripts().map(|script| Ok(expectation(&script)));
     let compared = compare(&mut client, expected, ledger.tip_height, &mut |done| {
-        bar.set_position(done);
+        bar.set(done, scripts);
         true
     });
-    bar.finish_and_clear();
+    drop(bar);
     let mut check = compared?;
     check.scripts_total = ledger.scripts_total;
     check.sample_seed = ledger.sample_seed();
@@ -128,20 +130,4 @@ pub(crate) fn expectation(script: &ScriptRecord) -> ScriptExpectation {
             })
             .collect(),
     }
-}
-
-fn bar(length: u64) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr_with_hz(10)
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(Some(length), target);
-    let style = ProgressStyle::with_template(
-        "comparing    [{bar:30}] {human_pos}/{human_len} scripts  {per_sec}  ETA {eta}",
-    );
-    if let Ok(style) = style {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
 }

@@ -11,7 +11,7 @@ use assay_engine::{
 };
 use assay_node::SNAPSHOT_KEYS;
 
-use super::{chain, mebibytes, stop_flag};
+use super::{chain, mebibytes, stop_flag, threads};
 use crate::Outcome;
 use crate::bitcoind::with_activation_heights;
 use crate::cli::ValidateArguments;
@@ -30,8 +30,6 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
         Some(count) => mebibytes("--db-cache", count)?,
         None => default_cache_bytes(),
     };
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if arguments.par > 0 { arguments.par } else { cores() };
     let stop = stop_flag();
     // Dropped at the end of the function, which removes the folder.
     let mut temporary = None;
@@ -58,7 +56,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
         stop_height: arguments.stop_height,
         assume_valid: arguments.assume_valid,
         cache_bytes_max,
-        threads,
+        threads: threads(arguments.par),
         script_batch: default_script_batch(),
         sample_signatures: arguments.sample_signatures,
         schnorr: Schnorr::default(),
@@ -73,7 +71,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
     }
     let progress = Progress::new(arguments.progress);
     let outcome = validate(&config, &stop, &progress);
-    progress.clear();
+    drop(progress);
     let validation = outcome?;
     let report = Report::new(config.params.name, &validation, temporary.is_none());
     if arguments.json {

@@ -1,27 +1,26 @@
 //! `assay bench`.
 
 mod libsecp;
-mod list;
 mod measure;
 mod network;
-mod peers;
 pub(crate) mod plan;
 mod progress;
-mod serve;
 mod sync;
 
+use std::io::{stdin, stdout};
+
 use assay_bench::instructions::Counter;
-use assay_bench::plan::BenchPlan;
+use assay_bench::plan::{BenchPlan, PlanText};
 use assay_bench::programs::{Caller, Suites};
 use assay_bench::results::BenchResults;
-use assay_bench::{compare, report};
+use assay_bench::{compare, report, serve};
 use assay_lab::machine::Software;
 use serde::Serialize;
 
-use self::progress::Bar;
+use self::progress::{RunBar, warn};
 use crate::cli::{
     BenchAgreementArguments, BenchArguments, BenchBlocksArguments, BenchCommand,
-    BenchCompareArguments, BenchMempoolArguments, BenchSignaturesArguments,
+    BenchCompareArguments, BenchMempoolArguments, BenchServeArguments, BenchSignaturesArguments,
 };
 use crate::{Outcome, output};
 
@@ -30,9 +29,9 @@ pub(crate) use libsecp::LibsecpRates;
 pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
     match &arguments.command {
         None => measure::run(&arguments.measure),
-        Some(BenchCommand::List(arguments)) => list::run(arguments),
+        Some(BenchCommand::List(arguments)) => measure::list(arguments),
         Some(BenchCommand::Compare(arguments)) => compare(arguments),
-        Some(BenchCommand::Serve(arguments)) => serve::run(arguments),
+        Some(BenchCommand::Serve(arguments)) => serve(arguments),
         Some(BenchCommand::Signatures(BenchSignaturesArguments { options, json })) => {
             experiment("signatures", options, *json)
         }
@@ -43,7 +42,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
             experiment("blocks", options, *json)
         }
         Some(BenchCommand::Sync(arguments)) => sync::run(arguments),
-        Some(BenchCommand::Peers(arguments)) => peers::run(arguments),
+        Some(BenchCommand::Peers(arguments)) => network::peers(arguments),
         Some(BenchCommand::Network(arguments)) => network::run(arguments),
         Some(BenchCommand::Mempool(BenchMempoolArguments { options, json })) => {
             experiment("mempool", options, *json)
@@ -62,11 +61,23 @@ fn compare(arguments: &BenchCompareArguments) -> anyhow::Result<Outcome> {
     Ok(if comparison.is_slower() { Outcome::Negative } else { Outcome::Good })
 }
 
+/// The child processes of a comparison of builds.
+fn serve(arguments: &BenchServeArguments) -> anyhow::Result<Outcome> {
+    let software = software();
+    let caller = caller(&software);
+    let sections = match &arguments.plan {
+        None => caller.sections()?,
+        Some(name) => caller.sections_of(&PlanText::find(name)?.bench(&arguments.set)?)?,
+    };
+    serve::serve(&sections, arguments.extent.into(), stdin().lock(), stdout().lock())?;
+    Ok(Outcome::Good)
+}
+
 /// Runs an experiment of `assay-bench` and prints its report.
 fn experiment(name: &str, options: &impl Serialize, is_json: bool) -> anyhow::Result<Outcome> {
     let software = software();
-    let bar = Bar::new();
-    bar.warn();
+    let bar = RunBar::of_parts();
+    warn();
     let outcome = caller(&software).experiment(name, options, &bar)?;
     drop(bar);
     if is_json {

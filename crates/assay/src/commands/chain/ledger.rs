@@ -22,6 +22,7 @@ use super::source;
 use crate::bar::Bar;
 use crate::bitcoind::with_activation_heights;
 use crate::cli::LedgerArguments;
+use crate::commands::threads;
 use crate::output;
 
 /// Value of the recipe field in a ledger of block files.
@@ -75,7 +76,7 @@ pub(crate) fn make(arguments: &LedgerArguments) -> anyhow::Result<(Ledger, bool)
     if let Some(ledger) = kept(arguments, &params, &listing)? {
         return Ok((ledger, true));
     }
-    let threads = source::threads(arguments.threads);
+    let threads = threads(arguments.threads);
     let set = open(&blocks, &params, threads)?;
     let heights = set.whole_up_to(arguments.stop_height).with_context(|| {
         format!("{}: not all blocks of {} are there", blocks.display(), params.name)

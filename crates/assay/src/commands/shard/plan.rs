@@ -8,12 +8,12 @@ use assay_engine::{BlockHash, Part, Plan, PlanConfig, Unspent, plan_shards};
 use assay_node::SNAPSHOT_KEYS;
 use serde::Serialize;
 
-use super::{cores, describe};
+use super::describe;
 use crate::Outcome;
 use crate::bitcoind::with_activation_heights;
 use crate::cli::ShardPlanArguments;
-use crate::commands::chain;
 use crate::commands::validate::Progress;
+use crate::commands::{chain, threads};
 use crate::output;
 
 pub(super) fn run(arguments: &ShardPlanArguments) -> anyhow::Result<Outcome> {
@@ -34,12 +34,12 @@ pub(super) fn run(arguments: &ShardPlanArguments) -> anyhow::Result<Outcome> {
         unspent,
         stop_height: arguments.stop_height,
         parts: arguments.parts,
-        threads: if arguments.par > 0 { arguments.par } else { cores() },
+        threads: threads(arguments.par),
         keys: SNAPSHOT_KEYS,
     };
     let progress = Progress::new(false);
     let plan = plan_shards(&config, &arguments.out, &progress);
-    progress.clear();
+    drop(progress);
     let plan = plan?;
     if arguments.json {
         output::print_json(&Summary::new(&plan))?;
