@@ -53,9 +53,10 @@ pub enum Attack {
     Nesting,
     /// Oversized batches.
     Batch,
-    /// Subscribes to thousands of nonexistent outputs, and disconnects. Every second client names one script for all of them.
+    /// Subscribes to thousands of nonexistent outputs, and disconnects.
+    // Every second client names one script for all of them.
     Outpoints,
-    /// Sends many requests, disconnects before its budget is used up, and reconnects for a new one.
+    /// Sends many requests, and reconnects before its budget is used up.
     Reconnect,
 }
 

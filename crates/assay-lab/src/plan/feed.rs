@@ -56,7 +56,7 @@ pub enum SeenMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compact {
-    /// Unsolicited once the node selects the peer (high-bandwidth mode), by header until then.
+    /// Unsolicited once the node selects the peer (high bandwidth), by header until then.
     #[default]
     High,
     /// Announced by header, and sent on request.

@@ -13,13 +13,13 @@ use clap::Args;
 pub(crate) struct RunArguments {
     /// Built-in plan (`assay plan list`) or path of a TOML file.
     pub(crate) plan: String,
-    /// Change a key of the plan: feed.pace=10s.
+    /// Change any key of the plan, such as feed.pace=10s.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<Change>,
-    /// Seed of the chain, or of keys.
+    /// Seed of the chain, or of the mempool's keys.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Size; small is 0.05, medium 0.3, large 1.
+    /// Size: a factor; small is 0.05, medium 0.3, large 1.
     #[arg(long, value_name = "F", value_parser = super::scale)]
     scale: Option<f64>,
     /// Node to measure; may be given several times.
@@ -37,7 +37,7 @@ pub(crate) struct RunArguments {
     /// Folder of results [default: results/PLAN].
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Keep finished measurements in OUT.
+    /// Keep finished runs in OUT, make the missing ones.
     #[arg(long)]
     pub(crate) resume: bool,
     /// Print the results as JSON.
@@ -49,7 +49,7 @@ pub(crate) struct RunArguments {
     /// Pre-relayed share of transactions, 0 to 1.
     #[arg(long, value_name = "SHARE", help_heading = CHAINS)]
     seen: Vec<f64>,
-    /// Run the plan N times, and count verdicts.
+    /// Run the whole plan N times, and count the verdicts.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = CHAINS)]
     pub(crate) series: Option<u32>,
     /// Run only this pair, from 1.
@@ -63,7 +63,7 @@ pub(crate) struct RunArguments {
     pub(crate) keep_datadirs: bool,
     #[command(flatten)]
     pub(crate) own_chain: OwnChainArguments,
-    /// Fewer sizes and rounds: minutes.
+    /// Fewer sizes and rounds, which take minutes.
     #[arg(long, help_heading = BENCHMARKS)]
     pub(crate) quick: bool,
     /// Check the results; the times mean nothing.
@@ -80,7 +80,7 @@ pub(crate) struct RunArguments {
 /// A chain that exists.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct OwnChainArguments {
-    /// Forged chain; chain of --blocks.
+    /// Folder; with --blocks, name of the chain.
     #[arg(long, value_name = "DIR|NAME", help_heading = OWN_CHAIN)]
     pub(crate) chain: Option<PathBuf>,
     /// Block files, as of Bitcoin Core.
@@ -92,14 +92,14 @@ pub(crate) struct OwnChainArguments {
     /// UTXO snapshot to begin with.
     #[arg(long, value_name = "FILE", requires = "blocks", help_heading = OWN_CHAIN)]
     pub(crate) from_snapshot: Option<PathBuf>,
-    /// Soft fork, as NAME@HEIGHT.
+    /// Soft fork of --blocks, as NAME@HEIGHT.
     #[arg(long, value_name = "FORK", requires = "blocks", help_heading = OWN_CHAIN)]
     pub(crate) test_activation_height: Vec<String>,
 }
 
-const CHAINS: &str = "Plans of chains and syncs";
-const OWN_CHAIN: &str = "Plans of chains, syncs and steps";
-const BENCHMARKS: &str = "Plans of benchmarks";
+const CHAINS: &str = "Chains and syncs";
+const OWN_CHAIN: &str = "An existing chain";
+const BENCHMARKS: &str = "Benchmarks";
 
 /// True if plans of this kind use the flags under a heading of `--help`.
 pub(crate) fn has_heading(kind: Kind, heading: &str) -> bool {
