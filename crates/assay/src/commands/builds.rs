@@ -10,6 +10,7 @@ use assay_lab::plan::PlanError;
 use assay_lab::progress::Terminal;
 use assay_report::{Table, number};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{print_builtin, print_names, stop_flag};
 use crate::cli::{
@@ -34,16 +35,8 @@ pub(crate) fn cache() -> anyhow::Result<Cache> {
 }
 
 /// JSON output of `builds make` and `builds list`.
-#[derive(Serialize)]
-struct Printed<'a, T> {
-    schema: u32,
-    kind: &'static str,
-    folder: &'a std::path::Path,
-    builds: T,
-}
-
-fn printed<T>(cache: &Cache, builds: T) -> Printed<'_, T> {
-    Printed { schema: 1, kind: "builds", folder: cache.root(), builds }
+fn printed(cache: &Cache, builds: impl Serialize) -> Value {
+    json!({ "schema": 1, "kind": "builds", "folder": cache.root(), "builds": builds })
 }
 
 pub(crate) fn build(

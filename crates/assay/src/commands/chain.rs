@@ -20,7 +20,7 @@ use anyhow::Context;
 use assay_forge::reference_rate::Rates;
 use assay_forge::scripts::{ScriptChoice, ScriptLedger};
 use assay_forge::{Estimate, ForgeOptions, Progress, Recipe, Summary, Variant, forge};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::bench::LibsecpRates;
 use super::{print_builtin, print_names};
@@ -116,94 +116,62 @@ fn run_forge(arguments: &ForgeArguments) -> anyhow::Result<()> {
             schnorr_per_s: f64::midpoint(before.schnorr_sign_per_s, after.schnorr_sign_per_s),
         }
     });
-    let report = Report::new(&summary, rates);
-    output::print_as(arguments.json, &report, || report.text())
+    output::print_as(arguments.json, &json(&summary, rates), || text(&summary, rates))
 }
 
-/// Result of a forge, as `--json` prints it.
-#[derive(Debug, Serialize)]
-struct Report {
-    schema: u32,
-    tip_height: u32,
-    tip_hash: String,
-    utxo_muhash: String,
-    utxo_count: u64,
-    txs: u64,
-    inputs: u64,
-    outputs: u64,
-    bytes: u64,
-    signatures: u64,
-    threads: usize,
-    making_s: f64,
-    utxo_s: f64,
-    wall_s: f64,
-    signatures_per_s: f64,
-    /// ECDSA signatures per second of one thread of libsecp256k1; present only on request.
-    libsecp_ecdsa_sign_per_s: Option<f64>,
-    /// Schnorr signatures per second of one thread of libsecp256k1; present only on request.
-    libsecp_schnorr_sign_per_s: Option<f64>,
-    /// Time that libsecp256k1 alone would need for these signatures on as many threads, over the time spent on making the blocks.
-    signing_efficiency: Option<f64>,
+/// Result of a forge. The last three fields are null unless the reference rate was requested.
+fn json(summary: &Summary, rates: Option<Rates>) -> Value {
+    let tip = &summary.ledger.tip;
+    json!({
+        "schema": 1,
+        "tip_height": tip.height,
+        "tip_hash": tip.hash,
+        "utxo_muhash": tip.utxo_muhash,
+        "utxo_count": tip.utxo_count,
+        "txs": tip.txs,
+        "inputs": tip.inputs,
+        "outputs": tip.outputs,
+        "bytes": tip.bytes,
+        "signatures": summary.signatures,
+        "threads": summary.threads,
+        "making_s": summary.making_seconds,
+        "utxo_s": summary.utxo_seconds,
+        "wall_s": summary.wall_seconds,
+        "signatures_per_s": summary.signatures_per_second(),
+        "libsecp_ecdsa_sign_per_s": rates.map(|rates| rates.ecdsa_per_s),
+        "libsecp_schnorr_sign_per_s": rates.map(|rates| rates.schnorr_per_s),
+        // Time that libsecp256k1 alone would need for these signatures on as many threads, over the time spent on the blocks.
+        "signing_efficiency": rates.map(|rates| summary.efficiency(&rates)),
+    })
 }
 
-impl Report {
-    fn new(summary: &Summary, rates: Option<Rates>) -> Self {
-        let tip = &summary.ledger.tip;
-        let signatures_per_s = summary.signatures_per_second();
-        Self {
-            schema: 1,
-            tip_height: tip.height,
-            tip_hash: tip.hash.clone(),
-            utxo_muhash: tip.utxo_muhash.clone(),
-            utxo_count: tip.utxo_count,
-            txs: tip.txs,
-            inputs: tip.inputs,
-            outputs: tip.outputs,
-            bytes: tip.bytes,
-            signatures: summary.signatures,
-            threads: summary.threads,
-            making_s: summary.making_seconds,
-            utxo_s: summary.utxo_seconds,
-            wall_s: summary.wall_seconds,
-            signatures_per_s,
-            libsecp_ecdsa_sign_per_s: rates.map(|rates| rates.ecdsa_per_s),
-            libsecp_schnorr_sign_per_s: rates.map(|rates| rates.schnorr_per_s),
-            signing_efficiency: rates.map(|rates| summary.efficiency(&rates)),
-        }
-    }
-
-    fn text(&self) -> String {
-        let mut text = format!(
-            "tip          {} at height {}\nutxo muhash  {}\nutxo count   {}\ntransactions {}\ninputs       {}\noutputs      {}\n\
-             bytes        {}\nsignatures   {} in {:.2} s on {} threads: {:.0} /s\n",
-            self.tip_hash,
-            self.tip_height,
-            self.utxo_muhash,
-            self.utxo_count,
-            self.txs,
-            self.inputs,
-            self.outputs,
-            self.bytes,
-            self.signatures,
-            self.making_s,
-            self.threads,
-            self.signatures_per_s,
+fn text(summary: &Summary, rates: Option<Rates>) -> String {
+    let (tip, threads) = (&summary.ledger.tip, summary.threads);
+    let mut text = format!(
+        "tip          {} at height {}\nutxo muhash  {}\nutxo count   {}\ntransactions {}\ninputs       {}\noutputs      {}\n\
+         bytes        {}\nsignatures   {} in {:.2} s on {threads} threads: {:.0} /s\n",
+        tip.hash,
+        tip.height,
+        tip.utxo_muhash,
+        tip.utxo_count,
+        tip.txs,
+        tip.inputs,
+        tip.outputs,
+        tip.bytes,
+        summary.signatures,
+        summary.making_seconds,
+        summary.signatures_per_second(),
+    );
+    if let Some(rates) = rates {
+        let (ecdsa, schnorr) = (rates.ecdsa_per_s, rates.schnorr_per_s);
+        let percent = summary.efficiency(&rates) * 100.0;
+        let _ = write!(
+            text,
+            "libsecp256k1 ECDSA {ecdsa:.0} /s, Schnorr {schnorr:.0} /s on one thread\n\
+             efficiency   {percent:.1} % of {threads} threads of libsecp256k1 alone\n"
         );
-        if let (Some(ecdsa), Some(schnorr), Some(share)) = (
-            self.libsecp_ecdsa_sign_per_s,
-            self.libsecp_schnorr_sign_per_s,
-            self.signing_efficiency,
-        ) {
-            let percent = share * 100.0;
-            let _ = write!(
-                text,
-                "libsecp256k1 ECDSA {ecdsa:.0} /s, Schnorr {schnorr:.0} /s on one thread\n\
-                 efficiency   {percent:.1} % of {} threads of libsecp256k1 alone\n",
-                self.threads
-            );
-        }
-        text
     }
+    text
 }
 
 /// Progress of a forge, in signatures and then in coins of the UTXO hash.

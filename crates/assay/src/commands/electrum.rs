@@ -9,7 +9,7 @@ use assay_lab::electrum::check::{LedgerCheck, compare};
 use assay_lab::electrum::expected::{ExpectedCoin, ScriptExpectation};
 use assay_lab::electrum::{Client, ElectrumError, HeaderTip};
 use faster_hex::hex_string;
-use serde::Serialize;
+use serde_json::json;
 
 use super::chain::read_scripts;
 use crate::Outcome;
@@ -25,16 +25,6 @@ pub(crate) fn run(arguments: &ElectrumArguments) -> anyhow::Result<Outcome> {
     match &arguments.command {
         ElectrumCommand::Check(arguments) => check(arguments),
     }
-}
-
-/// Output of `--json`.
-#[derive(Serialize)]
-struct Report<'a> {
-    schema: u32,
-    server: &'a str,
-    protocol: &'a str,
-    height: u32,
-    check: &'a LedgerCheck,
 }
 
 fn check(arguments: &ElectrumCheckArguments) -> anyhow::Result<Outcome> {
@@ -61,12 +51,12 @@ fn check(arguments: &ElectrumCheckArguments) -> anyhow::Result<Outcome> {
     let mut check = compared?;
     check.scripts_total = ledger.scripts_total;
     check.sample_seed = ledger.sample_seed();
+    let (server, protocol, height) = (&server.software, &server.protocol, ledger.tip_height);
     if arguments.json {
-        let (server, protocol) = (&server.software, &server.protocol);
-        let height = ledger.tip_height;
-        output::print_json(&Report { schema: 1, server, protocol, height, check: &check })?;
+        output::print_json(&json!({
+            "schema": 1, "server": server, "protocol": protocol, "height": height, "check": check,
+        }))?;
     } else {
-        let (server, protocol, height) = (&server.software, &server.protocol, ledger.tip_height);
         let mut text =
             format!("{server}, protocol {protocol}, height {height}\n{}", check.summary());
         // Writing to a string cannot fail.

@@ -18,7 +18,7 @@ use crate::cli::ValidateArguments;
 use crate::{output, signals};
 pub(crate) use progress::Progress;
 use report::Report;
-pub(crate) use report::Utxo;
+pub(crate) use report::{utxo_json, utxo_text};
 
 pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
     let params = Arc::new(with_activation_heights(
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
     let validation = outcome?;
     let report = Report::new(config.params.name, &validation, temporary.is_none());
     if arguments.json {
-        output::print_json(&report)?;
+        output::print_json(&report.json())?;
         if let Some(trouble) = report.trouble() {
             output::complain(&trouble);
         }

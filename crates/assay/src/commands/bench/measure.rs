@@ -17,7 +17,7 @@ use crate::output;
 pub(super) fn run(arguments: &MeasureArguments) -> anyhow::Result<Outcome> {
     let options = RunOptions {
         plan: None,
-        extent: arguments.extent.into(),
+        extent: arguments.extent,
         rounds: arguments.rounds,
         filter: Filter::new(arguments.filter.clone()),
         out_dir: None,
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &MeasureArguments) -> anyhow::Result<Outcome> {
 pub(super) fn list(arguments: &BenchListArguments) -> anyhow::Result<Outcome> {
     let sections = super::caller(&super::software()).sections()?;
     let filter = Filter::new(arguments.filter.clone());
-    let all = benchmarks(&sections, arguments.extent.into(), &filter)?;
+    let all = benchmarks(&sections, arguments.extent, &filter)?;
     if arguments.json {
         let entry = |(section, benchmark): &(&'static str, Benchmark<'_>)| {
             let Benchmark { name, series, size, unit, .. } = benchmark;

@@ -69,7 +69,7 @@ fn serve(arguments: &BenchServeArguments) -> anyhow::Result<Outcome> {
         None => caller.sections()?,
         Some(name) => caller.sections_of(&PlanText::find(name)?.bench(&arguments.set)?)?,
     };
-    serve::serve(&sections, arguments.extent.into(), stdin().lock(), stdout().lock())?;
+    serve::serve(&sections, arguments.extent, stdin().lock(), stdout().lock())?;
     Ok(Outcome::Good)
 }
 

@@ -16,7 +16,7 @@ use assay_stats::{
     listing_sha256, read,
 };
 use faster_hex::hex_string;
-use serde::Serialize;
+use serde_json::json;
 
 use super::source;
 use crate::bar::Bar;
@@ -34,22 +34,6 @@ const MANY_INPUTS: u32 = 50;
 const PHASES: u32 = 10;
 /// Number of ranges with sums of their own.
 const RANGES: u32 = 100;
-
-/// Output of `--json`.
-#[derive(Serialize)]
-struct Report<'a> {
-    schema: u32,
-    /// True if an earlier ledger of the same files is reused.
-    kept: bool,
-    chain: &'a str,
-    height: u32,
-    tip: &'a str,
-    txs: u64,
-    inputs: u64,
-    outputs: u64,
-    bytes: u64,
-    files: &'a FilesLine,
-}
 
 pub(super) fn run(arguments: &LedgerArguments) -> anyhow::Result<()> {
     let (ledger, was_kept) = make(arguments)?;
@@ -361,18 +345,18 @@ fn report(ledger: &Ledger, kept: bool, json: bool) -> anyhow::Result<()> {
     let (chain, tip) = (&ledger.chain, &ledger.tip);
     let Some(files) = &chain.files else { return Ok(()) };
     if json {
-        return output::print_json(&Report {
-            schema: 1,
-            kept,
-            chain: &chain.chain,
-            height: tip.height,
-            tip: &tip.hash,
-            txs: tip.txs,
-            inputs: tip.inputs,
-            outputs: tip.outputs,
-            bytes: tip.bytes,
-            files,
-        });
+        return output::print_json(&json!({
+            "schema": 1,
+            "kept": kept,
+            "chain": chain.chain,
+            "height": tip.height,
+            "tip": tip.hash,
+            "txs": tip.txs,
+            "inputs": tip.inputs,
+            "outputs": tip.outputs,
+            "bytes": tip.bytes,
+            "files": files,
+        }));
     }
     output::print(&format!(
         "chain        {}, from {}{}\ntip          {} at height {}\nheaders      SHA-256 {}\ntransactions {}\ninputs       {}\n\
