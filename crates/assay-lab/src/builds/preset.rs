@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::PlanError;
+use crate::plan::{PlanError, checked, read};
 
 const FORMAT: u32 = 1;
 
@@ -154,17 +154,12 @@ impl Preset {
     /// # Errors
     /// On invalid TOML, unknown keys and impossible values.
     pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
-        let mut preset: Self = toml::from_str(text)
-            .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
+        let mut preset: Self = read(text, origin)?;
         if let Some(base) = preset.extends.clone() {
             preset.extend(&base, origin)?;
         }
-        preset.check().map_err(|(key, value, rule)| PlanError::Value {
-            origin: origin.to_owned(),
-            key: key.to_owned(),
-            value,
-            rule,
-        })?;
+        let checks = preset.check();
+        checked(checks.map_err(|(key, value, rule)| (key.to_owned(), value, rule)), origin)?;
         Ok(preset)
     }
 

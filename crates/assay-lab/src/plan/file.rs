@@ -130,7 +130,7 @@ impl PlanError {
     }
 
     /// A parser error at a position of `text`, whose name is `origin`; without a span the position is the beginning.
-    pub fn syntax(text: &str, origin: &str, span: Option<Range<usize>>, message: &str) -> Self {
+    fn syntax(text: &str, origin: &str, span: Option<Range<usize>>, message: &str) -> Self {
         let (line, column) = position(text, span.map_or(0, |span| span.start));
         Self::Syntax { origin: origin.to_owned(), line, column, message: message.to_owned() }
     }
