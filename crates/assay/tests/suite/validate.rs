@@ -40,7 +40,13 @@ fn a_chain_is_validated_and_reported() {
     let words = stderr(&text);
     let temporary = words.split_whitespace().find(|word| word.contains("assay-validate-"));
     assert!(!Path::new(temporary.expect("the folder is named")).exists());
-    check_same(&json(&assay(&[&arguments[..], &["--json"]].concat())), &forged);
+    let found = json(&assay(&[&arguments[..], &["--json"]].concat()));
+    check_same(&found, &forged);
+    assert_eq!(found["minimum_chain_work"], "0".repeat(64));
+    assert_eq!(found["below_minimum_chain_work"], false);
+    let tip = found["tip_height"].as_u64().expect("a number");
+    // Genesis and every block at the minimum difficulty add 2 to the chain work.
+    assert_eq!(found["chain_work"], format!("{:064x}", 2 * (tip + 1)));
 }
 
 #[test]
@@ -128,18 +134,6 @@ fn the_next_best_branch_is_taken_when_a_block_of_the_best_is_damaged() {
     let whole = json(&assay(&["validate", "--chain", "regtest", "--blocks", &chain, "--json"]));
     assert_eq!((&report["end"], &report["utxo"]), (&whole["end"], &whole["utxo"]));
     assert_eq!((report["start_height"].as_u64(), &report["invalid"]), (Some(70), &Value::Null));
-}
-
-#[test]
-fn the_work_of_a_chain_is_reported() {
-    let (_dir, chain, _) = forged();
-    let blocks = ["--blocks", &chain, "--json"];
-    let regtest = json(&assay(&[&["validate", "--chain", "regtest"][..], &blocks].concat()));
-    assert_eq!(regtest["minimum_chain_work"], "0".repeat(64));
-    assert_eq!(regtest["below_minimum_chain_work"], false);
-    let tip = regtest["tip_height"].as_u64().expect("a number");
-    // Genesis and every block at the minimum difficulty add 2 to the chain work.
-    assert_eq!(regtest["chain_work"], format!("{:064x}", 2 * (tip + 1)));
 }
 
 #[test]
