@@ -31,6 +31,7 @@ use assay_engine::ChainParams;
 use assay_lab::network::{NetworkError, NetworkOptions};
 use assay_lab::plan::{Plan, TargetSpec};
 use assay_lab::run::RunOptions;
+use assay_node::NodeConfig;
 use assay_report::atomic_file;
 use assay_report::record::Record;
 use clap::CommandFactory;
@@ -54,6 +55,18 @@ pub(crate) fn man(arguments: &ManArguments) -> anyhow::Result<Outcome> {
     clap_mangen::generate_to(Cli::command(), &arguments.out)
         .with_context(|| format!("cannot write man pages to {}", arguments.out.display()))?;
     Ok(Outcome::Good)
+}
+
+/// Configuration of a node that has stored blocks in this data folder.
+fn node_with_blocks(chain: &str, datadir: &Path) -> anyhow::Result<NodeConfig> {
+    let node = NodeConfig::new(chain, datadir)?;
+    let dir = node.chain_dir();
+    ensure!(
+        dir.join("blocks").is_dir(),
+        "{} holds no blocks: name the --datadir and --chain of a node that has validated some",
+        dir.display()
+    );
+    Ok(node)
 }
 
 fn chain(name: &str) -> anyhow::Result<Arc<ChainParams>> {
