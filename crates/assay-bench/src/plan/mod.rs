@@ -9,7 +9,7 @@ mod steps;
 
 use std::path::{Path, PathBuf};
 
-use assay_lab::plan::{BadValue, Kind};
+use assay_lab::plan::{BadValue, Kind, distinct, valid};
 use serde::{Deserialize, Serialize};
 
 use crate::suite::Published;
@@ -92,7 +92,33 @@ impl BenchPlan {
 
     /// Validates values that TOML types cannot express.
     pub(super) fn check(&self) -> Result<(), BadValue> {
-        self.check_values().map_err(|(key, value, rule)| (key.to_owned(), value, rule))
+        let Self { rounds, compilers, core, .. } = self;
+        valid(self.format == FORMAT, "format", &self.format, "only format 1 is known")?;
+        valid(self.kind == Kind::Bench, "kind", &self.kind.as_str(), "use \"bench\"")?;
+        let is_plain = is_name(&self.name) && !self.name.contains('.');
+        valid(is_plain, "name", &self.name, "use small letters, digits and '-'")?;
+        if let Some(rounds) = rounds {
+            valid((1..=ROUNDS_MAX).contains(rounds), "rounds", rounds, "use 1 to 10001")?;
+        }
+        let has_section = self.stack.is_some()
+            || self.worst.is_some()
+            || self.ibd.is_some()
+            || self.pairing.is_some()
+            || compilers.is_some()
+            || core.is_some();
+        let keys = "stack, worst, ibd, pairing, compilers, core";
+        valid(has_section, keys, &"none", "name a section at least")?;
+        compilers.iter().try_for_each(CompilersSettings::check)?;
+        core.iter().try_for_each(CoreSettings::check)?;
+        check_builds("build.name", self.builds.iter().map(|build| build.name.as_str()))?;
+        for build in &self.builds {
+            let is_program = build.command.first().is_some_and(|program| !program.is_empty());
+            valid(is_program, "build.command", &"[]", "name a program")?;
+        }
+        match &self.builds[..] {
+            [build] => valid(false, "build", &build.name, "it takes two to compare"),
+            _ => Ok(()),
+        }
     }
 
     /// Makes relative paths relative to the folder of the plan.
@@ -105,52 +131,17 @@ impl BenchPlan {
             *program = folder.join(PathBuf::from(&*program)).display().to_string();
         }
     }
+}
 
-    fn check_values(&self) -> Result<(), (&'static str, String, &'static str)> {
-        if self.format != FORMAT {
-            return Err(("format", self.format.to_string(), "only format 1 is known"));
-        }
-        if self.kind != Kind::Bench {
-            return Err(("kind", self.kind.as_str().to_owned(), "use \"bench\""));
-        }
-        if !is_name(&self.name) || self.name.contains('.') {
-            return Err(("name", self.name.clone(), "use small letters, digits and '-'"));
-        }
-        if let Some(rounds) = self.rounds.filter(|rounds| !(1..=ROUNDS_MAX).contains(rounds)) {
-            return Err(("rounds", rounds.to_string(), "use 1 to 10001"));
-        }
-        let is_empty = self.stack.is_none()
-            && self.worst.is_none()
-            && self.ibd.is_none()
-            && self.pairing.is_none()
-            && self.compilers.is_none();
-        if is_empty && self.core.is_none() {
-            let keys = "stack, worst, ibd, pairing, compilers, core";
-            return Err((keys, "none".to_owned(), "name a section at least"));
-        }
-        if let Some(compilers) = &self.compilers {
-            compilers.check()?;
-        }
-        if let Some(core) = &self.core {
-            core.check(is_name)?;
-        }
-        for (index, build) in self.builds.iter().enumerate() {
-            if !is_name(&build.name) {
-                let rule = "use small letters, digits, '-' and '.'";
-                return Err(("build.name", build.name.clone(), rule));
-            }
-            if self.builds[..index].iter().any(|other| other.name == build.name) {
-                return Err(("build.name", build.name.clone(), "each build once"));
-            }
-            if build.command.first().is_none_or(String::is_empty) {
-                return Err(("build.command", "[]".to_owned(), "name a program"));
-            }
-        }
-        if let [build] = &self.builds[..] {
-            return Err(("build", build.name.clone(), "it takes two to compare"));
-        }
-        Ok(())
+/// Checks the names of builds.
+fn check_builds<'a>(
+    key: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> Result<(), BadValue> {
+    for name in names.clone() {
+        valid(is_name(name), key, &name, "use small letters, digits, '-' and '.'")?;
     }
+    distinct(key, names, "each build once")
 }
 
 /// Small letters, digits, `-` and `.`.

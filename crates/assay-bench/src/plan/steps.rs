@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use assay_lab::plan::{BadValue, Kind};
+use assay_lab::plan::{BadValue, Kind, distinct, valid};
 use serde::{Deserialize, Serialize};
 
 use super::{ROUNDS_MAX, is_name};
@@ -126,7 +126,42 @@ impl StepBenchmark {
 impl StepsPlan {
     /// Validates values that TOML types cannot express.
     pub(super) fn check(&self) -> Result<(), BadValue> {
-        self.check_values().map_err(|(key, value, rule)| (key.to_owned(), value, rule))
+        valid(self.format == super::FORMAT, "format", &self.format, "only format 1 is known")?;
+        valid(self.kind == Kind::Steps, "kind", &self.kind.as_str(), "use \"steps\"")?;
+        let is_plain = is_name(&self.name) && !self.name.contains('.');
+        valid(is_plain, "name", &self.name, "use small letters, digits and '-'")?;
+        let Self { pairs, rounds, min_time_ms, .. } = self;
+        valid((1..=100).contains(pairs), "pairs", pairs, "use 1 to 100")?;
+        valid((1..=ROUNDS_MAX).contains(rounds), "rounds", rounds, "use 1 to 10001")?;
+        let is_time = (1..=3_600_000).contains(min_time_ms);
+        valid(is_time, "min_time_ms", min_time_ms, "use 1 to 3600000")?;
+        valid(!self.steps.is_empty(), "step", &"none", "name a step at least")?;
+        check_time("base.seconds", self.base.seconds)?;
+        check_revision("base.revision", &self.base.revision)?;
+        let names = self.steps.iter().map(|step| step.name.as_str());
+        check_names("step.name", names.clone())?;
+        for step in &self.steps {
+            check_revision("step.revision", &step.revision)?;
+            step.before.iter().try_for_each(|before| check_revision("step.before", before))?;
+            check_time("step.seconds", step.seconds)?;
+            for StepBenchmark { name, ns_before, ns_after } in &step.benchmarks {
+                let rule = "give the name of a benchmark";
+                valid(!name.trim().is_empty(), "step.benchmark.name", name, rule)?;
+                check_time("step.benchmark.ns_before", *ns_before)?;
+                check_time("step.benchmark.ns_after", *ns_after)?;
+            }
+        }
+        let others = self.related.iter().map(|related| related.name.as_str());
+        check_names("related.name", names.chain(others))?;
+        for related in &self.related {
+            let is_whole = related.revision.is_some() == related.before.is_some();
+            let rule = "give both revision and before, or neither";
+            valid(is_whole, "related.revision", &related.name, rule)?;
+            for revision in related.revisions().into_iter().flatten() {
+                check_revision("related.revision", revision)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes relative paths relative to the folder of the plan.
@@ -173,92 +208,31 @@ impl StepsPlan {
         }
         all
     }
-
-    fn check_related(&self) -> Result<(), (&'static str, String, &'static str)> {
-        for (index, related) in self.related.iter().enumerate() {
-            let mut names = self.steps.iter().map(|step| &step.name);
-            let is_taken = names.any(|name| *name == related.name)
-                || self.related[..index].iter().any(|other| other.name == related.name);
-            if !is_name(&related.name) || TAKEN.contains(&&*related.name) || is_taken {
-                let rule = "use small letters, digits, '-' and '.', each name once, and not base, base-again or sum";
-                return Err(("related.name", related.name.clone(), rule));
-            }
-            if related.revision.is_some() != related.before.is_some() {
-                let rule = "give both revision and before, or neither";
-                return Err(("related.revision", related.name.clone(), rule));
-            }
-            for revision in related.revisions().into_iter().flatten() {
-                check_revision("related.revision", revision)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_values(&self) -> Result<(), (&'static str, String, &'static str)> {
-        if self.format != super::FORMAT {
-            return Err(("format", self.format.to_string(), "only format 1 is known"));
-        }
-        if self.kind != Kind::Steps {
-            return Err(("kind", self.kind.as_str().to_owned(), "use \"steps\""));
-        }
-        if !is_name(&self.name) || self.name.contains('.') {
-            return Err(("name", self.name.clone(), "use small letters, digits and '-'"));
-        }
-        if !(1..=100).contains(&self.pairs) {
-            return Err(("pairs", self.pairs.to_string(), "use 1 to 100"));
-        }
-        if !(1..=ROUNDS_MAX).contains(&self.rounds) {
-            return Err(("rounds", self.rounds.to_string(), "use 1 to 10001"));
-        }
-        if !(1..=3_600_000).contains(&self.min_time_ms) {
-            return Err(("min_time_ms", self.min_time_ms.to_string(), "use 1 to 3600000"));
-        }
-        if self.steps.is_empty() {
-            return Err(("step", "none".to_owned(), "name a step at least"));
-        }
-        check_time("base.seconds", self.base.seconds)?;
-        check_revision("base.revision", &self.base.revision)?;
-        for (index, step) in self.steps.iter().enumerate() {
-            let is_taken = self.steps[..index].iter().any(|other| other.name == step.name);
-            if !is_name(&step.name) || TAKEN.contains(&&*step.name) || is_taken {
-                let rule = "use small letters, digits, '-' and '.', each name once, and not base, base-again or sum";
-                return Err(("step.name", step.name.clone(), rule));
-            }
-            check_revision("step.revision", &step.revision)?;
-            step.before.iter().try_for_each(|before| check_revision("step.before", before))?;
-            check_time("step.seconds", step.seconds)?;
-            for benchmark in &step.benchmarks {
-                if benchmark.name.trim().is_empty() {
-                    let rule = "give the name of a benchmark";
-                    return Err(("step.benchmark.name", benchmark.name.clone(), rule));
-                }
-                check_time("step.benchmark.ns_before", benchmark.ns_before)?;
-                check_time("step.benchmark.ns_after", benchmark.ns_after)?;
-            }
-        }
-        self.check_related()
-    }
 }
 
-fn check_revision(
-    key: &'static str,
-    revision: &str,
-) -> Result<(), (&'static str, String, &'static str)> {
+/// Checks names of steps and of related changes.
+fn check_names<'a>(
+    key: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> Result<(), BadValue> {
+    let rule =
+        "use small letters, digits, '-' and '.', each name once, and not base, base-again or sum";
+    for name in names.clone() {
+        valid(is_name(name) && !TAKEN.contains(&name), key, &name, rule)?;
+    }
+    distinct(key, names, rule)
+}
+
+fn check_revision(key: &str, revision: &str) -> Result<(), BadValue> {
     let is_bad = |c: char| c.is_whitespace() || c == '+';
-    if revision.is_empty() || revision.starts_with('-') || revision.contains(is_bad) {
-        return Err((key, revision.to_owned(), "give a hash, tag or branch"));
-    }
-    Ok(())
+    let is_name = !revision.is_empty() && !revision.starts_with('-') && !revision.contains(is_bad);
+    valid(is_name, key, &revision, "give a hash, tag or branch")
 }
 
-fn check_time(
-    key: &'static str,
-    time: Option<f64>,
-) -> Result<(), (&'static str, String, &'static str)> {
-    match time.filter(|time| !time.is_finite() || *time <= 0.0) {
-        Some(time) => Err((key, time.to_string(), "use a time above 0")),
-        None => Ok(()),
-    }
+fn check_time(key: &str, time: Option<f64>) -> Result<(), BadValue> {
+    time.map_or(Ok(()), |time| {
+        valid(time.is_finite() && time > 0.0, key, &time, "use a time above 0")
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{BadValue, Kind as PlanKind, PlanError, TargetSpec, check_scale};
+use crate::plan::{BadValue, Kind as PlanKind, PlanError, TargetSpec, check_scale, valid};
 use crate::wallet::Kind;
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -124,20 +124,15 @@ impl MempoolPlan {
     /// # Errors
     /// Key, value and violated rule.
     pub fn check(&self) -> Result<(), BadValue> {
-        let bad = |key: &str, value: String, rule| Err((key.to_owned(), value, rule));
         let between = |key: &str, value: usize, range: std::ops::RangeInclusive<usize>, rule| {
-            if range.contains(&value) { Ok(()) } else { bad(key, value.to_string(), rule) }
+            valid(range.contains(&value), key, &value, rule)
         };
-        if self.format != 1 {
-            return bad("format", self.format.to_string(), "only format 1 is known");
-        }
-        if self.kind != PlanKind::Mempool {
-            return bad("kind", self.kind.as_str().to_owned(), "use \"mempool\"");
-        }
+        valid(self.format == 1, "format", &self.format, "only format 1 is known")?;
+        let is_kind = self.kind == PlanKind::Mempool;
+        valid(is_kind, "kind", &self.kind.as_str(), "use \"mempool\"")?;
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if self.name.is_empty() || !self.name.chars().all(is_plain) {
-            return bad("name", self.name.clone(), "use small letters, digits and '-'");
-        }
+        let is_name = !self.name.is_empty() && self.name.chars().all(is_plain);
+        valid(is_name, "name", &self.name, "use small letters, digits and '-'")?;
         check_scale(self.scale)
             .map_err(|rule| ("scale".to_owned(), self.scale.to_string(), rule))?;
         between("txs", self.scaled(self.txs), 2..=TXS_MAX, "use 2 to 20000")?;
@@ -145,14 +140,11 @@ impl MempoolPlan {
         between("batch", self.batch, 1..=10_000, "use 1 to 10000")?;
         let mb = self.full_mempool_mb as usize;
         between("full_mempool_mb", mb, 5..=300, "use 5, the least that nodes take, to 300")?;
-        if self.cases.is_empty() {
-            return bad("case", "none".to_owned(), "at least one is needed");
-        }
+        valid(!self.cases.is_empty(), "case", &"none", "at least one is needed")?;
         for (at, case) in self.cases.iter().enumerate() {
             let key = |name: &str| format!("case.{}.{name}", case.name);
-            if self.cases[..at].iter().any(|other| other.name == case.name) {
-                return bad(&key("name"), case.name.clone(), "each name once");
-            }
+            let is_new = self.cases[..at].iter().all(|other| other.name != case.name);
+            valid(is_new, &key("name"), &case.name, "each name once")?;
             let rule = "use 1 to 25: nodes take no longer chains of unconfirmed transactions";
             between(&key("depth"), case.depth, 1..=25, rule)?;
             if let Some(txs) = case.txs {
@@ -163,13 +155,10 @@ impl MempoolPlan {
                 What::Orphans => By::P2p,
                 What::Package | What::Replace | What::Evict => By::Rpc,
             };
-            if by != case.by {
-                let rule = "orphans come from a peer; packages, replacements and evictions by rpc";
-                return bad(&key("by"), serde_json::json!(case.by).to_string(), rule);
-            }
-            if case.depth > 1 && case.what != What::Admit {
-                return bad(&key("depth"), case.depth.to_string(), "only \"admit\" has a depth");
-            }
+            let rule = "orphans come from a peer; packages, replacements and evictions by rpc";
+            valid(by == case.by, &key("by"), &serde_json::json!(case.by), rule)?;
+            let is_chain = case.depth <= 1 || case.what == What::Admit;
+            valid(is_chain, &key("depth"), &case.depth, "only \"admit\" has a depth")?;
         }
         let coins: usize = self.cases.iter().map(|case| self.txs_of(case)).sum();
         let rule = "all cases together take fewer coins: lower txs or scale";

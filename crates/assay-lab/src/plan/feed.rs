@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::pace::{Pace, Rate};
-use super::{BadValue, Delivery};
+use super::{BadValue, Delivery, valid};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -99,46 +99,31 @@ impl FeedPlan {
     ///
     /// # Errors
     /// Key, value and rule when a value is outside its range.
-    pub fn check_values(&self) -> Result<(), (String, String, &'static str)> {
+    pub fn check_values(&self) -> Result<(), BadValue> {
         let by = if self.connections > 1 { Delivery::P2p } else { self.by };
         Self { by, ..self.clone() }.check()
     }
 
     pub(super) fn check(&self) -> Result<(), BadValue> {
-        let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
-        if self.seen.is_empty() {
-            return bad("feed.seen", "[]".to_owned(), "at least one share is needed");
-        }
+        let rule = "a share lies between 0.0 and 1.0";
+        let is_share = |share: f64| (0.0..=1.0).contains(&share);
+        valid(!self.seen.is_empty(), "feed.seen", &"[]", "at least one share is needed")?;
         for (index, seen) in self.seen.iter().enumerate() {
-            if !(0.0..=1.0).contains(seen) {
-                return bad("feed.seen", seen.to_string(), "a share lies between 0.0 and 1.0");
-            }
-            if self.seen[..index].iter().any(|other| in_percent(*other) == in_percent(*seen)) {
-                return bad("feed.seen", seen.to_string(), "each share once, in whole percent");
-            }
+            valid(is_share(*seen), "feed.seen", seen, rule)?;
+            let mut before = self.seen[..index].iter();
+            let is_new = before.all(|other| in_percent(*other) != in_percent(*seen));
+            valid(is_new, "feed.seen", seen, "each share once, in whole percent")?;
         }
-        if !(0.0..=1.0).contains(&self.orphans) {
-            let rule = "a share lies between 0.0 and 1.0";
-            return bad("feed.orphans", self.orphans.to_string(), rule);
-        }
-        if !self.by.is_relay() && self.connections != 1 {
-            let rule = "only peers have several connections: by = \"p2p\" or \"compact\"";
-            return bad("feed.connections", self.connections.to_string(), rule);
-        }
-        if !(1..=64).contains(&self.connections) {
-            return bad("feed.connections", self.connections.to_string(), "use 1 to 64");
-        }
-        if !(1..=100_000).contains(&self.burst) {
-            return bad("feed.burst", self.burst.to_string(), "use 1 to 100000");
-        }
-        if !(1..=10_000).contains(&self.batch) {
-            return bad("feed.batch", self.batch.to_string(), "use 1 to 10000");
-        }
-        if !(1..=86_400).contains(&self.block_timeout_s) {
-            let value = self.block_timeout_s.to_string();
-            return bad("feed.block_timeout_s", value, "use 1 to 86400");
-        }
-        Ok(())
+        valid(is_share(self.orphans), "feed.orphans", &self.orphans, rule)?;
+        let (connections, key) = (self.connections, "feed.connections");
+        let rule = "only peers have several connections: by = \"p2p\" or \"compact\"";
+        valid(self.by.is_relay() || connections == 1, key, &connections, rule)?;
+        valid((1..=64).contains(&connections), key, &connections, "use 1 to 64")?;
+        let Self { burst, batch, block_timeout_s: timeout_s, .. } = self;
+        valid((1..=100_000).contains(burst), "feed.burst", burst, "use 1 to 100000")?;
+        valid((1..=10_000).contains(batch), "feed.batch", batch, "use 1 to 10000")?;
+        let is_timeout = (1..=86_400).contains(timeout_s);
+        valid(is_timeout, "feed.block_timeout_s", timeout_s, "use 1 to 86400")
     }
 }
 

@@ -1,5 +1,7 @@
 //! Text of plans: kinds, parsing with positions, and errors.
 
+use std::collections::HashSet;
+use std::fmt::Display;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -76,6 +78,32 @@ pub fn checked(result: Result<(), BadValue>, origin: &str) -> Result<(), PlanErr
 
 /// Key, value and violated rule.
 pub type BadValue = (String, String, &'static str);
+
+/// Checks a value.
+///
+/// # Errors
+/// When it is not valid.
+pub fn valid(
+    is_valid: bool,
+    key: &str,
+    value: &dyn Display,
+    rule: &'static str,
+) -> Result<(), BadValue> {
+    if is_valid { Ok(()) } else { Err((key.to_owned(), value.to_string(), rule)) }
+}
+
+/// Checks that no name is there twice.
+///
+/// # Errors
+/// When one is.
+pub fn distinct<'a>(
+    key: &str,
+    names: impl IntoIterator<Item = &'a str>,
+    rule: &'static str,
+) -> Result<(), BadValue> {
+    let mut seen = HashSet::new();
+    names.into_iter().try_for_each(|name| valid(seen.insert(name), key, &name, rule))
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {

@@ -16,7 +16,7 @@ mod target;
 pub(crate) use self::chain::check_scale;
 pub use self::chain::{ChainPlan, Keys, Variant};
 pub use self::feed::{Compact, FeedPlan, Prefill, SeenMode};
-pub use self::file::{BadValue, Kind, PlanError, checked, read};
+pub use self::file::{BadValue, Kind, PlanError, checked, distinct, read, valid};
 pub use self::pace::{Pace, PaceError, Rate};
 pub use self::published::{Figure, FigureKind, Published};
 pub use self::settings::{AssayPlan, BitcoindPlan, IndexPlan, Setting, TargetsPlan};
@@ -188,51 +188,31 @@ impl Plan {
     /// # Errors
     /// Key, value and violated rule.
     pub fn check(&self) -> Result<(), BadValue> {
-        let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
-        if self.format != PLAN_FORMAT {
-            return bad("format", self.format.to_string(), "only format 1 is known");
+        let Self { chain, index, runs, .. } = self;
+        valid(self.format == PLAN_FORMAT, "format", &self.format, "only format 1 is known")?;
+        valid(self.kind == Kind::Chain, "kind", &self.kind.as_str(), "use \"chain\"")?;
+        valid(is_name(&self.name), "name", &self.name, "use small letters, digits and '-'")?;
+        let scales = [("chain.scale", Some(chain.scale)), ("chain.byte_scale", chain.byte_scale)];
+        for (key, scale) in scales {
+            let Some(scale) = scale else { continue };
+            check_scale(scale).map_err(|rule| (key.to_owned(), scale.to_string(), rule))?;
         }
-        if self.kind != Kind::Chain {
-            return bad("kind", self.kind.as_str().to_owned(), "use \"chain\"");
-        }
-        if !is_name(&self.name) {
-            return bad("name", self.name.clone(), "use small letters, digits and '-'");
-        }
-        check_scale(self.chain.scale)
-            .map_err(|rule| ("chain.scale".to_owned(), self.chain.scale.to_string(), rule))?;
-        if let Some(scale) = self.chain.byte_scale {
-            check_scale(scale)
-                .map_err(|rule| ("chain.byte_scale".to_owned(), scale.to_string(), rule))?;
-        }
-        if self.chain.recipe.is_empty() {
-            return bad("chain.recipe", String::new(), "a recipe is needed");
-        }
-        if self.chain.distinct_keys && !self.chain.keys.is_empty() {
-            return bad("chain.distinct_keys", "true".to_owned(), "give it or `keys`, not both");
-        }
-        if let [first, second, ..] = self.chain.keys[..]
-            && (first == second || self.chain.keys.len() > 2)
-        {
-            return bad(
-                "chain.keys",
-                serde_json::json!(self.chain.keys).to_string(),
-                "each kind once",
-            );
-        }
-        if self.index.scripts_max == 0 {
-            return bad("index.scripts_max", "0".to_owned(), "at least one script is needed");
-        }
-        if self.chain.stop_height == Some(0) {
-            return bad("chain.stop_height", "0".to_owned(), "the first block has height 1");
-        }
+        valid(!chain.recipe.is_empty(), "chain.recipe", &"", "a recipe is needed")?;
+        let is_one = !chain.distinct_keys || chain.keys.is_empty();
+        valid(is_one, "chain.distinct_keys", &true, "give it or `keys`, not both")?;
+        let are_distinct = match chain.keys[..] {
+            [] | [_] => true,
+            [first, second] => first != second,
+            _ => false,
+        };
+        valid(are_distinct, "chain.keys", &serde_json::json!(chain.keys), "each kind once")?;
+        valid(index.scripts_max > 0, "index.scripts_max", &0, "at least one script is needed")?;
+        let is_empty = chain.stop_height == Some(0);
+        valid(!is_empty, "chain.stop_height", &0, "the first block has height 1")?;
         self.feed.check()?;
-        if !(1..=100).contains(&self.runs.repeat) {
-            return bad("runs.repeat", self.runs.repeat.to_string(), "use 1 to 100");
-        }
-        if self.runs.warmup > 10 {
-            return bad("runs.warmup", self.runs.warmup.to_string(), "use 0 to 10");
-        }
-        for target in &self.runs.targets {
+        valid((1..=100).contains(&runs.repeat), "runs.repeat", &runs.repeat, "use 1 to 100")?;
+        valid(runs.warmup <= 10, "runs.warmup", &runs.warmup, "use 0 to 10")?;
+        for target in &runs.targets {
             sync::check_spec("runs.targets", target)?;
         }
         sync::check(self)?;
@@ -240,17 +220,17 @@ impl Plan {
     }
 
     fn check_phases(&self) -> Result<(), BadValue> {
-        for (index, phase) in self.phases.iter().enumerate() {
-            if self.phases[..index].iter().any(|other| other.name == phase.name) {
-                return Err(("phase.name".to_owned(), phase.name.clone(), "each phase once"));
-            }
+        let names = self.phases.iter().map(|phase| phase.name.as_str());
+        distinct("phase.name", names.clone(), "each phase once")?;
+        let series = self.scaling.iter().map(|plan| plan.series.as_str());
+        for name in series.clone() {
+            valid(is_name(name), "scaling.series", &name, "use small letters, digits and '-'")?;
         }
-        check_scaling(&self.scaling)?;
-        for figure in self.published.iter().flat_map(|published| &published.figures) {
-            if !self.phases.iter().any(|phase| phase.name == figure.phase) {
-                let rule = "a figure belongs to a listed phase";
-                return Err(("published.figure.phase".to_owned(), figure.phase.clone(), rule));
-            }
+        distinct("scaling.series", series, "each series once")?;
+        for Figure { phase, .. } in self.published.iter().flat_map(|published| &published.figures) {
+            let is_listed = names.clone().any(|name| name == phase);
+            let rule = "a figure belongs to a listed phase";
+            valid(is_listed, "published.figure.phase", phase, rule)?;
         }
         Ok(())
     }
@@ -290,19 +270,6 @@ impl ScalingPlan {
         let is_number = !width.is_empty() && width.bytes().all(|byte| byte.is_ascii_digit());
         width.parse().ok().filter(|width| is_number && *width > 0)
     }
-}
-
-fn check_scaling(plans: &[ScalingPlan]) -> Result<(), BadValue> {
-    for (index, plan) in plans.iter().enumerate() {
-        let bad = |rule| Err(("scaling.series".to_owned(), plan.series.clone(), rule));
-        if !is_name(&plan.series) {
-            return bad("use small letters, digits and '-'");
-        }
-        if plans[..index].iter().any(|other| other.series == plan.series) {
-            return bad("each series once");
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
