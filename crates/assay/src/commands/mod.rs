@@ -36,6 +36,7 @@ use assay_report::atomic_file;
 use assay_report::record::Record;
 use clap::CommandFactory;
 
+use crate::bitcoind::with_activation_heights;
 use crate::cli::{Cli, CompletionsArguments, ManArguments};
 use crate::invocation::rerun;
 use crate::signals::stop_flag;
@@ -72,6 +73,12 @@ fn node_with_blocks(chain: &str, datadir: &Path) -> anyhow::Result<NodeConfig> {
 fn chain(name: &str) -> anyhow::Result<Arc<ChainParams>> {
     let params = ChainParams::by_name(name).with_context(|| assay_engine::unknown_chain(name))?;
     Ok(Arc::new(params))
+}
+
+/// The same, with heights of soft forks as `--test-activation-height` has them.
+fn chain_with(name: &str, heights: &[String]) -> anyhow::Result<Arc<ChainParams>> {
+    let params = Arc::unwrap_or_clone(chain(name)?);
+    with_activation_heights(params, "--test-activation-height", heights).map(Arc::new)
 }
 
 /// Command line that starts this program with the given arguments.

@@ -3,17 +3,14 @@
 mod progress;
 mod report;
 
-use std::sync::Arc;
-
 use anyhow::Context;
 use assay_engine::{
     End, Schnorr, ValidateConfig, WriteSpent, default_cache_bytes, default_script_batch, validate,
 };
 use assay_node::SNAPSHOT_KEYS;
 
-use super::{chain, mebibytes, stop_flag, threads};
+use super::{chain_with, mebibytes, stop_flag, threads};
 use crate::Outcome;
-use crate::bitcoind::with_activation_heights;
 use crate::cli::ValidateArguments;
 use crate::{output, signals};
 pub(crate) use progress::Progress;
@@ -21,11 +18,7 @@ use report::Report;
 pub(crate) use report::{utxo_json, utxo_text};
 
 pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
-    let params = Arc::new(with_activation_heights(
-        Arc::unwrap_or_clone(chain(&arguments.chain)?),
-        "--test-activation-height",
-        &arguments.test_activation_height,
-    )?);
+    let params = chain_with(&arguments.chain, &arguments.test_activation_height)?;
     let cache_bytes_max = match arguments.db_cache {
         Some(count) => mebibytes("--db-cache", count)?,
         None => default_cache_bytes(),

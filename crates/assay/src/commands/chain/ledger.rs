@@ -20,9 +20,8 @@ use serde_json::json;
 
 use super::source;
 use crate::bar::Bar;
-use crate::bitcoind::with_activation_heights;
 use crate::cli::LedgerArguments;
-use crate::commands::threads;
+use crate::commands::{chain_with, threads};
 use crate::output;
 
 /// Value of the recipe field in a ledger of block files.
@@ -44,11 +43,7 @@ pub(super) fn run(arguments: &LedgerArguments) -> anyhow::Result<()> {
 pub(crate) fn make(arguments: &LedgerArguments) -> anyhow::Result<(Ledger, bool)> {
     let params = crate::commands::chain(&arguments.chain)?;
     // Rejects unknown names and heights before the first program starts.
-    with_activation_heights(
-        ChainParams::clone(&params),
-        "--test-activation-height",
-        &arguments.test_activation_height,
-    )?;
+    chain_with(&arguments.chain, &arguments.test_activation_height)?;
     let blocks = folder_of(&arguments.blocks, &params);
     check_apart(&arguments.blocks, &arguments.out)?;
     // Resolves the path that the ledger records.

@@ -1,7 +1,6 @@
 //! `assay shard plan`.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use assay_engine::{BlockHash, Part, Plan, PlanConfig, Unspent, plan_shards};
@@ -10,24 +9,19 @@ use serde_json::{Value, json};
 
 use super::describe;
 use crate::Outcome;
-use crate::bitcoind::with_activation_heights;
 use crate::cli::ShardPlanArguments;
 use crate::commands::validate::Progress;
-use crate::commands::{chain, threads};
+use crate::commands::{chain_with, threads};
 use crate::output;
 
 pub(super) fn run(arguments: &ShardPlanArguments) -> anyhow::Result<Outcome> {
     ensure!(arguments.parts > 0, "--parts 0: give 1 or more");
     let heights = &arguments.test_activation_height;
-    let params = with_activation_heights(
-        Arc::unwrap_or_clone(chain(&arguments.chain)?),
-        "--test-activation-height",
-        heights,
-    )?;
+    let params = chain_with(&arguments.chain, heights)?;
     let unspent = unspent(arguments)?;
     let config = PlanConfig {
         blocks: arguments.blocks.clone(),
-        params: Arc::new(params),
+        params,
         activation: heights.clone(),
         spent: arguments.spent.as_ref().unwrap_or(&arguments.blocks).clone(),
         is_core_undo: arguments.core_undo,
