@@ -2,7 +2,7 @@
 
 use assay_forge::{Ledger, Recipe};
 use assay_lab::logs::{Found, Parser, Sessions};
-use assay_lab::plan::{Plan, PlanFile};
+use assay_lab::plan::Plan;
 
 use crate::input::{folder, write};
 

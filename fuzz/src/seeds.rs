@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use assay_consensus::script::Flags;
 use assay_forge::{ForgeError, ForgeOptions, Ledger, OptionsError, Recipe, forge};
-use assay_lab::plan::{Plan, PlanFile};
+use assay_lab::plan::Plan;
 use assay_store::{CoinRef, KeyForms, SnapshotHeader, SnapshotWriter, UndoWriter};
 use assay_wire::p2p::{FilterLoad, Message};
 use assay_wire::{Block, BlockHash, Coin, Encoding, OutPoint, Tx};
@@ -28,8 +28,8 @@ pub fn write(root: PathBuf) {
         }
         seeds.add("recipe", Recipe::builtin_text(name).expect("a listed name").as_bytes());
     }
-    for name in Plan::builtin_names() {
-        seeds.add("plan", Plan::builtin_text(name).expect("a listed name").as_bytes());
+    for (_, text) in Plan::BUILTIN {
+        seeds.add("plan", text.as_bytes());
     }
     for text in REQUESTS {
         seeds.add("jsonrpc", &[&[3, 5, 8, 13], text.as_bytes()].concat());

@@ -16,8 +16,8 @@ use crate::talk::Talk;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BuildOptions<'a> {
-    /// The plan for the builds: a name or a path.
-    pub(crate) plan: &'a str,
+    /// The plan for the builds: a name or a path, and flags that change its keys.
+    pub(crate) plan: &'a [String],
     pub(crate) extent: Extent,
     pub(crate) rounds: usize,
     pub(crate) floor: f64,
@@ -96,8 +96,9 @@ fn plain(name: &str) -> &str {
 /// Starts a build, which waits for requests.
 fn start(build: &Build, options: &BuildOptions<'_>) -> Result<Talk, BenchError> {
     let (program, arguments) = build.command.split_first().unzip();
-    let words = ["bench", "serve", "--plan", options.plan, "--extent", options.extent.text()];
     let mut arguments = arguments.map_or_else(Vec::new, <[String]>::to_vec);
+    let words = ["bench", "serve", "--extent", options.extent.text(), "--plan"];
     arguments.extend(words.map(str::to_owned));
+    arguments.extend_from_slice(options.plan);
     Talk::start(Path::new(program.map_or("", String::as_str)), &arguments)
 }

@@ -44,10 +44,8 @@ pub fn reports() -> Vec<Report> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use assay_lab::plan::{Plan, PlanFile};
-
     use super::*;
-    use crate::plan::BenchPlan;
+    use crate::plan::PlanText;
 
     #[test]
     fn every_report_names_a_plan_and_asks_something() {
@@ -56,9 +54,7 @@ mod tests {
         assert_eq!(plans.len(), reports.len(), "a plan for each");
         for report in &reports {
             let name = report.plan.as_str();
-            let is_known = Plan::builtin(name).is_ok()
-                || BenchPlan::builtin_names().any(|known| known == name);
-            assert!(is_known, "{name} is a built-in plan");
+            assert!(PlanText::find(name).is_ok(), "{name} is a built-in plan");
             assert!(!report.questions.is_empty() && report.source.contains("20"), "{name}");
             for question in &report.questions {
                 let both = question.benchmark.is_some() && question.phase.is_some();

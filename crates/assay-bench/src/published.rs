@@ -85,8 +85,6 @@ impl Figure {
 mod tests {
     use std::collections::BTreeSet;
 
-    use assay_lab::plan::PlanFile;
-
     use super::*;
     use crate::plan::BenchPlan;
 
@@ -123,7 +121,7 @@ mod tests {
             names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
         }
         names.sort_unstable();
-        let mut plans: Vec<&str> = BenchPlan::builtin_names().collect();
+        let mut plans: Vec<&str> = BenchPlan::BUILTIN.map(|(name, _)| name).to_vec();
         plans.sort_unstable();
         assert_eq!(
             names, plans,

@@ -3,13 +3,14 @@
 //! Times are nanoseconds of one operation; unmeasured values are `null`.
 
 use assay_lab::machine::Software;
+use assay_lab::plan::Kind;
 use assay_report::stats::ratio::Ratio;
 use assay_report::stats::verdict::{COVERAGE, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::Conditions;
 use crate::harness::Row;
-use crate::plan::{BenchPlan, Kind};
+use crate::plan::BenchPlan;
 use crate::suite::{Benchmark, Extent, Published, Study};
 
 /// Schema version of `results.json`.

@@ -6,13 +6,14 @@ use std::time::Duration;
 use assay_lab::builds::whole_text;
 use assay_lab::machine;
 use assay_lab::machine::Software;
+use assay_lab::plan::Kind;
 
 use crate::builds::{BuildOptions, Builds};
 use crate::conditions::Conditions;
 use crate::harness::{Rounds, Row, compare_within};
 use crate::instructions::Counter;
 use crate::journal::{Journal, Settings};
-use crate::plan::{BenchPlan, Kind};
+use crate::plan::BenchPlan;
 use crate::registry::{Filter, Section, benchmarks};
 use crate::results::{BenchResults, Counting, Failure, Measured, SCHEMA};
 use crate::selfcheck::{floor, measure_floor};
@@ -41,8 +42,8 @@ pub struct RunOptions {
     pub software: Software,
     /// Instruction counter for machines without hardware counters.
     pub counter: Option<Counter>,
-    /// The plan for other builds of this program: a name or a path.
-    pub plan_source: String,
+    /// The plan for other builds of this program: a name or a path, and flags that change its keys.
+    pub plan_source: Vec<String>,
 }
 
 impl Extent {

@@ -77,14 +77,14 @@ impl fmt::Debug for Benchmark<'_> {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
-    /// Minimal but still checking every result: for tests.
+    /// Just enough to check every result; the times mean nothing.
     Smoke,
-    /// A subset, within minutes.
+    /// Fewer sizes and rounds.
     Quick,
-    /// Everything in the plan.
+    /// Everything.
     Full,
 }
 

@@ -123,7 +123,7 @@ mod tests {
             rerun: String::new(),
             software: Software::default(),
             counter: None,
-            plan_source: String::new(),
+            plan_source: Vec::new(),
         };
         let results = run(&sections_of(Suites::all()), &options, &Silent)
             .expect("suites with their defaults");

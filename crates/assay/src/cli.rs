@@ -9,6 +9,7 @@ mod emit;
 mod lab;
 mod load;
 mod p2p;
+mod run;
 mod shard;
 mod stats;
 mod top;
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 
 use assay_bench::options::duration;
 use assay_engine::{BlockHash, EXACT_NEAR_TIP_DEFAULT, SAMPLE_SIGNATURES_DEFAULT};
-use assay_lab::plan::{Delivery, TargetSpec};
+use assay_lab::plan::TargetSpec;
 use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -37,14 +38,13 @@ pub(crate) use builds::{
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
 };
-pub(crate) use emit::{CompactArgument, EmitArguments, PrefillArgument, SeenModeArgument};
+pub(crate) use emit::EmitArguments;
 pub(crate) use lab::{
     CompareArguments, HistoryArguments, LogsArguments, MachineArguments, PublishArguments,
 };
-pub(crate) use load::{
-    AttackArgument, LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument,
-};
-pub(crate) use p2p::{LoadP2pArguments, P2pArguments, PeerAttackArgument};
+pub(crate) use load::{LoadArguments, LoadCommand, LoadElectrumArguments};
+pub(crate) use p2p::{LoadP2pArguments, P2pArguments};
+pub(crate) use run::{OwnChainArguments, RunArguments, has_heading};
 pub(crate) use shard::{
     ShardArguments, ShardCommand, ShardExplainArguments, ShardInputs, ShardMergeArguments,
     ShardPlanArguments, ShardRunArguments,
@@ -77,7 +77,7 @@ pub(crate) struct Cli {
 // Subcommands take their `--help` texts from the argument types: a doc comment on a variant would replace them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     Crash(CrashArguments),
     Plan(PlanArguments),
     Chain(ChainArguments),
@@ -132,165 +132,6 @@ pub(crate) struct ManArguments {
     /// Folder for the pages, created if missing.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-}
-
-/// Run a plan: forge a chain, feed it to every target, measure, check and report; or give nodes
-/// transactions and measure their mempools; or run benchmarks.
-#[derive(Debug, Clone, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
-pub(crate) struct RunArguments {
-    /// Name of a built-in plan (`assay plan list`) or path of a TOML file.
-    pub(crate) plan: String,
-    /// Recipe of the chain instead of the plan's: a built-in one (`assay chain recipes`) or the
-    /// path of a TOML file, such as one's own eras of a history.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) recipe: Option<String>,
-    /// Size of the chain instead of the plan's; 1 is the size of the published experiment. `small`
-    /// is 0.05, `medium` 0.3, `large` 1. Of a plan of the mempool: its transactions times this.
-    #[arg(long, value_name = "F", value_parser = scale)]
-    pub(crate) scale: Option<f64>,
-    /// Of a history: transactions in a block, as a multiple of the recipe's, instead of the plan's.
-    #[arg(long, value_name = "F")]
-    pub(crate) byte_scale: Option<f64>,
-    /// Seed of the chain instead of the plan's.
-    #[arg(long, value_name = "S")]
-    pub(crate) seed: Option<u64>,
-    /// Forge and feed only the blocks up to this height; of --blocks, take no others.
-    #[arg(long, value_name = "HEIGHT")]
-    pub(crate) stop_height: Option<u32>,
-    /// Syncs: take the chain from these block files instead of forging one, with --chain NAME.
-    /// Bitcoin Core's data folder, the folder of its blk*.dat, or one file of blocks, plain or
-    /// obfuscated (xor.dat). They are checked first (`assay chain ledger`), and nothing in them is
-    /// changed: targets that fetch blocks from peers get them from there, others read the files.
-    #[arg(long, value_name = "DIR", requires = "chain", conflicts_with_all = ["recipe", "scale", "byte_scale", "seed"])]
-    pub(crate) blocks: Option<PathBuf>,
-    /// With --blocks: height from which a soft fork (bip34, dersig, cltv, csv, segwit) is active,
-    /// given to every target that takes it; not on main. May be given several times.
-    #[arg(long, value_name = "NAME@HEIGHT", requires = "blocks")]
-    pub(crate) test_activation_height: Vec<String>,
-    /// With --blocks: start every target from this snapshot of the UTXO set (`dumptxoutset` of Bitcoin
-    /// Core or of our node), and measure the blocks above it. The file is checked first; then each
-    /// target loads it once (`loadtxoutset`), and its runs begin with a copy of that data folder. A
-    /// target that cannot, such as one that does not know the hash of these coins, is listed with
-    /// its reason, and the others go on.
-    #[arg(long, value_name = "FILE", requires = "blocks")]
-    pub(crate) from_snapshot: Option<PathBuf>,
-    /// Targets instead of the plan's: `assay`, `assay=PATH` for another build of it,
-    /// `bitcoind=PATH` for any program of the Bitcoin Core family (Core, Knots, BCHN), or
-    /// `core@REV` for one that `assay builds make` built, `core@REV+clang` where there are several;
-    /// optionally with an index: `assay+index`, `bitcoind=PATH+fulcrum=PATH`, `+electrs=PATH`,
-    /// `+electrumx=PATH`; in syncs `btcd=PATH` and `kernel[=PATH]` as well. A name may precede it
-    /// and arguments follow it: `"small:bitcoind=PATH -dbcache=4"`. May be given several times.
-    /// `worst-blocks` gives them the worst blocks of today's rules over RPC.
-    #[arg(long = "target", value_name = "NAME")]
-    pub(crate) targets: Vec<TargetSpec>,
-    /// Runs of each target and pre-relayed share instead of the plan's. A target given twice
-    /// alternates with itself: the difference that `assay compare` then finds is the noise floor of
-    /// this machine.
-    #[arg(long, value_name = "N", visible_alias = "pairs", value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) repeat: Option<u32>,
-    /// Run the whole plan N times, each in its own folder, then print a table of the verdicts.
-    /// `assay run aa --pairs 6 --series 5` shows how often this machine finds a difference where
-    /// there is none.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) series: Option<u32>,
-    /// Run only this pair, counted from 1, of the N of --pairs: machines that share a plan run whole
-    /// pairs each, and `assay compare --machines` puts them together, as `assay-cluster run` does.
-    #[arg(long, value_name = "I", value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with_all = ["series", "profile"])]
-    pub(crate) pair: Option<u32>,
-    /// Block delivery, instead of the plan's `by`. Block by block: `rpc`, or from a peer: `p2p`,
-    /// `compact`. Syncs: `peer`, from our node over the peer-to-peer protocol, or from block files:
-    /// `load-block`, `reindex`, `reindex-chainstate` (the Bitcoin Core family). Our engine and the
-    /// kernel read block files in any case.
-    #[arg(long, value_name = "WAY", value_parser = delivery)]
-    pub(crate) by: Option<Delivery>,
-    /// Share of the pre-relayed transactions that are sent before a parent in the same block.
-    #[arg(long, value_name = "SHARE")]
-    pub(crate) orphans: Option<f64>,
-    /// Pre-relayed share (transactions already in the mempool when their block arrives) instead of
-    /// the plan's, such as 0 or 0.9. May be given several times.
-    #[arg(long, value_name = "SHARE")]
-    pub(crate) seen: Vec<f64>,
-    /// Plans of benchmarks: a reduced set that takes minutes.
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Plans of benchmarks: just enough to check every result; the times mean nothing.
-    #[arg(long, conflicts_with = "quick")]
-    pub(crate) smoke: bool,
-    /// Plans of benchmarks: measured rounds, instead of the plan's.
-    #[arg(long, value_name = "N", value_parser = bench::rounds)]
-    pub(crate) rounds: Option<usize>,
-    /// Plans of benchmarks: only those whose name contains this, or matches it if it holds `*` or
-    /// `?`. May be given several times.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) filter: Vec<String>,
-    /// Plans in parts: the part to run. `ibd-tracking` has `micro`, benchmarks, and `macro`, whole
-    /// nodes that are given with --target [default: micro, then macro where there are targets].
-    /// Plans of steps have `micro`, `macro`, syncs of every step, `related`, syncs of changes outside
-    /// of the branch, and `sum`, syncs of the base and the last step alone [default: all but sum].
-    #[arg(long, value_name = "NAME")]
-    pub(crate) part: Option<String>,
-    /// Plans of benchmarks: count instructions with valgrind where the processor's counters are
-    /// unavailable.
-    #[arg(long)]
-    pub(crate) instructions: bool,
-    /// Folder for results, created if missing [default: results/PLAN].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-    /// Folder of the chain; a complete one of the same recipe, seed and scale is reused [default:
-    /// OUT/chain]. With --blocks: the chain in the files, which is main, test (or testnet3),
-    /// testnet4, signet, regtest or bch-regtest.
-    #[arg(long, value_name = "DIR or NAME")]
-    pub(crate) chain: Option<PathBuf>,
-    /// Keep finished runs or benchmarks in the results folder and run only the missing ones.
-    #[arg(long)]
-    pub(crate) resume: bool,
-    /// Keep the nodes' data folders.
-    #[arg(long)]
-    pub(crate) keep_datadirs: bool,
-    /// After the measured runs, run each target once more under `perf`: a flame graph for each in
-    /// the folder `profiles`, one of how each differs from the first, and tables in the report.
-    #[arg(long)]
-    pub(crate) profile: bool,
-    /// Print the results as JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-impl RunArguments {
-    /// Rejects the given ones of `flags`, separated by spaces, which a plan of `kind` does not use.
-    pub(crate) fn reject(&self, kind: &str, flags: &str) -> anyhow::Result<()> {
-        let given = [
-            ("--recipe", self.recipe.is_some()),
-            ("--scale", self.scale.is_some()),
-            ("--byte-scale", self.byte_scale.is_some()),
-            ("--seed", self.seed.is_some()),
-            ("--stop-height", self.stop_height.is_some()),
-            ("--target", !self.targets.is_empty()),
-            ("--series", self.series.is_some()),
-            ("--pair", self.pair.is_some()),
-            ("--by", self.by.is_some()),
-            ("--orphans", self.orphans.is_some()),
-            ("--seen", !self.seen.is_empty()),
-            ("--quick", self.quick),
-            ("--smoke", self.smoke),
-            ("--rounds", self.rounds.is_some()),
-            ("--filter", !self.filter.is_empty()),
-            ("--part", self.part.is_some()),
-            ("--instructions", self.instructions),
-            ("--chain", self.chain.is_some()),
-            ("--resume", self.resume),
-            ("--keep-datadirs", self.keep_datadirs),
-            ("--profile", self.profile),
-        ];
-        let is_rejected = |flag: &str| flags.split(' ').any(|other| other == flag);
-        match given.iter().find(|(flag, is_given)| *is_given && is_rejected(flag)) {
-            Some((flag, _)) => {
-                anyhow::bail!("{flag} means nothing for {}, a plan of {kind}", self.plan)
-            }
-            None => Ok(()),
-        }
-    }
 }
 
 /// Kill a node at random times and check that it loses nothing.
@@ -784,9 +625,4 @@ fn scale(text: &str) -> Result<f64, String> {
         "large" => Ok(1.0),
         number => number.parse().map_err(|_| "give a number, small, medium or large".to_owned()),
     }
-}
-
-fn delivery(text: &str) -> Result<Delivery, String> {
-    let ways = Delivery::ALL.map(Delivery::as_str).join(", ");
-    Delivery::from_name(text).ok_or_else(|| format!("give one of {ways}"))
 }

@@ -4,6 +4,7 @@ mod bar;
 mod bitcoind;
 mod cli;
 mod commands;
+mod invocation;
 mod output;
 mod signals;
 
@@ -69,7 +70,7 @@ fn execute(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Crash(arguments) => commands::crash::run(&arguments),
-        Command::Plan(arguments) => commands::plan::run(arguments),
+        Command::Plan(arguments) => commands::run::plans(arguments),
         Command::Chain(arguments) => commands::chain::run(arguments),
         Command::Electrum(arguments) => commands::electrum::run(&arguments),
         Command::Node(arguments) => commands::node::run(*arguments),

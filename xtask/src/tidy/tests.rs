@@ -45,7 +45,7 @@ pub(super) fn check(
 }
 
 /// A module's name, and the files that may declare it.
-fn parent(path: &Path) -> Option<(&str, [PathBuf; 3])> {
+fn parent(path: &Path) -> Option<(&str, [PathBuf; 4])> {
     let folder = path.parent()?;
     let stem = path.file_stem()?.to_str()?;
     let (name, above) = if stem == "mod" {
@@ -53,7 +53,11 @@ fn parent(path: &Path) -> Option<(&str, [PathBuf; 3])> {
     } else {
         (stem, folder)
     };
-    Some((name, [above.join("main.rs"), above.join("mod.rs"), above.with_extension("rs")]))
+    // In the file of the program, the module may be in another one.
+    let program = above.with_file_name("main.rs");
+    let parents =
+        [above.join("main.rs"), above.join("mod.rs"), above.with_extension("rs"), program];
+    Some((name, parents))
 }
 
 #[cfg(test)]
@@ -68,15 +72,19 @@ mod checks {
         };
         assert_eq!(
             of("suite/a.rs"),
-            ("a", ["suite/main.rs", "suite/mod.rs", "suite.rs"].map(str::to_owned))
+            ("a", ["suite/main.rs", "suite/mod.rs", "suite.rs", "main.rs"].map(str::to_owned))
         );
         assert_eq!(
             of("suite/b/mod.rs"),
-            ("b", ["suite/main.rs", "suite/mod.rs", "suite.rs"].map(str::to_owned))
+            ("b", ["suite/main.rs", "suite/mod.rs", "suite.rs", "main.rs"].map(str::to_owned))
         );
         assert_eq!(
             of("suite/b/c.rs"),
-            ("c", ["suite/b/main.rs", "suite/b/mod.rs", "suite/b.rs"].map(str::to_owned))
+            (
+                "c",
+                ["suite/b/main.rs", "suite/b/mod.rs", "suite/b.rs", "suite/main.rs"]
+                    .map(str::to_owned)
+            )
         );
     }
 }

@@ -1,6 +1,9 @@
 //! The section `[core]` of a plan: `bench_bitcoin` of several builds.
 
+use assay_lab::plan::{BadValue, valid};
 use serde::{Deserialize, Serialize};
+
+use super::check_builds;
 
 /// The section `[core]` of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,27 +35,12 @@ const fn min_time_ms() -> u64 {
 }
 
 impl CoreSettings {
-    /// Key, value and violated rule.
-    pub(super) fn check(
-        &self,
-        is_name: impl Fn(&str) -> bool,
-    ) -> Result<(), (&'static str, String, &'static str)> {
-        if self.builds.len() < 2 {
-            let names = self.builds.iter().map(|build| build.name.clone()).collect();
-            return Err(("core.build", names, "it takes two to compare"));
-        }
-        if !(1..=3_600_000).contains(&self.min_time_ms) {
-            return Err(("core.min_time_ms", self.min_time_ms.to_string(), "use 1 to 3600000"));
-        }
-        for (index, build) in self.builds.iter().enumerate() {
-            if !is_name(&build.name) {
-                let rule = "use small letters, digits, '-' and '.'";
-                return Err(("core.build.name", build.name.clone(), rule));
-            }
-            if self.builds[..index].iter().any(|other| other.name == build.name) {
-                return Err(("core.build.name", build.name.clone(), "each build once"));
-            }
-        }
-        Ok(())
+    pub(super) fn check(&self) -> Result<(), BadValue> {
+        let names = self.builds.iter().map(|build| build.name.as_str());
+        let all: String = names.clone().collect();
+        valid(self.builds.len() >= 2, "core.build", &all, "it takes two to compare")?;
+        let is_time = (1..=3_600_000).contains(&self.min_time_ms);
+        valid(is_time, "core.min_time_ms", &self.min_time_ms, "use 1 to 3600000")?;
+        check_builds("core.build.name", names)
     }
 }

@@ -1,5 +1,6 @@
 //! The section `[compilers]` of a plan: compilers of big-number arithmetic.
 
+use assay_lab::plan::{BadValue, distinct, valid};
 use serde::{Deserialize, Serialize};
 
 /// All kernels in the order of the report; the suffix is the number of 64-bit words.
@@ -47,27 +48,24 @@ impl Default for CompilersSettings {
 }
 
 impl CompilersSettings {
-    /// Key, value and violated rule.
-    pub(super) fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
-        if let Some(empty) = self.compilers.iter().find(|name| name.trim().is_empty()) {
-            return Err(("compilers.compilers", empty.clone(), "use names on PATH, or paths"));
+    pub(super) fn check(&self) -> Result<(), BadValue> {
+        for name in &self.compilers {
+            let rule = "use names on PATH, or paths";
+            valid(!name.trim().is_empty(), "compilers.compilers", name, rule)?;
         }
-        let unknown = |names: &[String], known: &[&str]| {
-            names.iter().find(|name| !known.contains(&name.as_str())).cloned()
-        };
-        if let Some(name) = unknown(&self.kernels, &KERNELS) {
+        for name in &self.kernels {
             let rule = "use add256, add-mod-4, add-mod-6, mont-mul-4, mont-mul-6";
-            return Err(("compilers.kernels", name, rule));
+            valid(KERNELS.contains(&name.as_str()), "compilers.kernels", name, rule)?;
         }
-        if let Some(name) = unknown(&self.timings, &TIMINGS) {
-            return Err(("compilers.timings", name, "use latency, throughput"));
+        for name in &self.timings {
+            let is_known = TIMINGS.contains(&name.as_str());
+            valid(is_known, "compilers.timings", name, "use latency, throughput")?;
         }
-        if let Some(level) = self.levels.iter().find(|level| !(1..=3).contains(*level)) {
-            return Err(("compilers.levels", level.to_string(), "use 1 to 3"));
+        for level in &self.levels {
+            valid((1..=3).contains(level), "compilers.levels", level, "use 1 to 3")?;
         }
-        if !(1..=CHECKS_MAX).contains(&self.checks) {
-            return Err(("compilers.checks", self.checks.to_string(), "use 1 to 100000"));
-        }
+        let is_count = (1..=CHECKS_MAX).contains(&self.checks);
+        valid(is_count, "compilers.checks", &self.checks, "use 1 to 100000")?;
         let levels: Vec<String> = self.levels.iter().map(ToString::to_string).collect();
         for (key, values) in [
             ("compilers.compilers", &self.compilers),
@@ -75,14 +73,8 @@ impl CompilersSettings {
             ("compilers.kernels", &self.kernels),
             ("compilers.timings", &self.timings),
         ] {
-            if values.is_empty() {
-                return Err((key, "[]".to_owned(), "name one at least"));
-            }
-            let again =
-                values.iter().enumerate().find(|(index, one)| values[..*index].contains(one));
-            if let Some((_, value)) = again {
-                return Err((key, value.clone(), "name each once"));
-            }
+            valid(!values.is_empty(), key, &"[]", "name one at least")?;
+            distinct(key, values.iter().map(String::as_str), "name each once")?;
         }
         Ok(())
     }

@@ -1,36 +1,31 @@
-//! Plans of benchmarks: TOML files of `kind = "bench"`.
+//! Plans of benchmarks, TOML files of `kind = "bench"`, and plans of all kinds: [`Experiment`].
 
 mod bench_bitcoin;
 pub mod compilers;
+mod experiment;
 mod pairing;
 mod stack;
 mod steps;
 
 use std::path::{Path, PathBuf};
 
-use assay_lab::plan::{BadValue, PlanFile};
+use assay_lab::plan::{BadValue, Kind, distinct, valid};
 use serde::{Deserialize, Serialize};
 
 use crate::suite::Published;
 
 pub use self::bench_bitcoin::{CoreBuild, CoreSettings};
 pub use self::compilers::CompilersSettings;
+pub use self::experiment::{Change, Experiment, PlanText};
 pub use self::pairing::{PairingSettings, SubjectSettings};
 pub use self::stack::{LimitSettings, StackSettings, Wrap};
 pub use self::steps::{BaseRevision, Related, Step, StepBenchmark, StepsPlan};
+pub use toml::Value;
 
 const FORMAT: u32 = 1;
 
 /// Maximum number of rounds of a plan.
 pub const ROUNDS_MAX: usize = 10_001;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    Bench,
-    /// Steps of a branch: [`StepsPlan`].
-    Steps,
-}
 
 /// Benchmarks to run, and their comparisons.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,73 +81,48 @@ pub struct Build {
 }
 
 impl BenchPlan {
-    /// Validates values that TOML types cannot express; returns key, value and violated rule.
-    fn check_values(&self) -> Result<(), (&'static str, String, &'static str)> {
-        if self.format != FORMAT {
-            return Err(("format", self.format.to_string(), "only format 1 is known"));
-        }
-        if self.kind != Kind::Bench {
-            return Err(("kind", "steps".to_owned(), "use \"bench\""));
-        }
-        if !is_name(&self.name) || self.name.contains('.') {
-            return Err(("name", self.name.clone(), "use small letters, digits and '-'"));
-        }
-        if let Some(rounds) = self.rounds.filter(|rounds| !(1..=ROUNDS_MAX).contains(rounds)) {
-            return Err(("rounds", rounds.to_string(), "use 1 to 10001"));
-        }
-        let is_empty = self.stack.is_none()
-            && self.worst.is_none()
-            && self.ibd.is_none()
-            && self.pairing.is_none()
-            && self.compilers.is_none();
-        if is_empty && self.core.is_none() {
-            let keys = "stack, worst, ibd, pairing, compilers, core";
-            return Err((keys, "none".to_owned(), "name a section at least"));
-        }
-        if let Some(compilers) = &self.compilers {
-            compilers.check()?;
-        }
-        if let Some(core) = &self.core {
-            core.check(is_name)?;
-        }
-        for (index, build) in self.builds.iter().enumerate() {
-            if !is_name(&build.name) {
-                let rule = "use small letters, digits, '-' and '.'";
-                return Err(("build.name", build.name.clone(), rule));
-            }
-            if self.builds[..index].iter().any(|other| other.name == build.name) {
-                return Err(("build.name", build.name.clone(), "each build once"));
-            }
-            if build.command.first().is_none_or(String::is_empty) {
-                return Err(("build.command", "[]".to_owned(), "name a program"));
-            }
-        }
-        if let [build] = &self.builds[..] {
-            return Err(("build", build.name.clone(), "it takes two to compare"));
-        }
-        Ok(())
-    }
-}
-
-impl PlanFile for BenchPlan {
-    const BUILTIN: &'static [(&'static str, &'static str)] = &[
+    /// Built-in plans: names and texts.
+    pub const BUILTIN: [(&'static str, &'static str); 5] = [
         ("stack-element-size", include_str!("../../../../plans/stack-element-size.toml")),
         ("worst-blocks", include_str!("../../../../plans/worst-blocks.toml")),
         ("ibd-tracking", include_str!("../../../../plans/ibd-tracking.toml")),
         ("pairing-curves", include_str!("../../../../plans/pairing-curves.toml")),
         ("compilers", include_str!("../../../../plans/compilers.toml")),
     ];
-    const KIND: Option<&'static str> = Some("bench");
 
-    fn title(&self) -> &str {
-        &self.title
+    /// Validates values that TOML types cannot express.
+    pub(super) fn check(&self) -> Result<(), BadValue> {
+        let Self { rounds, compilers, core, .. } = self;
+        valid(self.format == FORMAT, "format", &self.format, "only format 1 is known")?;
+        valid(self.kind == Kind::Bench, "kind", &self.kind.as_str(), "use \"bench\"")?;
+        let is_plain = is_name(&self.name) && !self.name.contains('.');
+        valid(is_plain, "name", &self.name, "use small letters, digits and '-'")?;
+        if let Some(rounds) = rounds {
+            valid((1..=ROUNDS_MAX).contains(rounds), "rounds", rounds, "use 1 to 10001")?;
+        }
+        let has_section = self.stack.is_some()
+            || self.worst.is_some()
+            || self.ibd.is_some()
+            || self.pairing.is_some()
+            || compilers.is_some()
+            || core.is_some();
+        let keys = "stack, worst, ibd, pairing, compilers, core";
+        valid(has_section, keys, &"none", "name a section at least")?;
+        compilers.iter().try_for_each(CompilersSettings::check)?;
+        core.iter().try_for_each(CoreSettings::check)?;
+        check_builds("build.name", self.builds.iter().map(|build| build.name.as_str()))?;
+        for build in &self.builds {
+            let is_program = build.command.first().is_some_and(|program| !program.is_empty());
+            valid(is_program, "build.command", &"[]", "name a program")?;
+        }
+        match &self.builds[..] {
+            [build] => valid(false, "build", &build.name, "it takes two to compare"),
+            _ => Ok(()),
+        }
     }
 
-    fn check(&self) -> Result<(), BadValue> {
-        self.check_values().map_err(|(key, value, rule)| (key.to_owned(), value, rule))
-    }
-
-    fn enter(&mut self, folder: &Path) {
+    /// Makes relative paths relative to the folder of the plan.
+    pub(super) fn enter(&mut self, folder: &Path) {
         let programs = self.builds.iter_mut().filter_map(|build| build.command.first_mut());
         let cores = self.core.iter_mut().flat_map(|core| &mut core.builds);
         let is_revision = |name: &String| name.starts_with("core@");
@@ -161,6 +131,17 @@ impl PlanFile for BenchPlan {
             *program = folder.join(PathBuf::from(&*program)).display().to_string();
         }
     }
+}
+
+/// Checks the names of builds.
+fn check_builds<'a>(
+    key: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> Result<(), BadValue> {
+    for name in names.clone() {
+        valid(is_name(name), key, &name, "use small letters, digits, '-' and '.'")?;
+    }
+    distinct(key, names, "each build once")
 }
 
 /// Small letters, digits, `-` and `.`.
@@ -245,26 +226,14 @@ mod tests {
         [stack]\n[[build]]\nname = \"a\"\ncommand = [\"bin/assay\"]\n[[build]]\nname = \"b\"\ncommand = [\"assay\"]\n";
 
     #[test]
-    fn builtin_plans_parse() {
-        for name in BenchPlan::builtin_names() {
-            let text = BenchPlan::builtin_text(name).expect("it is in the binary");
-            assert!(BenchPlan::is_one(text), "{name}");
-            let plan = BenchPlan::parse(text, name).expect("a built-in plan is valid");
-            assert_eq!(plan.name, name);
-            let json = serde_json::to_string(&plan).expect("a plan is JSON");
-            assert_eq!(serde_json::from_str::<BenchPlan>(&json).expect("and back"), plan);
-        }
-    }
-
-    #[test]
     fn impossible_values_are_refused() {
-        assert!(BenchPlan::parse(PLAN, "plan.toml").is_ok());
+        assert!(Experiment::parse(PLAN, "plan.toml").is_ok());
         for (from, to, said) in [
             ("rounds = 9", "ronds = 9", "plan.toml, line 6, column 1: unknown field `ronds`"),
             ("[stack]", "[stack]\nsise = 1", "line 8, column 1: unknown field `sise`"),
             ("rounds = 9", "rounds = 0", "plan.toml: rounds = 0: use 1 to 10001"),
             ("format = 1", "format = 2", "format = 2: only format 1 is known"),
-            ("kind = \"bench\"", "kind = \"chain\"", "unknown variant `chain`"),
+            ("kind = \"bench\"", "kind = \"chains\"", "unknown variant `chains`"),
             ("\"mine\"", "\"../up\"", "name = ../up"),
             ("[stack]", "", "name a section at least"),
             ("name = \"b\"", "name = \"a\"", "build.name = a: each build once"),
@@ -292,11 +261,11 @@ mod tests {
         ] {
             assert!(PLAN.contains(from), "{from} is in the plan");
             let text = PLAN.replacen(from, to, 1);
-            let error = BenchPlan::parse(&text, "plan.toml").expect_err(to).to_string();
+            let error = Experiment::parse(&text, "plan.toml").expect_err(to).to_string();
             assert!(error.contains(said), "{error}");
         }
         let one = PLAN.split_at(PLAN.rfind("[[build]]").expect("two")).0;
-        let error = BenchPlan::parse(one, "plan.toml").expect_err("one build").to_string();
+        let error = Experiment::parse(one, "plan.toml").expect_err("one build").to_string();
         assert!(error.contains("it takes two"), "{error}");
     }
 
@@ -305,9 +274,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("plan.toml");
         fs::write(&path, PLAN).expect("writable");
-        let plan = BenchPlan::load(&path).expect("a plan");
+        let load = |path: &Path| PlanText::find(path.to_str().expect("text"))?.plan(&[]);
+        let Ok(Experiment::Bench(plan)) = load(&path) else { panic!("a plan of benchmarks") };
         assert_eq!(Path::new(&plan.builds[0].command[0]), folder.path().join("bin/assay"));
         assert_eq!(plan.builds[1].command[0], "assay");
-        assert!(matches!(BenchPlan::load(folder.path()), Err(PlanError::Read { .. })));
+        assert!(matches!(load(folder.path()), Err(PlanError::Read { .. })));
     }
 }

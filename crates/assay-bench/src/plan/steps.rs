@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use assay_lab::plan::{BadValue, PlanFile};
+use assay_lab::plan::{BadValue, Kind, distinct, valid};
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, ROUNDS_MAX, is_name};
+use super::{ROUNDS_MAX, is_name};
 
 /// Names of other targets, which are reserved.
 const TAKEN: [&str; 3] = ["base", "base-again", "sum"];
@@ -30,6 +30,9 @@ pub struct StepsPlan {
     pub compiler: Option<String>,
     /// Plan of the syncs: a built-in one, or a file in the folder of this one.
     pub sync: String,
+    /// Size of the chain of the syncs, instead of that of their plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
     pub pairs: u32,
     /// Rounds of each benchmark.
     pub rounds: usize,
@@ -120,20 +123,49 @@ impl StepBenchmark {
     }
 }
 
-impl PlanFile for StepsPlan {
-    const BUILTIN: &'static [(&'static str, &'static str)] =
-        &[("ibd-tracking-core", include_str!("../../../../plans/ibd-tracking-core.toml"))];
-    const KIND: Option<&'static str> = Some("steps");
-
-    fn title(&self) -> &str {
-        &self.title
+impl StepsPlan {
+    /// Validates values that TOML types cannot express.
+    pub(super) fn check(&self) -> Result<(), BadValue> {
+        valid(self.format == super::FORMAT, "format", &self.format, "only format 1 is known")?;
+        valid(self.kind == Kind::Steps, "kind", &self.kind.as_str(), "use \"steps\"")?;
+        let is_plain = is_name(&self.name) && !self.name.contains('.');
+        valid(is_plain, "name", &self.name, "use small letters, digits and '-'")?;
+        let Self { pairs, rounds, min_time_ms, .. } = self;
+        valid((1..=100).contains(pairs), "pairs", pairs, "use 1 to 100")?;
+        valid((1..=ROUNDS_MAX).contains(rounds), "rounds", rounds, "use 1 to 10001")?;
+        let is_time = (1..=3_600_000).contains(min_time_ms);
+        valid(is_time, "min_time_ms", min_time_ms, "use 1 to 3600000")?;
+        valid(!self.steps.is_empty(), "step", &"none", "name a step at least")?;
+        check_time("base.seconds", self.base.seconds)?;
+        check_revision("base.revision", &self.base.revision)?;
+        let names = self.steps.iter().map(|step| step.name.as_str());
+        check_names("step.name", names.clone())?;
+        for step in &self.steps {
+            check_revision("step.revision", &step.revision)?;
+            step.before.iter().try_for_each(|before| check_revision("step.before", before))?;
+            check_time("step.seconds", step.seconds)?;
+            for StepBenchmark { name, ns_before, ns_after } in &step.benchmarks {
+                let rule = "give the name of a benchmark";
+                valid(!name.trim().is_empty(), "step.benchmark.name", name, rule)?;
+                check_time("step.benchmark.ns_before", *ns_before)?;
+                check_time("step.benchmark.ns_after", *ns_after)?;
+            }
+        }
+        let others = self.related.iter().map(|related| related.name.as_str());
+        check_names("related.name", names.chain(others))?;
+        for related in &self.related {
+            let is_whole = related.revision.is_some() == related.before.is_some();
+            let rule = "give both revision and before, or neither";
+            valid(is_whole, "related.revision", &related.name, rule)?;
+            for revision in related.revisions().into_iter().flatten() {
+                check_revision("related.revision", revision)?;
+            }
+        }
+        Ok(())
     }
 
-    fn check(&self) -> Result<(), BadValue> {
-        self.check_values().map_err(|(key, value, rule)| (key.to_owned(), value, rule))
-    }
-
-    fn enter(&mut self, folder: &Path) {
+    /// Makes relative paths relative to the folder of the plan.
+    pub(super) fn enter(&mut self, folder: &Path) {
         // A built-in preset or plan has only a name.
         for file in [&mut self.sync, &mut self.preset] {
             if PathBuf::from(&*file).extension().is_some() {
@@ -142,9 +174,7 @@ impl PlanFile for StepsPlan {
             }
         }
     }
-}
 
-impl StepsPlan {
     /// Revision of a step's benchmarks without its change.
     pub fn before(&self, step: usize) -> &str {
         let previous = step.checked_sub(1).and_then(|previous| self.steps.get(previous));
@@ -178,114 +208,41 @@ impl StepsPlan {
         }
         all
     }
-
-    fn check_related(&self) -> Result<(), (&'static str, String, &'static str)> {
-        for (index, related) in self.related.iter().enumerate() {
-            let mut names = self.steps.iter().map(|step| &step.name);
-            let is_taken = names.any(|name| *name == related.name)
-                || self.related[..index].iter().any(|other| other.name == related.name);
-            if !is_name(&related.name) || TAKEN.contains(&&*related.name) || is_taken {
-                let rule = "use small letters, digits, '-' and '.', each name once, and not base, base-again or sum";
-                return Err(("related.name", related.name.clone(), rule));
-            }
-            if related.revision.is_some() != related.before.is_some() {
-                let rule = "give both revision and before, or neither";
-                return Err(("related.revision", related.name.clone(), rule));
-            }
-            for revision in related.revisions().into_iter().flatten() {
-                check_revision("related.revision", revision)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_values(&self) -> Result<(), (&'static str, String, &'static str)> {
-        if self.format != super::FORMAT {
-            return Err(("format", self.format.to_string(), "only format 1 is known"));
-        }
-        if self.kind != Kind::Steps {
-            return Err(("kind", "bench".to_owned(), "use \"steps\""));
-        }
-        if !is_name(&self.name) || self.name.contains('.') {
-            return Err(("name", self.name.clone(), "use small letters, digits and '-'"));
-        }
-        if !(1..=100).contains(&self.pairs) {
-            return Err(("pairs", self.pairs.to_string(), "use 1 to 100"));
-        }
-        if !(1..=ROUNDS_MAX).contains(&self.rounds) {
-            return Err(("rounds", self.rounds.to_string(), "use 1 to 10001"));
-        }
-        if !(1..=3_600_000).contains(&self.min_time_ms) {
-            return Err(("min_time_ms", self.min_time_ms.to_string(), "use 1 to 3600000"));
-        }
-        if self.steps.is_empty() {
-            return Err(("step", "none".to_owned(), "name a step at least"));
-        }
-        check_time("base.seconds", self.base.seconds)?;
-        check_revision("base.revision", &self.base.revision)?;
-        for (index, step) in self.steps.iter().enumerate() {
-            let is_taken = self.steps[..index].iter().any(|other| other.name == step.name);
-            if !is_name(&step.name) || TAKEN.contains(&&*step.name) || is_taken {
-                let rule = "use small letters, digits, '-' and '.', each name once, and not base, base-again or sum";
-                return Err(("step.name", step.name.clone(), rule));
-            }
-            check_revision("step.revision", &step.revision)?;
-            step.before.iter().try_for_each(|before| check_revision("step.before", before))?;
-            check_time("step.seconds", step.seconds)?;
-            for benchmark in &step.benchmarks {
-                if benchmark.name.trim().is_empty() {
-                    let rule = "give the name of a benchmark";
-                    return Err(("step.benchmark.name", benchmark.name.clone(), rule));
-                }
-                check_time("step.benchmark.ns_before", benchmark.ns_before)?;
-                check_time("step.benchmark.ns_after", benchmark.ns_after)?;
-            }
-        }
-        self.check_related()
-    }
 }
 
-fn check_revision(
-    key: &'static str,
-    revision: &str,
-) -> Result<(), (&'static str, String, &'static str)> {
+/// Checks names of steps and of related changes.
+fn check_names<'a>(
+    key: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> Result<(), BadValue> {
+    let rule =
+        "use small letters, digits, '-' and '.', each name once, and not base, base-again or sum";
+    for name in names.clone() {
+        valid(is_name(name) && !TAKEN.contains(&name), key, &name, rule)?;
+    }
+    distinct(key, names, rule)
+}
+
+fn check_revision(key: &str, revision: &str) -> Result<(), BadValue> {
     let is_bad = |c: char| c.is_whitespace() || c == '+';
-    if revision.is_empty() || revision.starts_with('-') || revision.contains(is_bad) {
-        return Err((key, revision.to_owned(), "give a hash, tag or branch"));
-    }
-    Ok(())
+    let is_name = !revision.is_empty() && !revision.starts_with('-') && !revision.contains(is_bad);
+    valid(is_name, key, &revision, "give a hash, tag or branch")
 }
 
-fn check_time(
-    key: &'static str,
-    time: Option<f64>,
-) -> Result<(), (&'static str, String, &'static str)> {
-    match time.filter(|time| !time.is_finite() || *time <= 0.0) {
-        Some(time) => Err((key, time.to_string(), "use a time above 0")),
-        None => Ok(()),
-    }
+fn check_time(key: &str, time: Option<f64>) -> Result<(), BadValue> {
+    time.map_or(Ok(()), |time| {
+        valid(time.is_finite() && time > 0.0, key, &time, "use a time above 0")
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn builtin_plans_parse() {
-        for name in StepsPlan::builtin_names() {
-            let text = StepsPlan::builtin_text(name).expect("it is in the binary");
-            assert!(StepsPlan::is_one(text) && !super::super::BenchPlan::is_one(text), "{name}");
-            let plan = StepsPlan::parse(text, name).expect("a built-in plan is valid");
-            assert_eq!(plan.name, name);
-            let json = serde_json::to_string(&plan).expect("a plan is JSON");
-            assert_eq!(serde_json::from_str::<StepsPlan>(&json).expect("and back"), plan);
-        }
-    }
+    use super::super::{Experiment, PlanText};
 
     #[test]
     fn the_steps_of_the_report() {
-        let text = StepsPlan::builtin_text("ibd-tracking-core").expect("built in");
-        let plan = StepsPlan::parse(text, "plan").expect("valid");
+        let found = PlanText::find("ibd-tracking-core").and_then(|text| text.plan(&[]));
+        let Ok(Experiment::Steps(plan)) = found else { panic!("a plan of steps") };
         // "18% full IBD speedup": 8.59 hours to 7.25 hours.
         let sum = plan.published_since_base(plan.steps.len() - 1).expect("published");
         assert!((sum - 8.59 / 7.25).abs() < 0.005, "{sum}");
@@ -300,10 +257,11 @@ mod tests {
 
     #[test]
     fn impossible_values_are_refused() {
-        let text = StepsPlan::builtin_text("ibd-tracking-core").expect("built in");
+        let mut plans = Experiment::builtin();
+        let (_, text) = plans.find(|(name, _)| *name == "ibd-tracking-core").expect("built in");
         for (from, to, said) in [
             ("format = 1", "format = 2", "format = 2: only format 1"),
-            ("kind = \"steps\"", "kind = \"bench\"", "kind = bench: use \"steps\""),
+            ("kind = \"steps\"", "kind = \"bench\"", "unknown field `source`"),
             ("pairs = 6", "pears = 6", "unknown field `pears`"),
             ("pairs = 6", "pairs = 0", "pairs = 0: use 1 to 100"),
             ("rounds = 15", "rounds = 0", "rounds = 0"),
@@ -317,7 +275,7 @@ mod tests {
             ("name = \"ReadBlockBench\"", "name = \" \"", "give the name of a benchmark"),
         ] {
             assert!(text.contains(from), "{from} is in the plan");
-            let error = StepsPlan::parse(&text.replacen(from, to, 1), "plan.toml").expect_err(to);
+            let error = Experiment::parse(&text.replacen(from, to, 1), "plan.toml").expect_err(to);
             assert!(error.to_string().contains(said), "{error}");
         }
     }

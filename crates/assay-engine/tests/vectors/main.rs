@@ -8,7 +8,6 @@
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 
 mod bip119;
-mod bip340;
 mod bip341;
 mod bip360;
 mod bip54;
@@ -18,12 +17,9 @@ mod data;
 mod filters;
 mod flags;
 mod full_blocks;
-mod hashes;
 mod main_chain;
-mod ml_dsa;
 mod outcome;
 mod scripts;
-mod sighash;
 mod taproot;
 mod tapscript_ops;
 mod transactions;
@@ -44,17 +40,17 @@ fn main() -> ExitCode {
     let mut report = Report::new(filters);
     scripts::run(&mut report);
     transactions::run(&mut report);
-    sighash::run(&mut report);
+    transactions::run_sighash(&mut report);
     bip341::run(&mut report);
     taproot::run(&mut report);
-    bip340::run(&mut report);
+    wycheproof::run_bip340(&mut report);
     bip54::run(&mut report);
     bip119::run(&mut report);
     bip360::run(&mut report);
     tapscript_ops::run(&mut report);
     wycheproof::run(&mut report);
-    ml_dsa::run(&mut report);
-    hashes::run(&mut report);
+    wycheproof::run_ml_dsa(&mut report);
+    filters::run_siphash(&mut report);
     filters::run(&mut report);
     cash::run(&mut report);
     blocks::run(&mut report);

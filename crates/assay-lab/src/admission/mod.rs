@@ -31,8 +31,6 @@ use crate::target::{Target, TargetError};
 pub struct MempoolOptions {
     /// Folder of data, logs and results. Created if missing.
     pub out_dir: PathBuf,
-    /// Nodes; those of the plan if empty.
-    pub targets: Vec<TargetSpec>,
     /// Command that starts Assay's node.
     pub node_command: Vec<OsString>,
     /// The calling program.
@@ -53,12 +51,7 @@ pub fn run(
     options: &MempoolOptions,
     reporter: &dyn Reporter,
 ) -> anyhow::Result<Record> {
-    let specs = if options.targets.is_empty() {
-        plan.targets(&plan.name)?
-    } else {
-        options.targets.clone()
-    };
-    let targets = detect(&specs, options)?;
+    let targets = detect(&plan.targets(&plan.name)?, options)?;
     atomic_file::create_folder(&options.out_dir.join("logs"))?;
     let workload = Workload::make(plan);
     let mut runs = Vec::new();

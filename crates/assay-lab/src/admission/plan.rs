@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{BadValue, PlanError, PlanFile, TargetSpec};
+use crate::plan::{BadValue, Kind as PlanKind, PlanError, TargetSpec, check_scale, valid};
 use crate::wallet::Kind;
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -10,8 +10,7 @@ use crate::wallet::Kind;
 pub struct MempoolPlan {
     /// Version of this format: 1.
     pub format: u32,
-    /// Always `mempool`.
-    kind: String,
+    kind: PlanKind,
     pub name: String,
     pub title: String,
     pub summary: String,
@@ -19,6 +18,9 @@ pub struct MempoolPlan {
     pub seed: u64,
     /// Transactions of a case that sets no number.
     pub txs: usize,
+    /// Factor on all numbers of transactions.
+    #[serde(default = "whole")]
+    pub scale: f64,
     /// Runs of each case on each target.
     pub repeat: u32,
     /// Transactions of one JSON-RPC batch.
@@ -88,6 +90,10 @@ impl Case {
 }
 
 impl MempoolPlan {
+    /// Text of the built-in plan.
+    pub const BUILTIN: (&'static str, &'static str) =
+        ("mempool", include_str!("../../../../plans/mempool.toml"));
+
     /// Targets of the plan.
     ///
     /// # Errors
@@ -106,67 +112,56 @@ impl MempoolPlan {
 
     /// Transactions of a case, rounded to whole chains or pairs.
     pub(super) fn txs_of(&self, case: &Case) -> usize {
-        case.txs.unwrap_or(self.txs).next_multiple_of(case.group())
-    }
-}
-
-impl PlanFile for MempoolPlan {
-    const BUILTIN: &'static [(&'static str, &'static str)] =
-        &[("mempool", include_str!("../../../../plans/mempool.toml"))];
-    const KIND: Option<&'static str> = Some("mempool");
-
-    fn title(&self) -> &str {
-        &self.title
+        self.scaled(case.txs.unwrap_or(self.txs)).next_multiple_of(case.group())
     }
 
-    fn check(&self) -> Result<(), BadValue> {
-        let bad = |key: &str, value: String, rule| Err((key.to_owned(), value, rule));
+    fn scaled(&self, txs: usize) -> usize {
+        (txs as f64 * self.scale).ceil() as usize
+    }
+
+    /// Validates values that TOML types cannot express.
+    ///
+    /// # Errors
+    /// Key, value and violated rule.
+    pub fn check(&self) -> Result<(), BadValue> {
         let between = |key: &str, value: usize, range: std::ops::RangeInclusive<usize>, rule| {
-            if range.contains(&value) { Ok(()) } else { bad(key, value.to_string(), rule) }
+            valid(range.contains(&value), key, &value, rule)
         };
-        if self.format != 1 {
-            return bad("format", self.format.to_string(), "only format 1 is known");
-        }
-        if self.kind != Self::KIND.unwrap_or_default() {
-            return bad("kind", self.kind.clone(), "use \"mempool\"");
-        }
+        valid(self.format == 1, "format", &self.format, "only format 1 is known")?;
+        let is_kind = self.kind == PlanKind::Mempool;
+        valid(is_kind, "kind", &self.kind.as_str(), "use \"mempool\"")?;
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if self.name.is_empty() || !self.name.chars().all(is_plain) {
-            return bad("name", self.name.clone(), "use small letters, digits and '-'");
-        }
-        between("txs", self.txs, 2..=TXS_MAX, "use 2 to 20000")?;
+        let is_name = !self.name.is_empty() && self.name.chars().all(is_plain);
+        valid(is_name, "name", &self.name, "use small letters, digits and '-'")?;
+        check_scale(self.scale)
+            .map_err(|rule| ("scale".to_owned(), self.scale.to_string(), rule))?;
+        between("txs", self.scaled(self.txs), 2..=TXS_MAX, "use 2 to 20000")?;
         between("repeat", self.repeat as usize, 1..=100, "use 1 to 100")?;
         between("batch", self.batch, 1..=10_000, "use 1 to 10000")?;
         let mb = self.full_mempool_mb as usize;
         between("full_mempool_mb", mb, 5..=300, "use 5, the least that nodes take, to 300")?;
-        if self.cases.is_empty() {
-            return bad("case", "none".to_owned(), "at least one is needed");
-        }
+        valid(!self.cases.is_empty(), "case", &"none", "at least one is needed")?;
         for (at, case) in self.cases.iter().enumerate() {
             let key = |name: &str| format!("case.{}.{name}", case.name);
-            if self.cases[..at].iter().any(|other| other.name == case.name) {
-                return bad(&key("name"), case.name.clone(), "each name once");
-            }
+            let is_new = self.cases[..at].iter().all(|other| other.name != case.name);
+            valid(is_new, &key("name"), &case.name, "each name once")?;
             let rule = "use 1 to 25: nodes take no longer chains of unconfirmed transactions";
             between(&key("depth"), case.depth, 1..=25, rule)?;
             if let Some(txs) = case.txs {
-                between(&key("txs"), txs, 2..=TXS_MAX, "use 2 to 20000")?;
+                between(&key("txs"), self.scaled(txs), 2..=TXS_MAX, "use 2 to 20000")?;
             }
             let by = match case.what {
                 What::Admit => case.by,
                 What::Orphans => By::P2p,
                 What::Package | What::Replace | What::Evict => By::Rpc,
             };
-            if by != case.by {
-                let rule = "orphans come from a peer; packages, replacements and evictions by rpc";
-                return bad(&key("by"), serde_json::json!(case.by).to_string(), rule);
-            }
-            if case.depth > 1 && case.what != What::Admit {
-                return bad(&key("depth"), case.depth.to_string(), "only \"admit\" has a depth");
-            }
+            let rule = "orphans come from a peer; packages, replacements and evictions by rpc";
+            valid(by == case.by, &key("by"), &serde_json::json!(case.by), rule)?;
+            let is_chain = case.depth <= 1 || case.what == What::Admit;
+            valid(is_chain, &key("depth"), &case.depth, "only \"admit\" has a depth")?;
         }
         let coins: usize = self.cases.iter().map(|case| self.txs_of(case)).sum();
-        let rule = "all cases together take fewer coins: lower txs or --scale";
+        let rule = "all cases together take fewer coins: lower txs or scale";
         between("txs", coins, 0..=COINS_MAX, rule)
     }
 }
@@ -177,6 +172,10 @@ const COINS_MAX: usize = 70_000;
 
 const fn one() -> usize {
     1
+}
+
+const fn whole() -> f64 {
+    1.0
 }
 
 const fn default_batch() -> usize {
@@ -194,12 +193,17 @@ fn default_targets() -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{checked, read};
 
     #[test]
     fn impossible_values_are_rejected() {
-        let text = MempoolPlan::BUILTIN[0].1;
-        assert!(MempoolPlan::is_one(text) && !MempoolPlan::is_one("kind = \"bench\""));
-        let plan = MempoolPlan::parse(text, "plan.toml").expect("the built-in plan is valid");
+        let (_, text) = MempoolPlan::BUILTIN;
+        let parse = |text: &str| -> Result<MempoolPlan, PlanError> {
+            let plan: MempoolPlan = read(text, "plan.toml")?;
+            checked(plan.check(), "plan.toml")?;
+            Ok(plan)
+        };
+        let plan = parse(text).expect("the built-in plan is valid");
         assert!(plan.targets("plan.toml").is_ok_and(|targets| targets.len() == 1));
         let cases = [
             ("format = 1", "format = 2"),
@@ -214,8 +218,7 @@ mod tests {
         ];
         let rejected = cases.map(|(from, to)| {
             assert!(text.contains(from), "{from} is in the plan");
-            let error = MempoolPlan::parse(&text.replacen(from, to, 1), "plan.toml");
-            error.expect_err("must be rejected").to_string()
+            parse(&text.replacen(from, to, 1)).expect_err("must be rejected").to_string()
         });
         insta::assert_snapshot!(rejected.join("\n"));
     }

@@ -97,12 +97,11 @@ mod tests {
 
     use super::*;
     use crate::p2p::each_input;
-    use crate::plan::PlanFile;
 
     #[test]
     fn cases_spend_coins_of_their_own_parents_first() {
-        let text = MempoolPlan::builtin_text("mempool").expect("built in");
-        let plan = MempoolPlan::parse(&text.replace("txs = 2000", "txs = 52"), "").expect("valid");
+        let text = MempoolPlan::BUILTIN.1.replace("txs = 2000", "txs = 52");
+        let plan: MempoolPlan = crate::plan::read(&text, "").expect("valid");
         let workload = Workload::make(&plan);
         let known: HashSet<Txid> =
             workload.base.coins.concat().iter().map(|coin| coin.outpoint.txid).collect();

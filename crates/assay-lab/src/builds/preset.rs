@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::PlanError;
+use crate::plan::{BadValue, PlanError, checked, read, valid};
 
 const FORMAT: u32 = 1;
 
@@ -154,17 +154,11 @@ impl Preset {
     /// # Errors
     /// On invalid TOML, unknown keys and impossible values.
     pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
-        let mut preset: Self = toml::from_str(text)
-            .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
+        let mut preset: Self = read(text, origin)?;
         if let Some(base) = preset.extends.clone() {
             preset.extend(&base, origin)?;
         }
-        preset.check().map_err(|(key, value, rule)| PlanError::Value {
-            origin: origin.to_owned(),
-            key: key.to_owned(),
-            value,
-            rule,
-        })?;
+        checked(preset.check(), origin)?;
         Ok(preset)
     }
 
@@ -193,37 +187,24 @@ impl Preset {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
-        if self.format != FORMAT {
-            return Err(("format", self.format.to_string(), "only format 1 is known"));
-        }
-        if !is_name(&self.name) {
-            return Err(("name", self.name.clone(), "use letters, digits, '-', '_' and '.'"));
-        }
-        if self.recipes.is_empty() {
-            return Err(("recipe", "none".to_owned(), "give one at least"));
-        }
-        for recipe in &self.recipes {
-            if Range::parse(&recipe.versions).is_none() {
-                let rule = "give FROM..BELOW, FROM.., ..BELOW or .., such as 28.99..";
-                return Err(("recipe.versions", recipe.versions.clone(), rule));
-            }
-            if recipe.programs.is_empty() {
-                return Err(("recipe.program", "none".to_owned(), "give one at least"));
-            }
+    fn check(&self) -> Result<(), BadValue> {
+        let name_rule = "use letters, digits, '-', '_' and '.'";
+        valid(self.format == FORMAT, "format", &self.format, "only format 1 is known")?;
+        valid(is_name(&self.name), "name", &self.name, name_rule)?;
+        valid(!self.recipes.is_empty(), "recipe", &"none", "give one at least")?;
+        for Recipe { versions, programs, .. } in &self.recipes {
+            let rule = "give FROM..BELOW, FROM.., ..BELOW or .., such as 28.99..";
+            valid(Range::parse(versions).is_some(), "recipe.versions", versions, rule)?;
+            valid(!programs.is_empty(), "recipe.program", &"none", "give one at least")?;
             let is_inside = |path: &String| {
                 let is_normal = |part| matches!(part, std::path::Component::Normal(_));
                 !path.is_empty() && Path::new(path).components().all(is_normal)
             };
-            for program in &recipe.programs {
-                if !is_name(&program.name) {
-                    let rule = "use letters, digits, '-', '_' and '.'";
-                    return Err(("recipe.program.name", program.name.clone(), rule));
-                }
-                if program.paths.is_empty() || !program.paths.iter().all(is_inside) {
-                    let rule = "give paths inside the folder of the build";
-                    return Err(("recipe.program.paths", program.paths.join(", "), rule));
-                }
+            for program in programs {
+                valid(is_name(&program.name), "recipe.program.name", &program.name, name_rule)?;
+                let are_inside = !program.paths.is_empty() && program.paths.iter().all(is_inside);
+                let rule = "give paths inside the folder of the build";
+                valid(are_inside, "recipe.program.paths", &program.paths.join(", "), rule)?;
             }
         }
         Ok(())

@@ -30,7 +30,7 @@ const SHORT_NAMES: usize = 2_000;
 /// Bytes of garbage per tick.
 const GARBAGE: usize = 64;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Attack {
     /// Two thousand pings a second.
     Flood,

@@ -35,7 +35,7 @@ const BIG_EVERY: u64 = 10;
 const DRIP_EVERY: u64 = 100;
 
 /// Attack of a hostile client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Attack {
     /// Endless lines.
     Oversized,
@@ -53,9 +53,10 @@ pub enum Attack {
     Nesting,
     /// Oversized batches.
     Batch,
-    /// Subscribes to thousands of nonexistent outputs, and disconnects. Every second client names one script for all of them.
+    /// Subscribes to thousands of nonexistent outputs, and disconnects.
+    // Every second client names one script for all of them.
     Outpoints,
-    /// Sends many requests, disconnects before its budget is used up, and reconnects for a new one.
+    /// Sends many requests, and reconnects before its budget is used up.
     Reconnect,
 }
 

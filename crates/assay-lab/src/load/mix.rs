@@ -15,7 +15,7 @@ const USED: [u64; 2] = [6, 3];
 const HEADERS: u32 = 100;
 
 /// A kind of client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mix {
     /// Requests of a wallet at start-up and after a block.
     Wallet,

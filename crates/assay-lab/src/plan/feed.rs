@@ -1,50 +1,48 @@
 //! Feed section of a plan.
 
 use assay_report::number::in_percent;
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::pace::{Pace, Rate};
-use super::{BadValue, Delivery};
+use super::{BadValue, Delivery, valid};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct FeedPlan {
-    #[serde(default, alias = "deliver")]
+    #[serde(alias = "deliver")]
     pub by: Delivery,
     /// Pre-relayed shares of each block's transactions; one run per value.
     pub seen: Vec<f64>,
-    #[serde(default)]
     pub seen_mode: SeenMode,
     /// Fraction of the pre-relayed transactions that are sent before a parent in the block.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub orphans: f64,
-    #[serde(default, skip_serializing_if = "Pace::is_asap")]
+    #[serde(skip_serializing_if = "is_default")]
     pub pace: Pace,
-    #[serde(default, skip_serializing_if = "Rate::is_asap")]
+    #[serde(skip_serializing_if = "is_default")]
     pub rate: Rate,
     /// Transactions per burst, if a rate is set.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(skip_serializing_if = "is_one")]
     pub burst: usize,
-    #[serde(default, skip_serializing_if = "Compact::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub compact: Compact,
-    #[serde(default, skip_serializing_if = "Prefill::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub prefill: Prefill,
     /// Set the node's mock time to the block's before its transactions (`setmocktime`): compact blocks need a recent tip.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub mock_time: bool,
     /// Connections to the node over which transactions are spread.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(skip_serializing_if = "is_one")]
     pub connections: usize,
     /// Transactions per JSON-RPC batch request.
-    #[serde(default = "default_batch")]
     pub batch: usize,
     /// Time limit of one block in seconds; the run is invalid beyond it.
-    #[serde(default = "default_block_timeout_s")]
     pub block_timeout_s: u64,
 }
 
 /// Selection of the pre-relayed transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeenMode {
     /// First ones in generation order, as in the published test.
@@ -55,25 +53,18 @@ pub enum SeenMode {
 }
 
 /// Announcement mode of compact blocks (BIP152).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compact {
-    /// Unsolicited once the node selects the peer (high-bandwidth mode), by header until then.
+    /// Unsolicited once the node selects the peer (high bandwidth), by header until then.
     #[default]
     High,
     /// Announced by header, and sent on request.
     Low,
 }
 
-impl Compact {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Prefilled transactions of a compact block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prefill {
     /// Only the coinbase, as BIP152 requires.
@@ -83,18 +74,10 @@ pub enum Prefill {
     Unseen,
 }
 
-impl Prefill {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl FeedPlan {
-    /// Defaults for a delivery method.
-    pub fn of(by: Delivery) -> Self {
+impl Default for FeedPlan {
+    fn default() -> Self {
         Self {
-            by,
+            by: Delivery::default(),
             seen: vec![0.0],
             seen_mode: SeenMode::default(),
             orphans: 0.0,
@@ -105,65 +88,43 @@ impl FeedPlan {
             prefill: Prefill::default(),
             mock_time: false,
             connections: 1,
-            batch: default_batch(),
-            block_timeout_s: default_block_timeout_s(),
+            batch: 250,
+            block_timeout_s: 3600,
         }
     }
+}
 
+impl FeedPlan {
     /// Validates the values alone.
     ///
     /// # Errors
     /// Key, value and rule when a value is outside its range.
-    pub fn check_values(&self) -> Result<(), (String, String, &'static str)> {
+    pub fn check_values(&self) -> Result<(), BadValue> {
         let by = if self.connections > 1 { Delivery::P2p } else { self.by };
         Self { by, ..self.clone() }.check()
     }
 
     pub(super) fn check(&self) -> Result<(), BadValue> {
-        let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
-        if self.seen.is_empty() {
-            return bad("feed.seen", "[]".to_owned(), "at least one share is needed");
-        }
+        let rule = "a share lies between 0.0 and 1.0";
+        let is_share = |share: f64| (0.0..=1.0).contains(&share);
+        valid(!self.seen.is_empty(), "feed.seen", &"[]", "at least one share is needed")?;
         for (index, seen) in self.seen.iter().enumerate() {
-            if !(0.0..=1.0).contains(seen) {
-                return bad("feed.seen", seen.to_string(), "a share lies between 0.0 and 1.0");
-            }
-            if self.seen[..index].iter().any(|other| in_percent(*other) == in_percent(*seen)) {
-                return bad("feed.seen", seen.to_string(), "each share once, in whole percent");
-            }
+            valid(is_share(*seen), "feed.seen", seen, rule)?;
+            let mut before = self.seen[..index].iter();
+            let is_new = before.all(|other| in_percent(*other) != in_percent(*seen));
+            valid(is_new, "feed.seen", seen, "each share once, in whole percent")?;
         }
-        if !(0.0..=1.0).contains(&self.orphans) {
-            let rule = "a share lies between 0.0 and 1.0";
-            return bad("feed.orphans", self.orphans.to_string(), rule);
-        }
-        if !self.by.is_relay() && self.connections != 1 {
-            let rule = "only peers have several connections: by = \"p2p\" or \"compact\"";
-            return bad("feed.connections", self.connections.to_string(), rule);
-        }
-        if !(1..=64).contains(&self.connections) {
-            return bad("feed.connections", self.connections.to_string(), "use 1 to 64");
-        }
-        if !(1..=100_000).contains(&self.burst) {
-            return bad("feed.burst", self.burst.to_string(), "use 1 to 100000");
-        }
-        if !(1..=10_000).contains(&self.batch) {
-            return bad("feed.batch", self.batch.to_string(), "use 1 to 10000");
-        }
-        if !(1..=86_400).contains(&self.block_timeout_s) {
-            let value = self.block_timeout_s.to_string();
-            return bad("feed.block_timeout_s", value, "use 1 to 86400");
-        }
-        Ok(())
+        valid(is_share(self.orphans), "feed.orphans", &self.orphans, rule)?;
+        let (connections, key) = (self.connections, "feed.connections");
+        let rule = "only peers have several connections: by = \"p2p\" or \"compact\"";
+        valid(self.by.is_relay() || connections == 1, key, &connections, rule)?;
+        valid((1..=64).contains(&connections), key, &connections, "use 1 to 64")?;
+        let Self { burst, batch, block_timeout_s: timeout_s, .. } = self;
+        valid((1..=100_000).contains(burst), "feed.burst", burst, "use 1 to 100000")?;
+        valid((1..=10_000).contains(batch), "feed.batch", batch, "use 1 to 10000")?;
+        let is_timeout = (1..=86_400).contains(timeout_s);
+        valid(is_timeout, "feed.block_timeout_s", timeout_s, "use 1 to 86400")
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
-const fn is_false(value: &bool) -> bool {
-    !*value
-}
-
-const fn one() -> usize {
-    1
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
@@ -171,15 +132,6 @@ const fn is_one(count: &usize) -> bool {
     *count == 1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
-fn is_zero(share: &f64) -> bool {
-    *share == 0.0
-}
-
-const fn default_batch() -> usize {
-    250
-}
-
-const fn default_block_timeout_s() -> u64 {
-    3600
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 mod chain;
-mod error;
 mod feed;
 mod file;
 mod pace;
@@ -16,9 +15,8 @@ mod target;
 
 pub(crate) use self::chain::check_scale;
 pub use self::chain::{ChainPlan, Keys, Variant};
-pub use self::error::{BadValue, PlanError};
 pub use self::feed::{Compact, FeedPlan, Prefill, SeenMode};
-pub use self::file::PlanFile;
+pub use self::file::{BadValue, Kind, PlanError, checked, distinct, read, valid};
 pub use self::pace::{Pace, PaceError, Rate};
 pub use self::published::{Figure, FigureKind, Published};
 pub use self::settings::{AssayPlan, BitcoindPlan, IndexPlan, Setting, TargetsPlan};
@@ -33,6 +31,8 @@ pub const PLAN_FORMAT: u32 = 1;
 pub struct Plan {
     /// Version of the plan format; see [`PLAN_FORMAT`].
     pub format: u32,
+    #[serde(default, skip_serializing_if = "Kind::is_chain")]
+    pub kind: Kind,
     /// Short name, used for directories.
     pub name: String,
     /// Heading of the report.
@@ -60,18 +60,16 @@ pub struct Plan {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct IndexCheckPlan {
     /// Maximum number of queried script hashes; a seeded sample if the chain has more.
-    #[serde(default = "default_scripts_max")]
     pub scripts_max: usize,
-    #[serde(default = "default_sample_seed")]
     pub sample_seed: u64,
 }
 
 impl Default for IndexCheckPlan {
     fn default() -> Self {
-        Self { scripts_max: default_scripts_max(), sample_seed: default_sample_seed() }
+        Self { scripts_max: 100_000, sample_seed: 1 }
     }
 }
 
@@ -118,16 +116,47 @@ pub struct PhasePlan {
 }
 
 impl Plan {
+    /// Built-in plans: names and texts.
+    pub const BUILTIN: [(&'static str, &'static str); 11] = [
+        ("bch-scaling", include_str!("../../../../plans/bch-scaling.toml")),
+        ("bitcoin-scaling", include_str!("../../../../plans/bitcoin-scaling.toml")),
+        ("compact-blocks", include_str!("../../../../plans/compact-blocks.toml")),
+        ("core-evolution", include_str!("../../../../plans/core-evolution.toml")),
+        ("coins", include_str!("../../../../plans/coins.toml")),
+        ("placement", include_str!("../../../../plans/placement.toml")),
+        ("sighash-scaling", include_str!("../../../../plans/sighash-scaling.toml")),
+        ("aa", include_str!("../../../../plans/aa.toml")),
+        ("ibd-tracking-macro", include_str!("../../../../plans/ibd-tracking-macro.toml")),
+        ("ibd-tracking-history", include_str!("../../../../plans/ibd-tracking-history.toml")),
+        ("dbcache", include_str!("../../../../plans/dbcache.toml")),
+    ];
+
     /// Parses a built-in plan.
     ///
     /// # Errors
     /// When there is no plan of that name.
     pub fn builtin(name: &str) -> Result<Self, PlanError> {
-        let Some(text) = Self::builtin_text(name) else {
-            let known = Self::builtin_names().collect::<Vec<_>>().join(", ");
-            return Err(PlanError::UnknownName { name: name.to_owned(), known });
-        };
-        Self::parse(text, &format!("built-in plan {name}"))
+        match Self::BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
+            Some((_, text)) => Self::parse(text, &format!("built-in plan {name}")),
+            None => Err(PlanError::unknown(name, Self::BUILTIN.iter().map(|(name, _)| *name))),
+        }
+    }
+
+    /// Parses and validates a plan; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// When `text` is no plan of a chain, or a value is invalid.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
+        let plan: Self = read(text, origin)?;
+        checked(plan.check(), origin)?;
+        Ok(plan)
+    }
+
+    /// Makes relative paths relative to the folder of the plan.
+    pub fn enter(&mut self, folder: &Path) {
+        if self.recipe_is_file() {
+            self.chain.recipe = folder.join(&self.chain.recipe).display().to_string();
+        }
     }
 
     /// True if the recipe is a file, false for a built-in name.
@@ -154,110 +183,62 @@ impl Plan {
         self.phases.iter().find(|phase| phase.name == name).is_none_or(|phase| phase.measured)
     }
 
-    fn check_phases(&self) -> Result<(), BadValue> {
-        for (index, phase) in self.phases.iter().enumerate() {
-            if self.phases[..index].iter().any(|other| other.name == phase.name) {
-                return Err(("phase.name".to_owned(), phase.name.clone(), "each phase once"));
-            }
+    /// Validates values that TOML types cannot express.
+    ///
+    /// # Errors
+    /// Key, value and violated rule.
+    pub fn check(&self) -> Result<(), BadValue> {
+        let Self { chain, index, runs, .. } = self;
+        valid(self.format == PLAN_FORMAT, "format", &self.format, "only format 1 is known")?;
+        valid(self.kind == Kind::Chain, "kind", &self.kind.as_str(), "use \"chain\"")?;
+        valid(is_name(&self.name), "name", &self.name, "use small letters, digits and '-'")?;
+        let scales = [("chain.scale", Some(chain.scale)), ("chain.byte_scale", chain.byte_scale)];
+        for (key, scale) in scales {
+            let Some(scale) = scale else { continue };
+            check_scale(scale).map_err(|rule| (key.to_owned(), scale.to_string(), rule))?;
         }
-        check_scaling(&self.scaling)?;
-        for figure in self.published.iter().flat_map(|published| &published.figures) {
-            if !self.phases.iter().any(|phase| phase.name == figure.phase) {
-                let rule = "a figure belongs to a listed phase";
-                return Err(("published.figure.phase".to_owned(), figure.phase.clone(), rule));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl PlanFile for Plan {
-    const BUILTIN: &'static [(&'static str, &'static str)] = &[
-        ("bch-scaling", include_str!("../../../../plans/bch-scaling.toml")),
-        ("bitcoin-scaling", include_str!("../../../../plans/bitcoin-scaling.toml")),
-        ("compact-blocks", include_str!("../../../../plans/compact-blocks.toml")),
-        ("core-evolution", include_str!("../../../../plans/core-evolution.toml")),
-        ("coins", include_str!("../../../../plans/coins.toml")),
-        ("placement", include_str!("../../../../plans/placement.toml")),
-        ("sighash-scaling", include_str!("../../../../plans/sighash-scaling.toml")),
-        ("aa", include_str!("../../../../plans/aa.toml")),
-        ("ibd-tracking-macro", include_str!("../../../../plans/ibd-tracking-macro.toml")),
-        ("ibd-tracking-history", include_str!("../../../../plans/ibd-tracking-history.toml")),
-        ("dbcache", include_str!("../../../../plans/dbcache.toml")),
-    ];
-    const KIND: Option<&'static str> = None;
-
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn enter(&mut self, folder: &Path) {
-        if self.recipe_is_file() {
-            self.chain.recipe = folder.join(&self.chain.recipe).display().to_string();
-        }
-    }
-
-    fn check(&self) -> Result<(), BadValue> {
-        let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
-        if self.format != PLAN_FORMAT {
-            return bad("format", self.format.to_string(), "only format 1 is known");
-        }
-        if !is_name(&self.name) {
-            return bad("name", self.name.clone(), "use small letters, digits and '-'");
-        }
-        check_scale(self.chain.scale)
-            .map_err(|rule| ("chain.scale".to_owned(), self.chain.scale.to_string(), rule))?;
-        if let Some(scale) = self.chain.byte_scale {
-            check_scale(scale)
-                .map_err(|rule| ("chain.byte_scale".to_owned(), scale.to_string(), rule))?;
-        }
-        if self.chain.recipe.is_empty() {
-            return bad("chain.recipe", String::new(), "a recipe is needed");
-        }
-        if self.chain.distinct_keys && !self.chain.keys.is_empty() {
-            return bad("chain.distinct_keys", "true".to_owned(), "give it or `keys`, not both");
-        }
-        if let [first, second, ..] = self.chain.keys[..]
-            && (first == second || self.chain.keys.len() > 2)
-        {
-            return bad(
-                "chain.keys",
-                serde_json::json!(self.chain.keys).to_string(),
-                "each kind once",
-            );
-        }
-        if self.index.scripts_max == 0 {
-            return bad("index.scripts_max", "0".to_owned(), "at least one script is needed");
-        }
-        if self.chain.stop_height == Some(0) {
-            return bad("chain.stop_height", "0".to_owned(), "the first block has height 1");
-        }
+        valid(!chain.recipe.is_empty(), "chain.recipe", &"", "a recipe is needed")?;
+        let is_one = !chain.distinct_keys || chain.keys.is_empty();
+        valid(is_one, "chain.distinct_keys", &true, "give it or `keys`, not both")?;
+        let are_distinct = match chain.keys[..] {
+            [] | [_] => true,
+            [first, second] => first != second,
+            _ => false,
+        };
+        valid(are_distinct, "chain.keys", &serde_json::json!(chain.keys), "each kind once")?;
+        valid(index.scripts_max > 0, "index.scripts_max", &0, "at least one script is needed")?;
+        let is_empty = chain.stop_height == Some(0);
+        valid(!is_empty, "chain.stop_height", &0, "the first block has height 1")?;
         self.feed.check()?;
-        if !(1..=100).contains(&self.runs.repeat) {
-            return bad("runs.repeat", self.runs.repeat.to_string(), "use 1 to 100");
-        }
-        if self.runs.warmup > 10 {
-            return bad("runs.warmup", self.runs.warmup.to_string(), "use 0 to 10");
-        }
-        for target in &self.runs.targets {
+        valid((1..=100).contains(&runs.repeat), "runs.repeat", &runs.repeat, "use 1 to 100")?;
+        valid(runs.warmup <= 10, "runs.warmup", &runs.warmup, "use 0 to 10")?;
+        for target in &runs.targets {
             sync::check_spec("runs.targets", target)?;
         }
         sync::check(self)?;
         self.check_phases()
+    }
+
+    fn check_phases(&self) -> Result<(), BadValue> {
+        let names = self.phases.iter().map(|phase| phase.name.as_str());
+        distinct("phase.name", names.clone(), "each phase once")?;
+        let series = self.scaling.iter().map(|plan| plan.series.as_str());
+        for name in series.clone() {
+            valid(is_name(name), "scaling.series", &name, "use small letters, digits and '-'")?;
+        }
+        distinct("scaling.series", series, "each series once")?;
+        for Figure { phase, .. } in self.published.iter().flat_map(|published| &published.figures) {
+            let is_listed = names.clone().any(|name| name == phase);
+            let rule = "a figure belongs to a listed phase";
+            valid(is_listed, "published.figure.phase", phase, rule)?;
+        }
+        Ok(())
     }
 }
 
 pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty() && name.len() <= 64 && name.chars().all(allowed)
-}
-
-const fn default_scripts_max() -> usize {
-    100_000
-}
-
-const fn default_sample_seed() -> u64 {
-    1
 }
 
 const fn one() -> u32 {
@@ -291,19 +272,6 @@ impl ScalingPlan {
     }
 }
 
-fn check_scaling(plans: &[ScalingPlan]) -> Result<(), BadValue> {
-    for (index, plan) in plans.iter().enumerate() {
-        let bad = |rule| Err(("scaling.series".to_owned(), plan.series.clone(), rule));
-        if !is_name(&plan.series) {
-            return bad("use small letters, digits and '-'");
-        }
-        if plans[..index].iter().any(|other| other.series == plan.series) {
-            return bad("each series once");
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,7 +283,7 @@ mod tests {
 
     #[test]
     fn builtin_plans_parse() {
-        for name in Plan::builtin_names() {
+        for (name, _) in Plan::BUILTIN {
             let plan = Plan::builtin(name).expect("a built-in plan is valid");
             assert_eq!(plan.name, name);
             // A sync measures the whole chain.

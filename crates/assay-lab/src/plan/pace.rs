@@ -41,11 +41,6 @@ pub struct PaceError {
 }
 
 impl Pace {
-    /// True without any wait.
-    pub fn is_asap(&self) -> bool {
-        *self == Self::Asap
-    }
-
     /// Seconds from one block to the next; `uniform` lies in [0, 1).
     pub fn interval_s(self, uniform: f64) -> Option<f64> {
         match self {
@@ -53,12 +48,6 @@ impl Pace {
             Self::Every(seconds) => Some(seconds),
             Self::Poisson(mean) => Some(-mean * (1.0 - uniform).ln()),
         }
-    }
-}
-
-impl Rate {
-    pub fn is_asap(&self) -> bool {
-        *self == Self::Asap
     }
 }
 

@@ -6,34 +6,30 @@ use serde::{Deserialize, Serialize};
 
 /// Settings per kind of target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct TargetsPlan {
     /// For `assay`.
-    #[serde(default)]
     pub assay: AssayPlan,
     /// For `bitcoind=PATH`.
-    #[serde(default)]
     pub bitcoind: BitcoindPlan,
     /// For `+fulcrum=PATH`.
-    #[serde(default, skip_serializing_if = "IndexPlan::is_default")]
+    #[serde(skip_serializing_if = "IndexPlan::is_default")]
     pub fulcrum: IndexPlan,
     /// For `+electrs=PATH`.
-    #[serde(default, skip_serializing_if = "IndexPlan::is_default")]
+    #[serde(skip_serializing_if = "IndexPlan::is_default")]
     pub electrs: IndexPlan,
     /// For `+electrumx=PATH`.
-    #[serde(default, skip_serializing_if = "IndexPlan::is_default")]
+    #[serde(skip_serializing_if = "IndexPlan::is_default")]
     pub electrumx: IndexPlan,
 }
 
 /// Settings of an index that is a separate program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct IndexPlan {
     /// Additional arguments.
-    #[serde(default)]
     pub args: Vec<String>,
     /// Additions to the configuration file (Fulcrum, electrs) or the environment (`ElectrumX`).
-    #[serde(default)]
     pub config: BTreeMap<String, Setting>,
 }
 
@@ -65,31 +61,27 @@ impl std::fmt::Display for Setting {
 
 /// Settings of Assay's node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct AssayPlan {
     /// Additional arguments.
-    #[serde(default)]
     pub args: Vec<String>,
     /// Additional arguments with the index in the node: `assay+index`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub index_args: Vec<String>,
 }
 
 /// Settings of the Bitcoin Core family.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct BitcoindPlan {
     /// Additional arguments.
-    #[serde(default)]
     pub args: Vec<String>,
     /// `-dbcache`, in MiB.
-    #[serde(default = "default_dbcache_mib")]
     pub dbcache_mib: u32,
     /// `-maxmempool`, in MB.
-    #[serde(default = "default_maxmempool_mb")]
     pub maxmempool_mb: u32,
     /// `-excessiveblocksize` in bytes, for BCHN only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub excessive_block_bytes: Option<u64>,
 }
 
@@ -97,17 +89,9 @@ impl Default for BitcoindPlan {
     fn default() -> Self {
         Self {
             args: Vec::new(),
-            dbcache_mib: default_dbcache_mib(),
-            maxmempool_mb: default_maxmempool_mb(),
+            dbcache_mib: 2048,
+            maxmempool_mb: 4000,
             excessive_block_bytes: None,
         }
     }
-}
-
-const fn default_dbcache_mib() -> u32 {
-    2048
-}
-
-const fn default_maxmempool_mb() -> u32 {
-    4000
 }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BadValue, Plan, TargetSpec, TargetSpecError, USE_TARGETS, is_target_name};
+use super::{
+    BadValue, FeedPlan, Plan, TargetSpec, TargetSpecError, USE_TARGETS, is_target_name, valid,
+};
 
 /// Delivery method of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -99,25 +101,22 @@ impl TargetPlan {
 
 /// Sync settings, translated for every kind of target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct SyncPlan {
     /// Coin cache in MiB.
-    #[serde(default = "default_dbcache_mib")]
     pub dbcache_mib: u32,
     /// True to let a program assume signatures below a known block valid; otherwise it checks all.
-    #[serde(default)]
     pub assumevalid: bool,
     /// Script check threads; one per core if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
     /// Maximum send rate of the source, MB (of 1,000,000 bytes) per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_mb_s: Option<f64>,
     /// Poll interval of the height in milliseconds.
-    #[serde(default = "default_poll_ms")]
     pub poll_ms: u64,
     /// Runs after which nodes compute the `MuHash` of their UTXO set.
-    #[serde(default, skip_serializing_if = "MuHashAfter::is_default")]
+    #[serde(skip_serializing_if = "MuHashAfter::is_default")]
     pub muhash: MuHashAfter,
 }
 
@@ -146,11 +145,12 @@ impl MuHashAfter {
 impl Default for SyncPlan {
     fn default() -> Self {
         Self {
-            dbcache_mib: default_dbcache_mib(),
+            // Fixed in Bitcoin Core's kernel.
+            dbcache_mib: 450,
             assumevalid: false,
             threads: None,
             rate_mb_s: None,
-            poll_ms: default_poll_ms(),
+            poll_ms: 10,
             muhash: MuHashAfter::default(),
         }
     }
@@ -162,50 +162,25 @@ impl SyncPlan {
     }
 }
 
-/// Fixed default of Bitcoin Core's kernel.
-const fn default_dbcache_mib() -> u32 {
-    450
-}
-
-const fn default_poll_ms() -> u64 {
-    10
-}
-
 pub(super) fn check(plan: &Plan) -> Result<(), BadValue> {
-    let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
     for target in &plan.runs.target {
-        if target.name.as_ref().is_some_and(|name| !is_target_name(name)) {
+        if let Some(name) = &target.name {
             let rule = "use letters, digits, '.', '-' and '_', a letter or digit first";
-            return bad("runs.target.name", target.name.clone().unwrap_or_default(), rule);
+            valid(is_target_name(name), "runs.target.name", name, rule)?;
         }
         check_spec("runs.target.spec", &target.spec)?;
     }
-    let sync = &plan.sync;
-    if sync.dbcache_mib == 0 {
-        return bad("sync.dbcache_mib", "0".to_owned(), "coins need memory");
+    let SyncPlan { dbcache_mib, threads, rate_mb_s, poll_ms, .. } = plan.sync;
+    valid(dbcache_mib > 0, "sync.dbcache_mib", &0, "coins need memory")?;
+    valid(threads != Some(0), "sync.threads", &0, "leave it out for one per core")?;
+    if let Some(rate) = rate_mb_s {
+        let is_rate = rate.is_finite() && rate > 0.0;
+        valid(is_rate, "sync.rate_mb_s", &rate, "leave it out for no limit")?;
     }
-    if sync.threads == Some(0) {
-        return bad("sync.threads", "0".to_owned(), "leave it out for one per core");
-    }
-    if sync.rate_mb_s.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
-        let value = sync.rate_mb_s.unwrap_or_default().to_string();
-        return bad("sync.rate_mb_s", value, "leave it out for no limit");
-    }
-    if !(1..=10_000).contains(&sync.poll_ms) {
-        return bad("sync.poll_ms", sync.poll_ms.to_string(), "use 1 to 10000");
-    }
-    check_delivery(plan)
-}
-
-/// Validates the combination with other sections.
-fn check_delivery(plan: &Plan) -> Result<(), BadValue> {
-    let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
-    let by = plan.feed.by;
-    if by.is_sync() && plan.feed.seen != [0.0] {
-        let rule = "a target that fetches blocks is sent no transactions: use [0.0]";
-        return bad("feed.seen", format!("{seen:?}", seen = plan.feed.seen), rule);
-    }
-    Ok(())
+    valid((1..=10_000).contains(&poll_ms), "sync.poll_ms", &poll_ms, "use 1 to 10000")?;
+    let FeedPlan { by, seen, .. } = &plan.feed;
+    let rule = "a target that fetches blocks is sent no transactions: use [0.0]";
+    valid(!by.is_sync() || *seen == [0.0], "feed.seen", &format!("{seen:?}"), rule)
 }
 
 /// Validates the target in `text`; `key` is its position.

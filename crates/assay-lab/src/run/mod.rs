@@ -32,7 +32,7 @@ use crate::forge::{ForgeError, ForgeJob, report_reused};
 use crate::machine::clock::{iso8601, unix_ms};
 use crate::machine::reference_rate::{self, ReferenceRateError};
 use crate::machine::{self, Machine, ReferenceRate, Software};
-use crate::plan::{ChainPlan, Delivery, Keys, PhasePlan, Plan, TargetSpec, Variant, check_scale};
+use crate::plan::{ChainPlan, Delivery, Keys, PhasePlan, Plan, TargetSpec, Variant};
 use crate::process::stale_processes;
 use crate::progress::{Event, Reporter};
 use crate::report;
@@ -78,10 +78,6 @@ pub struct RunOptions {
     pub takes_any_chain: bool,
     /// A UTXO snapshot of a block of that chain, which syncs begin with.
     pub snapshot: Option<ChainSnapshot>,
-    /// Overrides the plan's scale.
-    pub scale: Option<f64>,
-    /// Overrides the plan's seed.
-    pub seed: Option<u64>,
     /// Overrides the plan's targets.
     pub targets: Vec<TargetSpec>,
     /// The only pair to run, from 0, of all pairs of the plan: others run elsewhere.
@@ -111,8 +107,6 @@ pub struct RunOptions {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    #[error("scale {scale}: {rule}")]
-    Scale { scale: f64, rule: &'static str },
     /// Something in the output folder cannot be written; finished runs are kept.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -177,11 +171,6 @@ pub fn run(
     options: &RunOptions,
     reporter: &dyn Reporter,
 ) -> Result<Results, LabError> {
-    if let Some(scale) = options.scale {
-        check_scale(scale).map_err(|rule| LabError::Scale { scale, rule })?;
-        plan.chain.scale = scale;
-    }
-    plan.chain.seed = options.seed.unwrap_or(plan.chain.seed);
     if options.takes_any_chain {
         describe_chain(&mut plan, options)?;
     }

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use assay_lab::plan::{Keys, Plan, PlanFile};
+use assay_lab::plan::{Keys, Plan};
 use assay_lab::progress::{Event, Reporter, Silent};
 use assay_lab::report;
 use assay_lab::results::{self, Results, Run, Status};
@@ -298,16 +298,17 @@ fn target_does_not_start(folder: &Path) {
 
 fn chains(folder: &Path) {
     let chain = folder.join("chain");
-    let with_chain = |seed: u64| RunOptions {
-        chain_dir: Some(chain.clone()),
-        seed: Some(seed),
-        ..options(folder, &[])
+    let with_chain = RunOptions { chain_dir: Some(chain.clone()), ..options(folder, &[]) };
+    let of = |seed: u64| {
+        let mut plan = plan();
+        plan.chain.seed = seed;
+        run(plan, &with_chain, &Silent)
     };
-    let forged = run(plan(), &with_chain(5), &Silent).expect("the plan runs");
+    let forged = of(5).expect("the plan runs");
     assert!(forged.chain.forge_s.is_some());
-    let reused = run(plan(), &with_chain(5), &Silent).expect("the plan runs");
+    let reused = of(5).expect("the plan runs");
     assert!(reused.chain.forge_s.is_none());
-    let told = story(&run(plan(), &with_chain(6), &Silent).expect_err("another chain"));
+    let told = story(&of(6).expect_err("another chain"));
     assert!(told.contains("holds another chain: seed is 5"), "{told}");
     assert!(folder.join("out/runs.1").exists(), "earlier runs are moved aside");
 
@@ -316,11 +317,11 @@ fn chains(folder: &Path) {
     let cut: Vec<&str> = ledger.lines().take(3).collect();
     fs::write(chain.join("ledger.jsonl.part"), cut.join("\n")).expect("writable");
     fs::remove_file(chain.join("ledger.jsonl")).expect("removable");
-    let again = run(plan(), &with_chain(5), &Silent).expect("the plan runs");
+    let again = of(5).expect("the plan runs");
     assert!(again.chain.forge_s.is_some());
     fs::remove_file(chain.join("ledger.jsonl")).expect("removable");
     fs::write(chain.join("mine.txt"), "keep me").expect("writable");
-    let told = story(&run(plan(), &with_chain(5), &Silent).expect_err("no chain"));
+    let told = story(&of(5).expect_err("no chain"));
     assert!(told.contains("is not empty and holds no chain"), "{told}");
 
     let mut impossible = plan();

@@ -82,14 +82,12 @@ fn level_of(name: &str) -> Option<LogLevel> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grammar::CommandLine;
+    use super::super::settings::tests::settings;
     use super::*;
 
     fn config_of(arguments: &[&str]) -> Result<LogConfig, String> {
         let mut notes = Notes::default();
-        let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        let line = CommandLine::parse(&arguments, &mut notes).unwrap();
-        let settings = Settings::new(line.values);
+        let settings = settings(arguments, "");
         config(&settings, &mut notes).map_err(|error| error.to_string())
     }
 

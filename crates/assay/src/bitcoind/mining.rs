@@ -50,14 +50,11 @@ const RESERVED_WEIGHT_MIN: u64 = 2000;
 
 #[cfg(test)]
 mod tests {
-    use super::super::grammar::CommandLine;
-    use super::super::notes::Notes;
+    use super::super::settings::tests::settings;
     use super::*;
 
     fn config_of(arguments: &[&str], is_on_demand: bool) -> Result<MiningConfig, String> {
-        let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        let line = CommandLine::parse(&arguments, &mut Notes::default()).unwrap();
-        let settings = Settings::new(line.values);
+        let settings = settings(arguments, "");
         let defaults = MiningConfig::new(4_000_000);
         config(&settings, defaults, is_on_demand).map_err(|error| error.to_string())
     }

@@ -298,18 +298,12 @@ const USER_AGENT_BYTES_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {
-    use super::super::grammar::CommandLine;
+    use super::super::settings::tests::settings;
     use super::*;
-
-    fn settings(arguments: &[&str]) -> Settings {
-        let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        let line = CommandLine::parse(&arguments, &mut Notes::default()).unwrap();
-        Settings::new(line.values)
-    }
 
     fn networks_of(arguments: &[&str]) -> anyhow::Result<P2pConfig> {
         let mut p2p = P2pConfig::new("127.0.0.1:1".parse().unwrap());
-        networks(&settings(arguments), &mut p2p).map(|()| p2p)
+        networks(&settings(arguments, ""), &mut p2p).map(|()| p2p)
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_bench::options::{AgreementOptions, MempoolOptions};
+use assay_bench::plan::Change;
 use assay_bench::suite::Extent;
 use assay_lab::plan::TargetSpec;
 use clap::{Args, Subcommand, ValueEnum};
@@ -209,7 +210,7 @@ pub(crate) struct MeasureArguments {
     pub(crate) filter: Vec<String>,
     /// Extent of the measurement.
     #[arg(long, value_enum, value_name = "EXTENT", default_value = "full")]
-    pub(crate) extent: ExtentArgument,
+    pub(crate) extent: Extent,
     /// Measured rounds; every alternative runs once in each [default: 21, quick 15, smoke 1].
     #[arg(long, value_name = "N", value_parser = rounds)]
     pub(crate) rounds: Option<usize>,
@@ -240,7 +241,7 @@ pub(crate) struct BenchListArguments {
     pub(crate) filter: Vec<String>,
     /// Only benchmarks of this extent.
     #[arg(long, value_enum, value_name = "EXTENT", default_value = "full")]
-    pub(crate) extent: ExtentArgument,
+    pub(crate) extent: Extent,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -273,9 +274,12 @@ pub(crate) struct BenchServeArguments {
     /// Only benchmarks of this plan, a name or a path [default: all, with default settings].
     #[arg(long, value_name = "PLAN")]
     pub(crate) plan: Option<String>,
+    /// Change a key of the plan, as `assay run --set`.
+    #[arg(long, value_name = "KEY=VALUE", requires = "plan")]
+    pub(crate) set: Vec<Change>,
     /// Only benchmarks of this extent.
     #[arg(long, value_enum, value_name = "EXTENT", default_value = "full")]
-    pub(crate) extent: ExtentArgument,
+    pub(crate) extent: Extent,
 }
 
 /// A share given in percent.
@@ -283,27 +287,6 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok(percent / 100.0),
         _ => Err("give a number from 0 to 1000".to_owned()),
-    }
-}
-
-/// Extents of a measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExtentArgument {
-    /// Just enough to check every result; the times mean nothing.
-    Smoke,
-    /// Fewer sizes and rounds.
-    Quick,
-    /// Everything.
-    Full,
-}
-
-impl From<ExtentArgument> for Extent {
-    fn from(extent: ExtentArgument) -> Self {
-        match extent {
-            ExtentArgument::Smoke => Self::Smoke,
-            ExtentArgument::Quick => Self::Quick,
-            ExtentArgument::Full => Self::Full,
-        }
     }
 }
 

@@ -148,19 +148,8 @@ pub(crate) struct PrArguments {
     /// Size of the chain, instead of the plan's.
     #[arg(long, value_name = "F", value_parser = super::scale)]
     pub(crate) scale: Option<f64>,
-    /// Folder of the chain; a complete one of the same recipe, seed and scale is reused [default:
-    /// OUT/macro/chain]. With --blocks: the chain in the files, such as main or signet.
-    #[arg(long, value_name = "DIR or NAME")]
-    pub(crate) chain: Option<PathBuf>,
-    /// Sync from these block files instead of a forged chain, with --chain NAME; as of `assay run`.
-    #[arg(long, value_name = "DIR", requires = "chain", conflicts_with = "scale")]
-    pub(crate) blocks: Option<PathBuf>,
-    /// With --blocks: the last height.
-    #[arg(long, value_name = "HEIGHT", requires = "blocks")]
-    pub(crate) stop_height: Option<u32>,
-    /// With --blocks: start both from this snapshot of the UTXO set; as of `assay run`.
-    #[arg(long, value_name = "FILE", requires = "blocks")]
-    pub(crate) from_snapshot: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) own_chain: super::OwnChainArguments,
     /// Folder for results, created if missing.
     #[arg(long, value_name = "DIR", default_value = "results/pr")]
     pub(crate) out: PathBuf,
@@ -179,14 +168,4 @@ pub(crate) enum PartArgument {
     Micro,
     /// Syncs.
     Macro,
-}
-
-impl PartArgument {
-    /// As on the command line.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Micro => "micro",
-            Self::Macro => "macro",
-        }
-    }
 }

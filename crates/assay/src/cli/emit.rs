@@ -3,35 +3,8 @@
 use std::path::PathBuf;
 
 use assay_lab::emit::EmitTarget;
-use assay_lab::plan::{Pace, Rate};
-use clap::{Args, ValueEnum};
-
-/// Which transactions of a block are sent before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SeenModeArgument {
-    /// The first in the order in which they were forged.
-    Prefix,
-    /// A random choice, each with its ancestors in the block.
-    Random,
-}
-
-/// Mode of compact blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CompactArgument {
-    /// Unasked once the node wants that (high-bandwidth mode), by a header until then.
-    High,
-    /// Announced by a header, and sent when requested.
-    Low,
-}
-
-/// Transactions that compact blocks prefill.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PrefillArgument {
-    /// The coinbase.
-    Coinbase,
-    /// The coinbase, and what was not sent beforehand.
-    Unseen,
-}
+use assay_lab::plan::{Compact, Pace, Prefill, Rate, SeenMode};
+use clap::Args;
 
 /// Send a forged chain to nodes that run already: by RPC, or as their peer
 ///
@@ -63,8 +36,8 @@ pub(crate) struct EmitArguments {
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub(crate) seen: f64,
     /// Which transactions these are.
-    #[arg(long, value_enum, default_value_t = SeenModeArgument::Prefix)]
-    pub(crate) seen_mode: SeenModeArgument,
+    #[arg(long, value_enum, default_value_t = SeenMode::Prefix)]
+    pub(crate) seen_mode: SeenMode,
     /// Share of the transactions sent beforehand that go before a parent in the same block, 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub(crate) orphans: f64,
@@ -82,11 +55,11 @@ pub(crate) struct EmitArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) connections: usize,
     /// Mode of compact blocks.
-    #[arg(long, value_enum, default_value_t = CompactArgument::High)]
-    pub(crate) compact: CompactArgument,
+    #[arg(long, value_enum, default_value_t = Compact::High)]
+    pub(crate) compact: Compact,
     /// Transactions that compact blocks prefill.
-    #[arg(long, value_enum, default_value_t = PrefillArgument::Coinbase)]
-    pub(crate) prefill: PrefillArgument,
+    #[arg(long, value_enum, default_value_t = Prefill::Coinbase)]
+    pub(crate) prefill: Prefill,
     /// Set the node's clock to each block's time before its transactions (setmocktime, which
     /// regtest has): nodes take compact blocks only where their tip is not old. Needs RPC.
     #[arg(long)]

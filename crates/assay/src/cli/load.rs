@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use assay_lab::load::{Attack, Mix};
+use clap::{Args, Subcommand};
 
 use super::p2p::LoadP2pArguments;
 
@@ -17,42 +18,6 @@ pub(crate) struct LoadArguments {
 pub(crate) enum LoadCommand {
     Electrum(LoadElectrumArguments),
     P2p(LoadP2pArguments),
-}
-
-/// Request mixes of the clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MixArgument {
-    /// Requests of a wallet at start-up and on each block.
-    Wallet,
-    /// The scripts with the longest histories.
-    Heavy,
-    /// Many subscriptions and few requests.
-    Subscribe,
-}
-
-/// Attacks of hostile clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AttackArgument {
-    /// Lines without an end.
-    Oversized,
-    /// Random bytes.
-    Garbage,
-    /// Asks and never reads.
-    Deaf,
-    /// Two thousand requests a second.
-    Flood,
-    /// Half a line, byte by byte.
-    HalfOpen,
-    /// Connects, sends one request and disconnects.
-    Churn,
-    /// Lines full of brackets.
-    Nesting,
-    /// Batches that are too long.
-    Batch,
-    /// Thousands of outpoint subscriptions, then disconnects.
-    Outpoints,
-    /// Asks for much, disconnects and reconnects.
-    Reconnect,
 }
 
 /// Load any Electrum server with many wallets: latency and throughput per method, responses
@@ -70,8 +35,8 @@ pub(crate) struct LoadElectrumArguments {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = super::at_least_one)]
     pub(crate) clients: usize,
     /// Requests of the clients.
-    #[arg(long, value_enum, default_value_t = MixArgument::Wallet)]
-    pub(crate) mix: MixArgument,
+    #[arg(long, value_enum, default_value_t = Mix::Wallet)]
+    pub(crate) mix: Mix,
     /// Length of each phase, such as 30s, 2m or 500ms: first idle, then, with --feed, while blocks
     /// arrive.
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = super::duration)]
@@ -92,7 +57,7 @@ pub(crate) struct LoadElectrumArguments {
     pub(crate) hostile: f64,
     /// Attacks of the hostile clients, such as outpoints,reconnect [default: all, in equal parts].
     #[arg(long, value_enum, value_name = "ATTACK", value_delimiter = ',', requires = "hostile")]
-    pub(crate) attacks: Vec<AttackArgument>,
+    pub(crate) attacks: Vec<Attack>,
     /// Let all clients connect from the same address. Otherwise, if the server is at an address
     /// 127.x.x.x, each honest client has an address of its own there and hostile clients share a
     /// few (Linux).

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use assay_lab::hostile::Attack;
 use assay_lab::plan::TargetSpec;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 /// The node's peers.
 #[derive(Debug, Args)]
@@ -31,41 +32,6 @@ pub(crate) struct P2pArguments {
     pub(crate) p2p_whitelist: Vec<String>,
 }
 
-/// Attacks of hostile peers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PeerAttackArgument {
-    /// Two thousand pings a second.
-    Flood,
-    /// A message of 4 MB, byte by byte.
-    SlowLoris,
-    /// Connects and says nothing.
-    HalfOpen,
-    /// Connects and leaves, over and over.
-    Churn,
-    /// Requests blocks and never reads.
-    Deaf,
-    /// Headers without proof of work.
-    Headers,
-    /// Invalid blocks on the tip, with proof of work.
-    Blocks,
-    /// Announces 50,000 unknown transactions a second.
-    Inventories,
-    /// Requests 50,000 unknown blocks a second.
-    Requests,
-    /// Compact blocks whose short names collide.
-    Compact,
-    /// A thousand orphan transactions a second.
-    Orphans,
-    /// Ten thousand addresses a second.
-    Addresses,
-    /// A plausible BIP 324 key, then garbage.
-    V2Garbage,
-    /// Announces a block on the tip and withholds it.
-    Withhold,
-    /// Random bytes.
-    Garbage,
-}
-
 /// Measure how fast a node serves blocks over the peer-to-peer protocol, or what hostile peers cost
 /// it.
 ///
@@ -88,7 +54,7 @@ pub(crate) struct LoadP2pArguments {
     pub(crate) hostile: Option<u16>,
     /// Attacks of the hostile peers, such as orphans,withhold [default: all, in equal parts].
     #[arg(long, value_enum, value_name = "ATTACK", value_delimiter = ',', requires = "hostile")]
-    pub(crate) attacks: Vec<PeerAttackArgument>,
+    pub(crate) attacks: Vec<Attack>,
     /// With --hostile and no address: the node to attack, `assay` or `bitcoind=PATH`.
     #[arg(long, value_name = "NAME", default_value = "assay", conflicts_with = "address")]
     pub(crate) target: TargetSpec,

@@ -6,11 +6,13 @@ use anyhow::{Context, bail};
 use assay_lab::builds::{
     Cache, Cleaned, Compiler, Entry, Made, MakeOptions, Preset, Repository, State, make,
 };
+use assay_lab::plan::PlanError;
 use assay_lab::progress::Terminal;
 use assay_report::{Table, number};
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::stop_flag;
+use super::{print_builtin, print_names, stop_flag};
 use crate::cli::{
     BuildsArguments, BuildsCleanArguments, BuildsCommand, BuildsMakeArguments, HowArguments,
 };
@@ -22,12 +24,9 @@ pub(crate) fn run(arguments: &BuildsArguments) -> anyhow::Result<Outcome> {
         BuildsCommand::List(arguments) => list(arguments.json),
         BuildsCommand::Clean(arguments) => clean(arguments),
         BuildsCommand::Presets { json } => presets(*json),
-        BuildsCommand::Preset { name } => match Preset::builtin_text(name) {
-            Some(text) => output::print(text).map(|()| Outcome::Good),
-            None => {
-                bail!("there is no built-in preset {name:?}; `assay builds presets` lists them")
-            }
-        },
+        BuildsCommand::Preset { name } => {
+            print_builtin(Preset::builtin_text(name), "preset", name, "builds presets")
+        }
     }
 }
 
@@ -36,16 +35,8 @@ pub(crate) fn cache() -> anyhow::Result<Cache> {
 }
 
 /// JSON output of `builds make` and `builds list`.
-#[derive(Serialize)]
-struct Printed<'a, T> {
-    schema: u32,
-    kind: &'static str,
-    folder: &'a std::path::Path,
-    builds: T,
-}
-
-fn printed<T>(cache: &Cache, builds: T) -> Printed<'_, T> {
-    Printed { schema: 1, kind: "builds", folder: cache.root(), builds }
+fn printed(cache: &Cache, builds: impl Serialize) -> Value {
+    json!({ "schema": 1, "kind": "builds", "folder": cache.root(), "builds": builds })
 }
 
 pub(crate) fn build(
@@ -56,14 +47,13 @@ pub(crate) fn build(
     how: &HowArguments,
     terminal: &Terminal,
 ) -> anyhow::Result<Vec<Made>> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let options = MakeOptions {
         repository,
         revisions,
         preset: Preset::find(preset)?,
         compiler: Compiler::find(how.compiler.as_deref())?,
         flags: how.flags.clone().unwrap_or_default(),
-        jobs: how.jobs.map_or(cores, usize::from),
+        jobs: super::threads(how.jobs.map_or(0, usize::from)),
     };
     Ok(make(cache, &options, terminal))
 }
@@ -172,13 +162,7 @@ fn text_of(cleaned: &Cleaned) -> String {
 }
 
 fn presets(is_json: bool) -> anyhow::Result<Outcome> {
-    let names: Vec<&str> = Preset::builtin_names().collect();
-    if is_json {
-        output::print_json(&names)?;
-        return Ok(Outcome::Good);
-    }
-    for name in names {
-        output::print(&format!("{name:<22}{}\n", Preset::find(name)?.title))?;
-    }
-    Ok(Outcome::Good)
+    let named = |name| Ok((name, Preset::find(name)?.title));
+    let names = Preset::builtin_names().map(named).collect::<Result<Vec<_>, PlanError>>()?;
+    print_names(is_json, &names)
 }

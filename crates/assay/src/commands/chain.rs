@@ -13,18 +13,19 @@ mod tables;
 pub(super) use ledger::make as write_ledger;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use assay_forge::reference_rate::Rates;
 use assay_forge::scripts::{ScriptChoice, ScriptLedger};
-use assay_forge::{BlockLine, Estimate, ForgeOptions, Progress, Recipe, Summary, Variant, forge};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
+use assay_forge::{Estimate, ForgeOptions, Progress, Recipe, Summary, Variant, forge};
+use serde_json::{Value, json};
 
 use super::bench::LibsecpRates;
+use super::{print_builtin, print_names};
 use crate::Outcome;
+use crate::bar::Bar;
 use crate::cli::{ChainArguments, ChainCommand, ForgeArguments, ScriptsArguments, VariantArgument};
 use crate::output;
 
@@ -35,18 +36,13 @@ pub(crate) fn run(arguments: ChainArguments) -> anyhow::Result<Outcome> {
         ChainCommand::Stats(arguments) => return stats::run(&arguments),
         ChainCommand::Ledger(arguments) => ledger::run(&arguments)?,
         ChainCommand::Serve(arguments) => serve::run(&arguments)?,
-        ChainCommand::Recipes { json: true } => {
-            output::print_json(&Recipe::builtin_names().collect::<Vec<_>>())?;
+        ChainCommand::Recipes { json } => {
+            let names: Vec<_> = Recipe::builtin_names().map(|name| (name, String::new())).collect();
+            return print_names(json, &names);
         }
-        ChainCommand::Recipes { json: false } => {
-            for name in Recipe::builtin_names() {
-                output::print(&format!("{name}\n"))?;
-            }
+        ChainCommand::Recipe { name } => {
+            return print_builtin(Recipe::builtin_text(&name), "recipe", &name, "chain recipes");
         }
-        ChainCommand::Recipe { name } => match Recipe::builtin_text(&name) {
-            Some(text) => output::print(text)?,
-            None => bail!("there is no built-in recipe {name:?}; `assay chain recipes` shows them"),
-        },
     }
     Ok(Outcome::Good)
 }
@@ -77,21 +73,11 @@ fn run_scripts(arguments: &ScriptsArguments) -> anyhow::Result<()> {
 
 /// Reads the script ledger of a chain, with a bar on a terminal.
 pub(crate) fn read_scripts(dir: &Path, choice: ScriptChoice) -> anyhow::Result<ScriptLedger> {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr_with_hz(10)
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(None, target);
-    if let Ok(style) = ProgressStyle::with_template("scripts      [{bar:30}] {pos}/{len} blocks") {
-        bar.set_style(style.progress_chars("=> "));
-    }
+    let bar = Bar::new("scripts [{bar:25}] {pos}/{len} blocks");
     let read = ScriptLedger::read(dir, choice, &mut |done, of| {
-        bar.set_length(u64::from(of));
-        bar.set_position(u64::from(done));
+        bar.set(done.into(), of.into());
         true
     });
-    bar.finish_and_clear();
     Ok(read?)
 }
 
@@ -121,7 +107,7 @@ fn run_forge(arguments: &ForgeArguments) -> anyhow::Result<()> {
         end_time: arguments.end_time,
     };
     let before = arguments.reference_rate.then(LibsecpRates::measure);
-    let summary = forge(&recipe, &options, &arguments.out, &mut Bar::new())?;
+    let summary = forge(&recipe, &options, &arguments.out, &mut ForgeProgress::new())?;
     // The clock rate drifts: the rate is the mean of a measurement before and one after.
     let rates = before.map(|before| {
         let after = LibsecpRates::measure();
@@ -130,148 +116,100 @@ fn run_forge(arguments: &ForgeArguments) -> anyhow::Result<()> {
             schnorr_per_s: f64::midpoint(before.schnorr_sign_per_s, after.schnorr_sign_per_s),
         }
     });
-    let report = Report::new(&summary, rates);
-    output::print_as(arguments.json, &report, || report.text())
+    output::print_as(arguments.json, &json(&summary, rates), || text(&summary, rates))
 }
 
-/// Result of a forge, as `--json` prints it.
-#[derive(Debug, Serialize)]
-struct Report {
-    schema: u32,
-    tip_height: u32,
-    tip_hash: String,
-    utxo_muhash: String,
-    utxo_count: u64,
-    txs: u64,
-    inputs: u64,
-    outputs: u64,
-    bytes: u64,
+/// Result of a forge. The last three fields are null unless the reference rate was requested.
+fn json(summary: &Summary, rates: Option<Rates>) -> Value {
+    let tip = &summary.ledger.tip;
+    json!({
+        "schema": 1,
+        "tip_height": tip.height,
+        "tip_hash": tip.hash,
+        "utxo_muhash": tip.utxo_muhash,
+        "utxo_count": tip.utxo_count,
+        "txs": tip.txs,
+        "inputs": tip.inputs,
+        "outputs": tip.outputs,
+        "bytes": tip.bytes,
+        "signatures": summary.signatures,
+        "threads": summary.threads,
+        "making_s": summary.making_seconds,
+        "utxo_s": summary.utxo_seconds,
+        "wall_s": summary.wall_seconds,
+        "signatures_per_s": summary.signatures_per_second(),
+        "libsecp_ecdsa_sign_per_s": rates.map(|rates| rates.ecdsa_per_s),
+        "libsecp_schnorr_sign_per_s": rates.map(|rates| rates.schnorr_per_s),
+        // Time that libsecp256k1 alone would need for these signatures on as many threads, over the time spent on the blocks.
+        "signing_efficiency": rates.map(|rates| summary.efficiency(&rates)),
+    })
+}
+
+fn text(summary: &Summary, rates: Option<Rates>) -> String {
+    let (tip, threads) = (&summary.ledger.tip, summary.threads);
+    let mut text = format!(
+        "tip          {} at height {}\nutxo muhash  {}\nutxo count   {}\ntransactions {}\ninputs       {}\noutputs      {}\n\
+         bytes        {}\nsignatures   {} in {:.2} s on {threads} threads: {:.0} /s\n",
+        tip.hash,
+        tip.height,
+        tip.utxo_muhash,
+        tip.utxo_count,
+        tip.txs,
+        tip.inputs,
+        tip.outputs,
+        tip.bytes,
+        summary.signatures,
+        summary.making_seconds,
+        summary.signatures_per_second(),
+    );
+    if let Some(rates) = rates {
+        let (ecdsa, schnorr) = (rates.ecdsa_per_s, rates.schnorr_per_s);
+        let percent = summary.efficiency(&rates) * 100.0;
+        let _ = write!(
+            text,
+            "libsecp256k1 ECDSA {ecdsa:.0} /s, Schnorr {schnorr:.0} /s on one thread\n\
+             efficiency   {percent:.1} % of {threads} threads of libsecp256k1 alone\n"
+        );
+    }
+    text
+}
+
+/// Progress of a forge, in signatures and then in coins of the UTXO hash.
+struct ForgeProgress {
+    bar: Bar,
     signatures: u64,
-    threads: usize,
-    making_s: f64,
-    utxo_s: f64,
-    wall_s: f64,
-    signatures_per_s: f64,
-    /// ECDSA signatures per second of one thread of libsecp256k1; present only on request.
-    libsecp_ecdsa_sign_per_s: Option<f64>,
-    /// Schnorr signatures per second of one thread of libsecp256k1; present only on request.
-    libsecp_schnorr_sign_per_s: Option<f64>,
-    /// Time that libsecp256k1 alone would need for these signatures on as many threads, over the time spent on making the blocks.
-    signing_efficiency: Option<f64>,
+    total: u64,
 }
 
-impl Report {
-    fn new(summary: &Summary, rates: Option<Rates>) -> Self {
-        let tip = &summary.ledger.tip;
-        let signatures_per_s = summary.signatures_per_second();
-        Self {
-            schema: 1,
-            tip_height: tip.height,
-            tip_hash: tip.hash.clone(),
-            utxo_muhash: tip.utxo_muhash.clone(),
-            utxo_count: tip.utxo_count,
-            txs: tip.txs,
-            inputs: tip.inputs,
-            outputs: tip.outputs,
-            bytes: tip.bytes,
-            signatures: summary.signatures,
-            threads: summary.threads,
-            making_s: summary.making_seconds,
-            utxo_s: summary.utxo_seconds,
-            wall_s: summary.wall_seconds,
-            signatures_per_s,
-            libsecp_ecdsa_sign_per_s: rates.map(|rates| rates.ecdsa_per_s),
-            libsecp_schnorr_sign_per_s: rates.map(|rates| rates.schnorr_per_s),
-            signing_efficiency: rates.map(|rates| summary.efficiency(&rates)),
-        }
-    }
-
-    fn text(&self) -> String {
-        let mut text = format!(
-            "tip          {} at height {}\nutxo muhash  {}\nutxo count   {}\ntransactions {}\ninputs       {}\noutputs      {}\n\
-             bytes        {}\nsignatures   {} in {:.2} s on {} threads: {:.0} /s\n",
-            self.tip_hash,
-            self.tip_height,
-            self.utxo_muhash,
-            self.utxo_count,
-            self.txs,
-            self.inputs,
-            self.outputs,
-            self.bytes,
-            self.signatures,
-            self.making_s,
-            self.threads,
-            self.signatures_per_s,
-        );
-        if let (Some(ecdsa), Some(schnorr), Some(share)) = (
-            self.libsecp_ecdsa_sign_per_s,
-            self.libsecp_schnorr_sign_per_s,
-            self.signing_efficiency,
-        ) {
-            let percent = share * 100.0;
-            let _ = write!(
-                text,
-                "libsecp256k1 ECDSA {ecdsa:.0} /s, Schnorr {schnorr:.0} /s on one thread\n\
-                 efficiency   {percent:.1} % of {} threads of libsecp256k1 alone\n",
-                self.threads
-            );
-        }
-        text
-    }
-}
-
-/// Progress bar of a forge on standard error.
-struct Bar {
-    bar: ProgressBar,
-}
-
-impl Bar {
+impl ForgeProgress {
     fn new() -> Self {
-        let target = if std::io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr_with_hz(10)
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        Self { bar: ProgressBar::with_draw_target(None, target) }
+        let bar = Bar::new(
+            "{msg:<12} [{bar:25}] {human_pos}/{human_len} signatures  {per_sec}  ETA {eta}",
+        );
+        Self { bar, signatures: 0, total: 0 }
     }
 }
 
-impl Progress for Bar {
+impl Progress for ForgeProgress {
     fn start(&mut self, estimate: &Estimate) {
-        let style = ProgressStyle::with_template(
-            "{msg:<12} [{bar:30}] {human_pos}/{human_len} signatures  {per_sec}  ETA {eta}",
-        );
-        if let Ok(style) = style {
-            self.bar.set_style(style.progress_chars("=> "));
-        }
-        self.bar.set_length(estimate.signatures);
+        self.total = estimate.signatures;
     }
 
     fn phase(&mut self, phase: assay_forge::Phase, _blocks: u32) {
-        self.bar.set_message(phase.to_string());
+        self.bar.message(phase.to_string());
     }
 
     fn signed(&mut self, signatures: u64) {
-        self.bar.inc(signatures);
+        self.signatures += signatures;
+        self.bar.set(self.signatures, self.total);
     }
-
-    fn block(&mut self, _line: &BlockLine) {}
 
     fn utxo(&mut self, done: u64, total: u64) {
-        if done == 0
-            && let Ok(style) = ProgressStyle::with_template(
-                "UTXO hash    [{bar:30}] {human_pos}/{human_len} coins  {per_sec}  ETA {eta}",
-            )
-        {
-            self.bar.set_style(style.progress_chars("=> "));
-            self.bar.set_length(total);
+        if done == 0 {
+            let template =
+                "UTXO hash    [{bar:25}] {human_pos}/{human_len} coins  {per_sec}  ETA {eta}";
+            self.bar = Bar::new(template);
         }
-        self.bar.set_position(done);
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.bar.set(done, total);
     }
 }

@@ -1,6 +1,7 @@
 //! `assay crash`.
 
 use anyhow::ensure;
+use assay_bench::plan::PlanText;
 use assay_engine::defect;
 use assay_lab::crash::{CrashOptions, IndexOptions, run as run_crash};
 use assay_lab::plan::{IndexSpec, NodeSpec, TargetSpec};
@@ -8,13 +9,13 @@ use assay_lab::progress::Terminal;
 
 use super::bench::software;
 use super::own_command;
-use super::run::find_plan;
 use super::stop_flag;
 use crate::cli::CrashArguments;
+use crate::invocation::rerun;
 use crate::{Outcome, output};
 
 pub(crate) fn run(arguments: &CrashArguments) -> anyhow::Result<Outcome> {
-    let mut plan = find_plan(&arguments.plan)?;
+    let mut plan = PlanText::find(&arguments.plan)?.chain()?;
     plan.chain.scale = arguments.scale;
     plan.chain.seed = arguments.seed;
     let options = CrashOptions {
@@ -34,7 +35,8 @@ pub(crate) fn run(arguments: &CrashArguments) -> anyhow::Result<Outcome> {
         forge_command: own_command(&["chain", "forge"])?,
         node_command: own_command(&["node"])?,
         software: software(),
-        rerun: rerun(arguments),
+        // Kill times are in real time and differ from run to run.
+        rerun: rerun(),
     };
     output::print_record(&run_crash(&options, &Terminal::stopped_by(stop_flag()))?, arguments.json)
 }
@@ -66,22 +68,4 @@ fn target(arguments: &CrashArguments) -> anyhow::Result<TargetSpec> {
     let is_own = matches!(target.index, None | Some(IndexSpec::Own));
     ensure!(is_own, "--target {target}: an index that is a program of its own is not killed");
     Ok(target)
-}
-
-/// Command line that repeats the test. Kill times are in real time and differ from run to run.
-fn rerun(arguments: &CrashArguments) -> String {
-    let CrashArguments { plan, kills, scale, seed, target, db_cache, .. } = arguments;
-    let index = if arguments.index {
-        let (every, scripts) = (arguments.index_every, arguments.index_scripts);
-        format!(" --index --index-every {every} --index-scripts {scripts}")
-    } else {
-        String::new()
-    };
-    let peer = if arguments.p2p { " --p2p" } else { "" };
-    let panics = if arguments.panics { " --panics" } else { "" };
-    let cache: Vec<String> = db_cache.iter().map(u32::to_string).collect();
-    let cache = cache.join(",");
-    format!(
-        "assay crash {plan} --kills {kills} --scale {scale} --seed {seed} --target {target} --db-cache {cache}{peer}{index}{panics}"
-    )
 }

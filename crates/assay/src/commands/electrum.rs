@@ -1,7 +1,6 @@
 //! `assay electrum`.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
@@ -10,11 +9,11 @@ use assay_forge::scripts::ScriptChoice;
 use assay_lab::electrum::check::{LedgerCheck, compare};
 use assay_lab::electrum::{Client, ElectrumError, HeaderTip};
 use faster_hex::hex_string;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
+use serde_json::json;
 
 use super::chain::read_scripts;
 use crate::Outcome;
+use crate::bar::Bar;
 use crate::cli::{ElectrumArguments, ElectrumCheckArguments, ElectrumCommand};
 use crate::output;
 
@@ -28,16 +27,6 @@ pub(crate) fn run(arguments: &ElectrumArguments) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Output of `--json`.
-#[derive(Serialize)]
-struct Report<'a> {
-    schema: u32,
-    server: &'a str,
-    protocol: &'a str,
-    height: u32,
-    check: &'a LedgerCheck,
-}
-
 fn check(arguments: &ElectrumCheckArguments) -> anyhow::Result<Outcome> {
     let choice = ScriptChoice {
         scripts_max: arguments.sample,
@@ -49,22 +38,25 @@ fn check(arguments: &ElectrumCheckArguments) -> anyhow::Result<Outcome> {
     let server = client.hello()?;
     let wanted = HeaderTip { hex: hex_string(&ledger.tip_header), height: ledger.tip_height };
     wait_for_tip(&mut client, &wanted, Duration::from_secs(arguments.wait))?;
-    let bar = bar(ledger.len() as u64);
+    let (bar, scripts) = (
+        Bar::new("comparing [{bar:25}] {human_pos}/{human_len} scripts  {per_sec}  ETA {eta}"),
+        ledger.len() as u64,
+    );
     let expected = ledger.scripts().map(|script| Ok(ScriptLine::from(&script)));
     let compared = compare(&mut client, expected, ledger.tip_height, &mut |done| {
-        bar.set_position(done);
+        bar.set(done, scripts);
         true
     });
-    bar.finish_and_clear();
+    drop(bar);
     let mut check = compared?;
     check.scripts_total = ledger.scripts_total;
     check.sample_seed = ledger.sample_seed();
+    let (server, protocol, height) = (&server.software, &server.protocol, ledger.tip_height);
     if arguments.json {
-        let (server, protocol) = (&server.software, &server.protocol);
-        let height = ledger.tip_height;
-        output::print_json(&Report { schema: 1, server, protocol, height, check: &check })?;
+        output::print_json(&json!({
+            "schema": 1, "server": server, "protocol": protocol, "height": height, "check": check,
+        }))?;
     } else {
-        let (server, protocol, height) = (&server.software, &server.protocol, ledger.tip_height);
         let mut text =
             format!("{server}, protocol {protocol}, height {height}\n{}", check.summary());
         // Writing to a string cannot fail.
@@ -103,20 +95,4 @@ fn wait_for_tip(client: &mut Client, wanted: &HeaderTip, wait: Duration) -> anyh
         }
         std::thread::sleep(LOOK_PERIOD);
     }
-}
-
-fn bar(length: u64) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr_with_hz(10)
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(Some(length), target);
-    let style = ProgressStyle::with_template(
-        "comparing    [{bar:30}] {human_pos}/{human_len} scripts  {per_sec}  ETA {eta}",
-    );
-    if let Ok(style) = style {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
 }

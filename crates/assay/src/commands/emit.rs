@@ -4,11 +4,12 @@ use std::sync::atomic::Ordering;
 
 use anyhow::bail;
 use assay_lab::emit::{EmitOptions, run as send};
-use assay_lab::plan::{Compact, Delivery, FeedPlan, Prefill, SeenMode};
+use assay_lab::plan::FeedPlan;
 
 use super::bench::software;
-use super::{command_line, stop_flag};
-use crate::cli::{CompactArgument, EmitArguments, PrefillArgument, SeenModeArgument};
+use super::stop_flag;
+use crate::cli::EmitArguments;
+use crate::invocation::rerun;
 use crate::{Outcome, output};
 
 pub(crate) fn run(arguments: &EmitArguments) -> anyhow::Result<Outcome> {
@@ -20,7 +21,7 @@ pub(crate) fn run(arguments: &EmitArguments) -> anyhow::Result<Outcome> {
         until: arguments.until,
         out_dir: arguments.out.clone(),
         software: software(),
-        rerun: command_line(),
+        rerun: rerun(),
     };
     let stop = stop_flag();
     let record = send(&options, &stop)?;
@@ -34,27 +35,20 @@ pub(crate) fn run(arguments: &EmitArguments) -> anyhow::Result<Outcome> {
 }
 
 fn feed(arguments: &EmitArguments) -> anyhow::Result<FeedPlan> {
-    let mut feed = FeedPlan::of(Delivery::Rpc);
-    feed.seen = vec![arguments.seen];
-    feed.seen_mode = match arguments.seen_mode {
-        SeenModeArgument::Prefix => SeenMode::Prefix,
-        SeenModeArgument::Random => SeenMode::Random,
+    let feed = FeedPlan {
+        seen: vec![arguments.seen],
+        seen_mode: arguments.seen_mode,
+        orphans: arguments.orphans,
+        pace: arguments.pace,
+        rate: arguments.rate,
+        burst: arguments.burst,
+        connections: arguments.connections,
+        compact: arguments.compact,
+        prefill: arguments.prefill,
+        mock_time: arguments.mock_time,
+        block_timeout_s: arguments.timeout,
+        ..FeedPlan::default()
     };
-    feed.orphans = arguments.orphans;
-    feed.pace = arguments.pace;
-    feed.rate = arguments.rate;
-    feed.burst = arguments.burst;
-    feed.connections = arguments.connections;
-    feed.compact = match arguments.compact {
-        CompactArgument::High => Compact::High,
-        CompactArgument::Low => Compact::Low,
-    };
-    feed.prefill = match arguments.prefill {
-        PrefillArgument::Coinbase => Prefill::Coinbase,
-        PrefillArgument::Unseen => Prefill::Unseen,
-    };
-    feed.mock_time = arguments.mock_time;
-    feed.block_timeout_s = arguments.timeout;
     if let Err((flag, value, rule)) = feed.check_values() {
         bail!("--{} {value}: {rule}", flag.trim_start_matches("feed.").replace('_', "-"));
     }

@@ -7,18 +7,16 @@ use anyhow::{Context, bail};
 use assay_forge::ledger::scripts::ScriptLine;
 use assay_forge::scripts::ScriptChoice;
 use assay_lab::load::{
-    Attack, FeedOptions, LeavingOptions, LoadOptions, Mix, Scripts, run as run_load, run_leaving,
+    FeedOptions, LeavingOptions, LoadOptions, Mix, Scripts, run as run_load, run_leaving,
 };
 use assay_lab::p2p::download::{self, P2pOptions};
 
 use super::bench::software;
 use super::chain::read_scripts;
-use super::{command_line, hostile, stop_flag};
+use super::{hostile, stop_flag};
 use crate::Outcome;
-use crate::cli::{
-    AttackArgument, LoadArguments, LoadCommand, LoadElectrumArguments, LoadP2pArguments,
-    MixArgument,
-};
+use crate::cli::{LoadArguments, LoadCommand, LoadElectrumArguments, LoadP2pArguments};
+use crate::invocation::rerun;
 use crate::output;
 
 /// Default requests per second of a client that only has subscriptions.
@@ -54,7 +52,7 @@ fn p2p(arguments: &LoadP2pArguments) -> anyhow::Result<Outcome> {
 fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
     if let Some(subscriptions) = arguments.leaving {
         let (address, rounds) = (arguments.address.clone(), arguments.pairs as u32);
-        let (software, rerun) = (software(), command_line());
+        let (software, rerun) = (software(), rerun());
         let options = LeavingOptions { address, subscriptions, rounds, software, rerun };
         return output::print_record(&run_leaving(&options, &stop_flag())?, arguments.json);
     }
@@ -67,29 +65,9 @@ fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
     output::print_record(&run_load(&options, expected, &stop_flag())?, arguments.json)
 }
 
-fn attack(argument: AttackArgument) -> Attack {
-    match argument {
-        AttackArgument::Oversized => Attack::Oversized,
-        AttackArgument::Garbage => Attack::Garbage,
-        AttackArgument::Deaf => Attack::Deaf,
-        AttackArgument::Flood => Attack::Flood,
-        AttackArgument::HalfOpen => Attack::HalfOpen,
-        AttackArgument::Churn => Attack::Churn,
-        AttackArgument::Nesting => Attack::Nesting,
-        AttackArgument::Batch => Attack::Batch,
-        AttackArgument::Outpoints => Attack::Outpoints,
-        AttackArgument::Reconnect => Attack::Reconnect,
-    }
-}
-
 fn options(arguments: &LoadElectrumArguments) -> anyhow::Result<LoadOptions> {
-    let mix = match arguments.mix {
-        MixArgument::Wallet => Mix::Wallet,
-        MixArgument::Heavy => Mix::Heavy,
-        MixArgument::Subscribe => Mix::Subscribe,
-    };
     let honest = arguments.clients as f64 * (1.0 - arguments.hostile);
-    let rate = match (arguments.rate, mix) {
+    let rate = match (arguments.rate, arguments.mix) {
         (None, Mix::Subscribe) => Some(honest * SUBSCRIBER_RATE),
         (rate, _) => rate,
     };
@@ -109,13 +87,13 @@ fn options(arguments: &LoadElectrumArguments) -> anyhow::Result<LoadOptions> {
         address: arguments.address.clone(),
         tls: arguments.tls,
         clients: arguments.clients,
-        mix,
+        mix: arguments.mix,
         seconds: arguments.time,
         subscriptions: arguments.subscriptions,
         rate,
         depth: arguments.depth,
         hostile: arguments.hostile,
-        attacks: arguments.attacks.iter().copied().map(attack).collect(),
+        attacks: arguments.attacks.clone(),
         one_address: arguments.one_address,
         pairs: arguments.pairs,
         seed: arguments.seed,
@@ -125,7 +103,7 @@ fn options(arguments: &LoadElectrumArguments) -> anyhow::Result<LoadOptions> {
         server_pid: arguments.server_pid,
         server_metrics: arguments.server_metrics.clone(),
         software: software(),
-        rerun: command_line(),
+        rerun: rerun(),
     })
 }
 

@@ -30,12 +30,11 @@ pub(crate) fn run(arguments: &MachineArguments) -> anyhow::Result<Outcome> {
 /// Time of a signature with each backend; unsupported backends come last.
 fn backends() -> Vec<BackendSpeed> {
     let used = assay_engine::backend_name();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let speed = |backend: Backend, ns_per_signature: Option<f64>| {
         let name = backend.name();
         BackendSpeed { name, is_used: name == used, ns_per_signature }
     };
-    let measured = Backend::measure(threads);
+    let measured = Backend::measure(super::threads(0));
     let mut all: Vec<BackendSpeed> =
         measured.iter().map(|one| speed(one.backend, Some(one.ns_per_signature))).collect();
     all.extend(Backend::all().filter(|one| !one.available()).map(|one| speed(one, None)));

@@ -3,35 +3,26 @@
 mod progress;
 mod report;
 
-use std::sync::Arc;
-
 use anyhow::Context;
 use assay_engine::{
     End, Schnorr, ValidateConfig, WriteSpent, default_cache_bytes, default_script_batch, validate,
 };
 use assay_node::SNAPSHOT_KEYS;
 
-use super::{chain, mebibytes, stop_flag};
+use super::{chain_with, mebibytes, stop_flag, threads};
 use crate::Outcome;
-use crate::bitcoind::with_activation_heights;
 use crate::cli::ValidateArguments;
 use crate::{output, signals};
 pub(crate) use progress::Progress;
 use report::Report;
-pub(crate) use report::Utxo;
+pub(crate) use report::{utxo_json, utxo_text};
 
 pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
-    let params = Arc::new(with_activation_heights(
-        Arc::unwrap_or_clone(chain(&arguments.chain)?),
-        "--test-activation-height",
-        &arguments.test_activation_height,
-    )?);
+    let params = chain_with(&arguments.chain, &arguments.test_activation_height)?;
     let cache_bytes_max = match arguments.db_cache {
         Some(count) => mebibytes("--db-cache", count)?,
         None => default_cache_bytes(),
     };
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if arguments.par > 0 { arguments.par } else { cores() };
     let stop = stop_flag();
     // Dropped at the end of the function, which removes the folder.
     let mut temporary = None;
@@ -58,7 +49,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
         stop_height: arguments.stop_height,
         assume_valid: arguments.assume_valid,
         cache_bytes_max,
-        threads,
+        threads: threads(arguments.par),
         script_batch: default_script_batch(),
         sample_signatures: arguments.sample_signatures,
         schnorr: Schnorr::default(),
@@ -73,11 +64,11 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
     }
     let progress = Progress::new(arguments.progress);
     let outcome = validate(&config, &stop, &progress);
-    progress.clear();
+    drop(progress);
     let validation = outcome?;
     let report = Report::new(config.params.name, &validation, temporary.is_none());
     if arguments.json {
-        output::print_json(&report)?;
+        output::print_json(&report.json())?;
         if let Some(trouble) = report.trouble() {
             output::complain(&trouble);
         }

@@ -6,10 +6,9 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, ensure};
 use assay_engine::{DataReport, Engine, MarkFinding, VerifyDataError};
-use assay_node::NodeConfig;
 use serde_json::json;
 
-use super::stop_flag;
+use super::{node_with_blocks, stop_flag};
 use crate::Outcome;
 use crate::bar::Bar;
 use crate::cli::VerifyDataArguments;
@@ -21,13 +20,8 @@ const HEIGHTS_SHOWN: usize = 20;
 const REPAIR: &str = "run `assay bitcoind -reindex-chainstate` over this data directory";
 
 pub(crate) fn run(arguments: &VerifyDataArguments) -> anyhow::Result<Outcome> {
-    let node = NodeConfig::new(&arguments.chain, &arguments.datadir)?;
+    let node = node_with_blocks(&arguments.chain, &arguments.datadir)?;
     let dir = node.chain_dir();
-    ensure!(
-        dir.join("blocks").is_dir(),
-        "{} holds no blocks: name the --datadir and --chain of a node that has validated some",
-        dir.display()
-    );
     // The engine would rebuild the coins from the blocks, which hides damage to them.
     ensure!(
         fs::read_dir(dir.join("chainstate/keyspaces"))

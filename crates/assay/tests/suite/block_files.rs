@@ -11,17 +11,16 @@ use assay_hash::{sha256, sha256d};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{assay, good, stderr};
+use crate::{forge, good, line, stderr};
 
 const KEY: [u8; 8] = [0x11, 0x92, 0, 0x4f, 0xe7, 0x3c, 0xaa, 0x01];
 const STALE: usize = 5;
 
 /// Blocks of a forged chain from height 1, with the output of the forge.
-fn forged(folder: &Path, more: &[&str]) -> (Vec<Vec<u8>>, Value) {
+fn forged(folder: &Path, flags: &str) -> (Vec<Vec<u8>>, Value) {
     let chain = folder.join("forged").display().to_string();
     let _ = fs::remove_dir_all(&chain);
-    let forge = ["chain", "forge", "bitcoin-scaling", "--scale", "0.02", "--out", &chain, "--json"];
-    let report = good(&assay(&[&forge[..], more].concat()));
+    let report = forge(&chain, &format!("--scale 0.02 {flags}"));
     let file = fs::read(Path::new(&chain).join("blocks/blk00000.dat")).expect("a file");
     let (mut blocks, mut rest) = (Vec::new(), &file[..]);
     while let Some((head, behind)) = rest.split_first_chunk::<8>() {
@@ -43,9 +42,8 @@ struct Core {
 impl Core {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let (stale, _) =
-            forged(folder.path(), &["--seed", "7", "--stop-height", &STALE.to_string()]);
-        let (blocks, forged) = forged(folder.path(), &[]);
+        let (stale, _) = forged(folder.path(), &format!("--seed 7 --stop-height {STALE}"));
+        let (blocks, forged) = forged(folder.path(), "");
         let core = Self { folder, blocks, forged };
         let mut order: Vec<&[u8]> = core.blocks.iter().chain(&stale).map(Vec::as_slice).collect();
         for window in order.chunks_mut(7) {
@@ -88,27 +86,15 @@ impl Core {
     fn ledger(&self, more: &[&str]) -> Output {
         let (datadir, out) = (self.datadir(), self.folder.path().join("ledger"));
         let _ = fs::remove_dir_all(&out);
-        let out = out.display().to_string();
-        let arguments = [
-            "chain", "ledger", "--blocks", &datadir, "--chain", "regtest", "--out", &out, "--json",
-        ];
-        assay(&[&arguments[..], more].concat())
+        let out = out.display();
+        let more = more.join(" ");
+        line(&format!("chain ledger --blocks {datadir} --chain regtest --out {out} --json {more}"))
     }
 
     fn run(&self, out: &Path, more: &[&str]) -> Output {
-        let (datadir, out) = (self.datadir(), out.display().to_string());
-        let arguments = [
-            "run",
-            "core-evolution",
-            "--blocks",
-            &datadir,
-            "--chain",
-            "regtest",
-            "--out",
-            &out,
-            "--json",
-        ];
-        assay(&[&arguments[..], more].concat())
+        let (datadir, out, more) = (self.datadir(), out.display(), more.join(" "));
+        let blocks = format!("--blocks {datadir} --chain regtest");
+        line(&format!("run core-evolution {blocks} --out {out} --json {more}"))
     }
 
     fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -198,17 +184,8 @@ fn a_plan_runs_on_the_files_of_another_program() {
 
     // Repeats up to a lower height, with the files in the node's data folder.
     let stop = height - 3;
-    let at = [
-        "--stop-height",
-        &stop.to_string(),
-        "--by",
-        "reindex",
-        "--target",
-        "engine",
-        "--target",
-        "assay",
-    ];
-    let results = good(&core.run(&core.folder.path().join("reindex"), &at));
+    let at = format!("--stop-height {stop} --by reindex --target engine --target assay");
+    let results = good(&core.run(&core.folder.path().join("reindex"), &[&at]));
     assert_eq!(core.contents(), before);
     assert_eq!(results["chain"]["height"], stop);
     assert_eq!(text(&results["chain"]["tip"]), core.hash(stop));
@@ -226,27 +203,16 @@ fn a_ledger_is_kept_while_the_files_are_the_same() {
     );
     let out = core.folder.path().join("ledger").display().to_string();
     let datadir = core.datadir();
-    let arguments =
-        ["chain", "ledger", "--blocks", &datadir, "--chain", "regtest", "--out", &out, "--json"];
-    assert_eq!(good(&assay(&arguments))["kept"], true);
-    let up_to = [&arguments[..], &["--stop-height", "9"]].concat();
-    let shorter = good(&assay(&up_to));
+    let ledger = |blocks: &str, more: &str| {
+        good(&line(&format!(
+            "chain ledger --blocks {blocks} --chain regtest --out {out} --json {more}"
+        )))
+    };
+    assert_eq!(ledger(&datadir, "")["kept"], true);
+    let shorter = ledger(&datadir, "--stop-height 9");
     assert_eq!((&shorter["kept"], &shorter["height"]), (&Value::from(false), &Value::from(9)));
     // A single file is a chain too, up to the first missing block.
-    let file = core.file(0).display().to_string();
-    let one = good(&assay(&[
-        "chain",
-        "ledger",
-        "--blocks",
-        &file,
-        "--chain",
-        "regtest",
-        "--stop-height",
-        "9",
-        "--out",
-        &out,
-        "--json",
-    ]));
+    let one = ledger(&core.file(0).display().to_string(), "--stop-height 9");
     assert_eq!(one["tip"], shorter["tip"]);
 }
 
@@ -331,47 +297,19 @@ fn folders_of_another_chain_are_rejected() {
         core.folder.path().join("ledger"),
     );
     let out = out.display().to_string();
-    let other = assay(&["chain", "ledger", "--blocks", &datadir, "--chain", "main", "--out", &out]);
-    let said = error(&core, &other);
+    let ledger = |blocks: &str, chain: &str, out: &str| {
+        line(&format!("chain ledger --blocks {blocks} --chain {chain} --out {out}"))
+    };
+    let said = error(&core, &ledger(&datadir, "main", &out));
     assert!(said.contains("holds blocks of regtest, not of main; give --chain regtest"), "{said}");
-    let inside = assay(&[
-        "chain",
-        "ledger",
-        "--blocks",
-        &datadir,
-        "--chain",
-        "regtest",
-        "--out",
-        &format!("{datadir}/x"),
-    ]);
-    assert!(
-        error(&core, &inside).contains("is left unchanged; give another"),
-        "{}",
-        stderr(&inside)
-    );
+    let said = error(&core, &ledger(&datadir, "regtest", &format!("{datadir}/x")));
+    assert!(said.contains("is left unchanged; give another"), "{said}");
     assert!(!Path::new(&datadir).join("x").exists());
     let empty = core.folder.path().join("empty");
     fs::create_dir(&empty).expect("a folder");
-    let none = assay(&[
-        "chain",
-        "ledger",
-        "--blocks",
-        &empty.display().to_string(),
-        "--chain",
-        "regtest",
-        "--out",
-        &out,
-    ]);
-    assert!(error(&core, &none).contains("DIR/empty: holds no blk*.dat"), "{}", stderr(&none));
-    let wrong = assay(&[
-        "run",
-        "bitcoin-scaling",
-        "--blocks",
-        &core.datadir(),
-        "--chain",
-        "regtest",
-        "--out",
-        &out,
-    ]);
+    let said = error(&core, &ledger(&empty.display().to_string(), "regtest", &out));
+    assert!(said.contains("DIR/empty: holds no blk*.dat"), "{said}");
+    let blocks = format!("--blocks {} --chain regtest", core.datadir());
+    let wrong = line(&format!("run bitcoin-scaling {blocks} --out {out}"));
     assert!(error(&core, &wrong).contains("is for syncs"), "{}", stderr(&wrong));
 }

@@ -270,7 +270,10 @@ fn steps_are_judged_and_absent_ones_named() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
     };
-    rejects(&["--target", "assay"], "--target means nothing for ./steps.toml, a plan of steps");
+    rejects(
+        &["--target", "assay"],
+        "--target means nothing for ./steps.toml, a plan of kind steps",
+    );
     rejects(&["--part", "nano"], "there are micro, macro, sum and related");
 }
 

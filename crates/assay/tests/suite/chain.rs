@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::{assay, stderr, stdout};
+use crate::{assay, forge, stderr, stdout};
 
 /// Fields with sums.
 const FIELDS: [&str; 4] = ["txs", "inputs", "outputs", "bytes"];
@@ -30,17 +30,7 @@ impl Chain {
     fn forge() -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let out = dir.path().join("chain").display().to_string();
-        let tip = prints(&[
-            "chain",
-            "forge",
-            "bitcoin-scaling",
-            "--scale",
-            "0.01",
-            "--out",
-            &out,
-            "--json",
-        ]);
-        let tip = serde_json::from_str(&tip).expect("JSON");
+        let tip = forge(&out, "--scale 0.01");
         Self { dir, tip }
     }
 

@@ -55,6 +55,10 @@ fn help_texts() {
 #[test]
 fn wrong_names_and_numbers_are_rejected() {
     rejects(&["run", "no-such-plan"], "bch-scaling");
+    rejects(&["run", "bch-scaling", "--set", "seed"], "give KEY=VALUE");
+    rejects(&["run", "bch-scaling", "--set", "feed.sene=1"], "no plan has a key feed.sene");
+    rejects(&["run", "bch-scaling", "--by", "post"], "--by: unknown variant `post`");
+    rejects(&["run", "bch-scaling", "--by", "peer", "--seen", "0"], "cannot stand in for rpc");
     rejects(&["run", "./no-such-plan.toml"], "cannot read plan ./no-such-plan.toml");
     rejects(&["run", "bch-scaling", "--target", "geth"], "unknown target");
     rejects(&["run", "bch-scaling", "--target", "bitcoind=/b+index"], "only our own node");
@@ -304,8 +308,11 @@ fn plans_of_benchmarks_are_run_and_compared() {
     let compared = assay(&["bench", "compare", out, out]);
     assert_eq!(compared.status.code(), Some(0), "{}", stderr(&compared));
     assert!(stdout(&compared).contains("0 faster, 0 slower"), "{}", stdout(&compared));
-    rejects(&["run", plan, "--scale", "1"], "--scale means nothing for");
-    rejects(&["run", "bch-scaling", "--quick"], "--quick means nothing for bch-scaling");
+    rejects(&["run", plan, "--scale", "1"], "chain.scale is a key of bch-scaling, ");
+    rejects(
+        &["run", "bch-scaling", "--quick"],
+        "--quick means nothing for bch-scaling, a plan of kind chain",
+    );
     rejects(&["run", "stack-element-size", "--part", "micro"], "has no parts");
     rejects(&["run", "ibd-tracking", "--part", "nano"], "there are micro and macro");
     rejects(&["run", "ibd-tracking", "--part", "macro"], "--target twice");

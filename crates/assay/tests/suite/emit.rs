@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Output;
 
-use assay_node::{Node, NodeConfig, P2pConfig};
+use assay_node::{Node, P2pConfig};
 use assay_report::record::Record;
 
-use crate::assay;
+use crate::{assay, forge, node_config, stop};
 
 const BLOCKS: u32 = 110;
 
@@ -20,10 +20,7 @@ struct Running {
 
 fn start() -> Running {
     let dir = tempfile::tempdir().expect("a folder");
-    let mut config = NodeConfig::new("regtest", dir.path()).expect("a known chain");
-    config.rpc.bind = vec!["127.0.0.1:0".parse().expect("an address")];
-    config.log = None;
-    config.handle_signals = false;
+    let mut config = node_config(dir.path());
     // The chain has old time stamps.
     config.tip_age_max_s = Some(3_153_600_000);
     let mut p2p = P2pConfig::new("127.0.0.1:0".parse().expect("an address"));
@@ -37,28 +34,10 @@ fn start() -> Running {
     Running { node, _dir: dir, rpc, p2p }
 }
 
-fn stop(running: Running) {
-    running.node.stop_handle().stop();
-    running.node.wait().expect("the node stops");
-}
-
-fn forge(dir: &Path) -> String {
-    let out = dir.join("chain").display().to_string();
-    let height = BLOCKS.to_string();
-    let output = assay(&[
-        "chain",
-        "forge",
-        "bitcoin-scaling",
-        "--scale",
-        "0.02",
-        "--distinct-keys",
-        "--stop-height",
-        &height,
-        "--out",
-        &out,
-    ]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    out
+fn forged(dir: &Path) -> String {
+    let chain = dir.join("chain").display().to_string();
+    forge(&chain, &format!("--scale 0.02 --distinct-keys --stop-height {BLOCKS}"));
+    chain
 }
 
 fn emit(chain: &str, to: &str, more: &[&str]) -> Output {
@@ -78,7 +57,7 @@ fn total(record: &Record, metric: &str) -> u64 {
 #[test]
 fn each_way_leads_to_the_tip() {
     let dir = tempfile::tempdir().expect("a folder");
-    let chain = forge(dir.path());
+    let chain = forged(dir.path());
     let more = ["--seen", "0.5", "--seen-mode", "random", "--orphans", "0.3"];
     let mut sent = Vec::new();
     for via in ["rpc", "p2p", "compact"] {
@@ -101,7 +80,7 @@ fn each_way_leads_to_the_tip() {
         // The node had to request the rest, which was not sent beforehand.
         assert_eq!(total(&target, "requested of compact blocks") > 0, via == "compact", "{via}");
         sent.push(txs);
-        stop(running);
+        stop(running.node);
     }
     assert!(sent.iter().all(|txs| *txs == sent[0]), "{sent:?}");
 }
@@ -109,7 +88,7 @@ fn each_way_leads_to_the_tip() {
 #[test]
 fn it_goes_on_where_the_node_is() {
     let dir = tempfile::tempdir().expect("a folder");
-    let chain = forge(dir.path());
+    let chain = forged(dir.path());
     let running = start();
     // Without RPC, peers ask the node for its tip.
     let to = format!("p2p@{}", running.p2p);
@@ -121,13 +100,13 @@ fn it_goes_on_where_the_node_is() {
     assert!(text.contains("it has 40 blocks of this chain already; give --resume"), "{text}");
     let rest = record(&emit(&chain, &to, &["--resume"]));
     assert_eq!((total(&rest, "blocks"), total(&rest, "first block")), (70, 41));
-    stop(running);
+    stop(running.node);
 }
 
 #[test]
 fn a_node_that_is_not_there_is_named() {
     let dir = tempfile::tempdir().expect("a folder");
-    let chain = forge(dir.path());
+    let chain = forged(dir.path());
     let output = emit(&chain, "p2p@127.0.0.1:1", &[]);
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8_lossy(&output.stdout);

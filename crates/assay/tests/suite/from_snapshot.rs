@@ -2,17 +2,14 @@
 //! built in (its unit tests create it, `test/util/setup_common.cpp`, `TestChain100Setup`).
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::Output;
 
-use assay_node::{Node, NodeConfig};
-use base64::Engine as _;
+use assay_node::Node;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{command, good, stderr};
+use crate::{Rpc, command, good, node_config, stderr, stop};
 
 const BASE: u32 = 110;
 const TIP: u32 = 150;
@@ -31,37 +28,15 @@ struct Made {
     coins: u64,
 }
 
-fn call(address: SocketAddr, cookie: &str, method: &str, params: &Value) -> Value {
-    let body = json!({ "id": 1, "method": method, "params": params }).to_string();
-    let cookie = base64::engine::general_purpose::STANDARD.encode(cookie);
-    let mut stream = TcpStream::connect(address).expect("the node listens");
-    write!(
-        stream,
-        "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Basic {cookie}\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .expect("sent");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).expect("text");
-    let (_, body) = text.split_once("\r\n\r\n").expect("a head");
-    let mut reply: Value = serde_json::from_str(body).expect("JSON");
-    assert!(reply["error"].is_null(), "{method}: {}", reply["error"]);
-    reply["result"].take()
-}
-
 impl Made {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let datadir = folder.path().join("made");
         fs::create_dir(&datadir).expect("a folder");
-        let mut config = NodeConfig::new("regtest", &datadir).expect("a known chain");
-        config.rpc.bind = vec!["127.0.0.1:0".parse().expect("an address")];
-        config.log = None;
-        config.handle_signals = false;
-        let node = Node::start(&config).expect("the node starts");
+        let node = Node::start(&node_config(&datadir)).expect("the node starts");
         let cookie = fs::read_to_string(datadir.join("regtest/.cookie")).expect("a cookie");
-        let address = node.rpc_addresses()[0];
-        let call = |method: &str, params: Value| call(address, &cookie, method, &params);
+        let rpc = Rpc::new(node.rpc_addresses()[0], &cookie);
+        let call = |method: &str, params: Value| rpc.must(method, &params);
         let descriptor = call("getdescriptorinfo", json!([format!("raw({SCRIPT})")]));
         let file = folder.path().join("base.dat");
         for height in 1..=TIP {
@@ -74,8 +49,7 @@ impl Made {
             }
         }
         let coins = call("gettxoutsetinfo", json!(["muhash"]));
-        node.stop_handle().stop();
-        node.wait().expect("the node stops");
+        stop(node);
         let muhash = coins["muhash"].as_str().expect("text").to_owned();
         Self { folder, muhash, coins: coins["txouts"].as_u64().expect("a number") }
     }

@@ -2,22 +2,12 @@
 
 use std::path::Path;
 
-use crate::{Guard, assay, command, free_addresses, good, stderr, stdout};
+use crate::{Guard, assay, command, free_addresses, good, line, stderr, stdout};
 
 fn measured(out: &Path) -> serde_json::Value {
-    let dir = out.display().to_string();
-    good(&assay(&[
-        "run",
-        "bch-scaling",
-        "--scale",
-        "0.0003",
-        "--stop-height",
-        "122",
-        "--keep-datadirs",
-        "--json",
-        "--out",
-        &dir,
-    ]))
+    let out = out.display();
+    let flags = "--scale 0.0003 --stop-height 122 --keep-datadirs --json";
+    good(&line(&format!("run bch-scaling {flags} --out {out}")))
 }
 
 #[test]

@@ -19,8 +19,13 @@ mod validate;
 mod wallet;
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Output};
+use std::time::Duration;
 
+use assay_node::{Node, NodeConfig};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 /// The program with these arguments, and without the variables that change what it does.
@@ -36,6 +41,77 @@ fn command(arguments: &[&str]) -> Command {
 
 fn assay(arguments: &[&str]) -> Output {
     command(arguments).output().expect("the program starts")
+}
+
+/// The program with the words of a line as arguments.
+fn line(words: &str) -> Output {
+    assay(&words.split_whitespace().collect::<Vec<_>>())
+}
+
+/// Forges a chain of `bitcoin-scaling` into a folder; returns the output.
+fn forge(chain: &str, flags: &str) -> Value {
+    good(&line(&format!("chain forge bitcoin-scaling {flags} --out {chain} --json")))
+}
+
+/// Configuration of a node in this process, on regtest, with RPC on a free port.
+fn node_config(dir: &Path) -> NodeConfig {
+    let mut config = NodeConfig::new("regtest", dir).expect("a known chain");
+    config.rpc.bind = vec!["127.0.0.1:0".parse().expect("an address")];
+    config.log = None;
+    config.handle_signals = false;
+    config
+}
+
+fn stop(node: Node) {
+    node.stop_handle().stop();
+    node.wait().expect("the node stops");
+}
+
+/// A client of JSON-RPC.
+#[derive(Clone, Debug)]
+struct Rpc {
+    url: String,
+    agent: ureq::Agent,
+    authorization: String,
+}
+
+impl Rpc {
+    /// With credentials as `user:password`.
+    fn new(address: SocketAddr, credentials: &str) -> Self {
+        let config = ureq::Agent::config_builder()
+            .proxy(None)
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(90)));
+        let authorization = format!("Basic {}", STANDARD.encode(credentials.trim()));
+        let agent = config.build().new_agent();
+        Self { url: format!("http://{address}/"), agent, authorization }
+    }
+
+    /// Result or error of a method; the outer `Err` describes a call without an answer.
+    fn try_call(&self, method: &str, params: &Value) -> Result<Result<Value, Value>, String> {
+        let body = serde_json::json!({"id": 1, "method": method, "params": params}).to_string();
+        let request = self.agent.post(&self.url).header("Authorization", &self.authorization);
+        let answer = request.header("Content-Type", "application/json").send(body);
+        let answer = answer.map_err(|error| format!("{method}: {error}"))?;
+        let text = answer.into_body().with_config().limit(64 << 20).read_to_string();
+        let text = text.map_err(|error| format!("{method}: {error}"))?;
+        let mut reply: Value =
+            serde_json::from_str(&text).map_err(|error| format!("{method}: {error}: {text}"))?;
+        Ok(match reply["error"].take() {
+            Value::Null => Ok(reply["result"].take()),
+            error => Err(error),
+        })
+    }
+
+    /// The same; errors of the method are described, too.
+    fn call(&self, method: &str, params: &Value) -> Result<Value, String> {
+        self.try_call(method, params)?.map_err(|error| format!("{method}: {error}"))
+    }
+
+    /// Calls a method that must succeed.
+    fn must(&self, method: &str, params: &Value) -> Value {
+        self.call(method, params).unwrap_or_else(|error| panic!("{error}"))
+    }
 }
 
 fn stdout(output: &Output) -> String {

@@ -19,6 +19,8 @@ fn every_case_ends_with_the_same_mempool_on_two_nodes() {
     let more = ["--scale", "0.03", "--repeat", "2", "--target", "assay", "--target", "assay"];
     let record = run("mempool", folder.path(), &more);
     assert_eq!(record.checks.len(), 6, "{}", record.text());
+    let again = "assay run mempool --scale 0.03 --target assay --target assay --repeat 2";
+    assert_eq!(record.command, again);
     let is_sent = |cell: &&Cell| cell.metric == "sent";
     for sent in record.cells.iter().filter(is_sent) {
         let of = |metric: &str| {
@@ -60,5 +62,6 @@ fn flags_of_other_plans_are_rejected() {
     let output = assay(&["run", "mempool", "--seen", "0.5"]);
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
-    assert!(said.contains("--seen means nothing for mempool"), "{said}");
+    assert!(said.contains("--seen means nothing for mempool, a plan of kind mempool"), "{said}");
+    assert!(said.contains("feed.seen is a key of bch-scaling, "), "{said}");
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{assay, command, good, stderr};
+use crate::{assay, command, forge, good, line, stderr};
 
 /// Runs the program with a line on standard input, which stays open until the end.
 fn with_salt(arguments: &[&str], salt: &str) -> Output {
@@ -38,20 +38,12 @@ impl Setup {
         let dir = tempfile::tempdir().expect("a folder");
         let this = Self { dir, whole: Value::Null };
         let (chain, spent) = (this.path("chain"), this.path("spent"));
-        let forge = ["chain", "forge", "bitcoin-scaling", "--scale", "0.02", "--out", &chain];
-        assert!(assay(&forge).status.success());
-        let whole = good(&assay(&[
-            "validate",
-            "--chain",
-            "regtest",
-            "--blocks",
-            &chain,
-            "--write-spent",
-            &spent,
-            "--write-hints",
-            &this.path("hints.dat"),
-            "--json",
-        ]));
+        forge(&chain, "--scale 0.02");
+        let hints = this.path("hints.dat");
+        let whole = format!(
+            "validate --chain regtest --blocks {chain} --write-spent {spent} --write-hints {hints} --json"
+        );
+        let whole = good(&line(&whole));
         let plan = good(&this.plan("plan", &[]));
         assert_eq!(plan["tip_hash"], whole["tip_hash"]);
         assert_eq!(

@@ -57,9 +57,7 @@ fn every_command_ends() {
     let forged = tempfile::tempdir().expect("a folder");
     let chain = forged.path().join("forged");
     let chain = chain.to_str().expect("a path of text");
-    let status =
-        assay(&["chain", "forge", "bitcoin-scaling", "--scale", "0.01", "--out", chain]).status();
-    assert!(status.expect("the program starts").success());
+    crate::forge(chain, "--scale 0.01");
     // The kernel accepts connections for it.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let silent = listener.local_addr().expect("an address").to_string();

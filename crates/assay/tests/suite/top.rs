@@ -3,16 +3,12 @@
 use std::path::Path;
 use std::process::Output;
 
-use assay_node::{Node, NodeConfig};
+use assay_node::Node;
 
-use crate::{command, good, stderr, stdout};
+use crate::{command, good, node_config, stderr, stdout, stop};
 
 fn node(dir: &Path) -> Node {
-    let mut config = NodeConfig::new("regtest", dir).expect("a known chain");
-    config.rpc.bind = vec!["127.0.0.1:0".parse().expect("an address")];
-    config.log = None;
-    config.handle_signals = false;
-    Node::start(&config).expect("the node starts")
+    Node::start(&node_config(dir)).expect("the node starts")
 }
 
 fn top(dir: &Path, arguments: &[&str]) -> Output {
@@ -43,8 +39,7 @@ fn a_node_is_shown_as_json_and_as_lines() {
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[0].contains("blocks=0 headers=0 peers=0 mempool=0"), "{}", lines[0]);
     assert!(lines[1].contains("blocks_per_s=0.0"), "{}", lines[1]);
-    node.stop_handle().stop();
-    node.wait().expect("the node stops");
+    stop(node);
 }
 
 #[test]
@@ -60,8 +55,7 @@ fn the_chain_is_the_one_in_the_configuration() {
             assert_eq!(snapshot["chain"]["name"], "regtest", "{chain}");
         }
     }
-    node.stop_handle().stop();
-    node.wait().expect("the node stops");
+    stop(node);
 }
 
 #[test]

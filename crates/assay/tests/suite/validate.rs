@@ -8,14 +8,13 @@ use std::time::Instant;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{assay, command, good, json, stderr, stdout};
+use crate::{assay, command, forge, good, json, stderr, stdout};
 
 /// A small forged chain: temporary folder, path and output of the forge.
 fn forged() -> (TempDir, String, Value) {
     let dir = tempfile::tempdir().expect("a folder");
     let chain = dir.path().join("chain").display().to_string();
-    let forge = ["chain", "forge", "bitcoin-scaling", "--scale", "0.02", "--out", &chain, "--json"];
-    let forged = good(&assay(&forge));
+    let forged = forge(&chain, "--scale 0.02");
     (dir, chain, forged)
 }
 
@@ -41,7 +40,13 @@ fn a_chain_is_validated_and_reported() {
     let words = stderr(&text);
     let temporary = words.split_whitespace().find(|word| word.contains("assay-validate-"));
     assert!(!Path::new(temporary.expect("the folder is named")).exists());
-    check_same(&json(&assay(&[&arguments[..], &["--json"]].concat())), &forged);
+    let found = json(&assay(&[&arguments[..], &["--json"]].concat()));
+    check_same(&found, &forged);
+    assert_eq!(found["minimum_chain_work"], "0".repeat(64));
+    assert_eq!(found["below_minimum_chain_work"], false);
+    let tip = found["tip_height"].as_u64().expect("a number");
+    // Genesis and every block at the minimum difficulty add 2 to the chain work.
+    assert_eq!(found["chain_work"], format!("{:064x}", 2 * (tip + 1)));
 }
 
 #[test]
@@ -84,9 +89,7 @@ fn a_damaged_block_is_reported_and_blocks_below_it_stay() {
 fn the_next_best_branch_is_taken_when_a_block_of_the_best_is_damaged() {
     let (dir, chain, _) = forged();
     let other = dir.path().join("other").display().to_string();
-    let forge = ["chain", "forge", "bitcoin-scaling", "--scale", "0.02", "--seed", "7"];
-    let output = assay(&[&forge[..], &["--stop-height", "70", "--out", &other, "--json"]].concat());
-    let valid = good(&output);
+    let valid = forge(&other, "--scale 0.02 --seed 7 --stop-height 70");
     // Two chains that fork at genesis; the longer one has a wrong byte in its 20th block.
     let blocks = dir.path().join("blocks");
     fs::create_dir(&blocks).expect("a folder");
@@ -134,33 +137,13 @@ fn the_next_best_branch_is_taken_when_a_block_of_the_best_is_damaged() {
 }
 
 #[test]
-fn the_work_of_a_chain_is_reported() {
-    let (_dir, chain, _) = forged();
-    let blocks = ["--blocks", &chain, "--json"];
-    let regtest = json(&assay(&[&["validate", "--chain", "regtest"][..], &blocks].concat()));
-    assert_eq!(regtest["minimum_chain_work"], "0".repeat(64));
-    assert_eq!(regtest["below_minimum_chain_work"], false);
-    let tip = regtest["tip_height"].as_u64().expect("a number");
-    // Genesis and every block at the minimum difficulty add 2 to the chain work.
-    assert_eq!(regtest["chain_work"], format!("{:064x}", 2 * (tip + 1)));
-}
-
-#[test]
 fn stopping_and_killing_lose_nothing() {
     let (dir, chain, forged) = forged();
     let datadir = dir.path().join("coins").display().to_string();
-    let base = [
-        "validate",
-        "--chain",
-        "regtest",
-        "--blocks",
-        &chain,
-        "--datadir",
-        &datadir,
-        "--db-cache",
-        "1",
-        "--json",
-    ];
+    let base = format!(
+        "validate --chain regtest --blocks {chain} --datadir {datadir} --db-cache 1 --json"
+    );
+    let base: Vec<&str> = base.split(' ').collect();
     let stopped = good(&assay(&[&base[..], &["--stop-height", "60"]].concat()));
     assert_eq!(
         (stopped["end"].as_str(), stopped["tip_height"].as_u64()),

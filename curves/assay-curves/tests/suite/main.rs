@@ -3,14 +3,13 @@
 use std::process::{Command, Output, Stdio};
 
 use assay_bench::Silent;
-use assay_bench::plan::{BenchPlan, CompilersSettings, PairingSettings};
+use assay_bench::plan::{BenchPlan, CompilersSettings, PairingSettings, PlanText};
 use assay_bench::registry::{Filter, Section};
 use assay_bench::results::BenchResults;
 use assay_bench::run::{RunOptions, run};
 use assay_bench::served::ServedSuite;
 use assay_bench::suite::Extent;
 use assay_lab::machine::Software;
-use assay_lab::plan::PlanFile;
 use serde::Serialize;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_assay-curves");
@@ -29,7 +28,7 @@ fn results(name: &'static str, settings: &impl Serialize, plan: Option<BenchPlan
         rerun: String::new(),
         software: Software::default(),
         counter: None,
-        plan_source: String::new(),
+        plan_source: Vec::new(),
     };
     let sections = [Section { name, suite: Box::new(suite) }];
     let results = run(&sections, &options, &Silent).expect("a suite with its defaults");
@@ -41,8 +40,8 @@ fn results(name: &'static str, settings: &impl Serialize, plan: Option<BenchPlan
 
 #[test]
 fn every_benchmark_of_curves_gives_correct_results() {
-    let text = BenchPlan::builtin_text("pairing-curves").expect("it is built in");
-    let plan = BenchPlan::parse(text, "pairing-curves").expect("it is valid");
+    let plan = PlanText::find("pairing-curves").and_then(|text| text.bench(&[]));
+    let plan = plan.expect("a built-in plan of benchmarks");
     let results = results("pairing", &PairingSettings::default(), Some(plan));
     let names: Vec<&str> = results.benchmarks.iter().map(|one| one.name.as_str()).collect();
     assert!(names.iter().any(|name| name.starts_with("secp256k1/schnorr-verify")), "{names:?}");

@@ -271,7 +271,7 @@ fn resample(widths: &[AtWidth]) -> Vec<Fit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Plan, PlanFile};
+    use crate::plan::Plan;
 
     const WIDTHS: [u32; 7] = [1, 10, 100, 500, 1000, 2500, 5000];
 
@@ -340,7 +340,8 @@ mod tests {
         for other in ["legacy", "legacy-", "legacy-0", "legacy-+1", "segwit-1", "legacy-1-1"] {
             assert_eq!(legacy.width(other), None, "{other}");
         }
-        let text = Plan::builtin_text("sighash-scaling").expect("built in");
+        let mut plans = Plan::BUILTIN.into_iter();
+        let (_, text) = plans.find(|(name, _)| *name == "sighash-scaling").expect("built in");
         for (from, to) in [("series = \"segwit\"", "series = \"legacy\""), ("\"segwit\"", "\"\"")] {
             let error = Plan::parse(&text.replacen(from, to, 1), "plan.toml");
             let error = error.expect_err("must be refused").to_string();

@@ -1,31 +1,34 @@
-//! `assay bench FILTER`.
+//! `assay bench FILTER` and `assay bench list`.
 
 use anyhow::bail;
-use assay_bench::registry::Filter;
+use assay_bench::registry::{Filter, benchmarks};
 use assay_bench::run::{RunOptions, run as measure};
+use assay_bench::suite::Benchmark;
 use assay_bench::{report, table};
+use serde_json::json;
 
-use super::progress::RunBar;
+use super::progress::{RunBar, warn};
 use crate::Outcome;
-use crate::cli::MeasureArguments;
+use crate::cli::{BenchListArguments, MeasureArguments};
 use crate::commands::stop_flag;
+use crate::invocation::rerun;
 use crate::output;
 
 pub(super) fn run(arguments: &MeasureArguments) -> anyhow::Result<Outcome> {
     let options = RunOptions {
         plan: None,
-        extent: arguments.extent.into(),
+        extent: arguments.extent,
         rounds: arguments.rounds,
         filter: Filter::new(arguments.filter.clone()),
         out_dir: None,
         resume: false,
-        rerun: rerun(arguments),
+        rerun: rerun(),
         software: super::software(),
         counter: super::counter(arguments.instructions, None)?,
-        plan_source: String::new(),
+        plan_source: Vec::new(),
     };
     let bar = RunBar::stopped_by(stop_flag());
-    bar.warn();
+    warn();
     let sections = super::caller(&options.software).sections()?;
     let results = measure(&sections, &options, &bar)?;
     drop(bar);
@@ -47,12 +50,20 @@ pub(super) fn run(arguments: &MeasureArguments) -> anyhow::Result<Outcome> {
     Ok(super::outcome(&results))
 }
 
-fn rerun(arguments: &MeasureArguments) -> String {
-    let mut words = vec!["assay bench".to_owned()];
-    words.extend(arguments.filter.iter().map(|filter| format!("'{filter}'")));
-    let extent = clap::ValueEnum::to_possible_value(&arguments.extent);
-    words.extend(extent.map(|extent| format!("--extent {}", extent.get_name())));
-    words.extend(arguments.instructions.then(|| "--instructions".to_owned()));
-    words.extend(arguments.rounds.map(|rounds| format!("--rounds {rounds}")));
-    words.join(" ")
+/// `assay bench list`.
+pub(super) fn list(arguments: &BenchListArguments) -> anyhow::Result<Outcome> {
+    let sections = super::caller(&super::software()).sections()?;
+    let filter = Filter::new(arguments.filter.clone());
+    let all = benchmarks(&sections, arguments.extent, &filter)?;
+    if arguments.json {
+        let entry = |(section, benchmark): &(&'static str, Benchmark<'_>)| {
+            let Benchmark { name, series, size, unit, .. } = benchmark;
+            json!({ "name": name, "section": section, "series": series, "size": size, "unit": unit })
+        };
+        output::print_json(&all.iter().map(entry).collect::<Vec<_>>())?;
+    } else {
+        let lines = all.iter().map(|(_, benchmark)| format!("{}\n", benchmark.name));
+        output::print(&lines.collect::<String>())?;
+    }
+    Ok(if all.is_empty() { Outcome::Negative } else { Outcome::Good })
 }

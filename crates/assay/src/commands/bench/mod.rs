@@ -1,30 +1,29 @@
 //! `assay bench`.
 
 mod libsecp;
-mod list;
 mod measure;
 mod network;
-mod peers;
 pub(crate) mod plan;
 mod progress;
-mod serve;
 mod sync;
 
+use std::io::{stdin, stdout};
+
 use assay_bench::instructions::Counter;
-use assay_bench::plan::BenchPlan;
+use assay_bench::plan::{BenchPlan, PlanText};
 use assay_bench::programs::{Caller, Suites};
 use assay_bench::results::BenchResults;
-use assay_bench::{compare, report};
+use assay_bench::{compare, report, serve};
 use assay_lab::machine::Software;
 use assay_report::record::Record;
 use serde::Serialize;
 
-use self::progress::Bar;
+use self::progress::{RunBar, warn};
 use crate::cli::{
     BenchAgreementArguments, BenchArguments, BenchBlocksArguments, BenchCommand,
-    BenchCompareArguments, BenchMempoolArguments, BenchSignaturesArguments,
+    BenchCompareArguments, BenchMempoolArguments, BenchServeArguments, BenchSignaturesArguments,
 };
-use crate::commands::command_line;
+use crate::invocation::rerun;
 use crate::{Outcome, output};
 
 pub(crate) use libsecp::LibsecpRates;
@@ -32,9 +31,9 @@ pub(crate) use libsecp::LibsecpRates;
 pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
     match &arguments.command {
         None => measure::run(&arguments.measure),
-        Some(BenchCommand::List(arguments)) => list::run(arguments),
+        Some(BenchCommand::List(arguments)) => measure::list(arguments),
         Some(BenchCommand::Compare(arguments)) => compare(arguments),
-        Some(BenchCommand::Serve(arguments)) => serve::run(arguments),
+        Some(BenchCommand::Serve(arguments)) => serve(arguments),
         Some(BenchCommand::Signatures(BenchSignaturesArguments { options, json })) => {
             experiment("signatures", options, *json)
         }
@@ -45,7 +44,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
             experiment("blocks", options, *json)
         }
         Some(BenchCommand::Sync(arguments)) => sync::run(arguments),
-        Some(BenchCommand::Peers(arguments)) => peers::run(arguments),
+        Some(BenchCommand::Peers(arguments)) => network::peers(arguments),
         Some(BenchCommand::Network(arguments)) => network::run(arguments),
         Some(BenchCommand::Mempool(BenchMempoolArguments { options, json })) => {
             experiment("mempool", options, *json)
@@ -60,18 +59,30 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
 fn compare(arguments: &BenchCompareArguments) -> anyhow::Result<Outcome> {
     let (before, after) = (report::load(&arguments.before)?, report::load(&arguments.after)?);
     let record = compare::compare(&before, &after, arguments.floor);
-    let (software, command) = (software(), command_line());
+    let (software, command) = (software(), rerun());
     output::print_record(&Record { software, command, ..record }, arguments.json)
+}
+
+/// The child processes of a comparison of builds.
+fn serve(arguments: &BenchServeArguments) -> anyhow::Result<Outcome> {
+    let software = software();
+    let caller = caller(&software);
+    let sections = match &arguments.plan {
+        None => caller.sections()?,
+        Some(name) => caller.sections_of(&PlanText::find(name)?.bench(&arguments.set)?)?,
+    };
+    serve::serve(&sections, arguments.extent, stdin().lock(), stdout().lock())?;
+    Ok(Outcome::Good)
 }
 
 /// Runs an experiment of `assay-bench` and prints its record.
 fn experiment(name: &str, options: &impl Serialize, is_json: bool) -> anyhow::Result<Outcome> {
     let software = software();
-    let bar = Bar::new();
-    bar.warn();
+    let bar = RunBar::of_parts();
+    warn();
     let record = caller(&software).experiment(name, options, &bar)?;
     drop(bar);
-    output::print_record(&Record { software, command: command_line(), ..record }, is_json)
+    output::print_record(&Record { software, command: rerun(), ..record }, is_json)
 }
 
 /// This program, for the programs with suites.

@@ -1,15 +1,15 @@
-//! `assay bench network`.
+//! `assay bench network` and `assay bench peers`.
 
 use anyhow::ensure;
 use assay_lab::mixed::{Cut, MixedOptions, TXS_MAX, run as measure};
+use assay_lab::peers::{PeersOptions, run as measure_peers};
 use assay_lab::plan::{NodeSpec, TargetSpec};
 use assay_lab::progress::Terminal;
-use clap::ValueEnum as _;
 
-use crate::cli::{BenchNetworkArguments, CutArgument};
-use crate::commands::own_command;
-use crate::commands::stop_flag;
 use crate::{Outcome, output};
+use crate::cli::{BenchNetworkArguments, BenchPeersArguments, CutArgument};
+use crate::commands::{network_options, own_command, stop_flag};
+use crate::invocation::rerun;
 
 pub(super) fn run(arguments: &BenchNetworkArguments) -> anyhow::Result<Outcome> {
     let targets = match arguments.targets.as_slice() {
@@ -35,9 +35,22 @@ pub(super) fn run(arguments: &BenchNetworkArguments) -> anyhow::Result<Outcome> 
         seed: arguments.seed,
         node_command: own_command(&["node"])?,
         software: super::software(),
-        rerun: rerun(arguments),
+        rerun: rerun(),
     };
-    let record = measure(&options, &Terminal::stopped_by(stop_flag()))?;
+    output::print_record(&measure(&options, &Terminal::stopped_by(stop_flag()))?, arguments.json)
+}
+
+/// `assay bench peers`.
+pub(super) fn peers(arguments: &BenchPeersArguments) -> anyhow::Result<Outcome> {
+    let BenchPeersArguments { target, scale, seed, out, .. } = arguments;
+    let options = PeersOptions {
+        network: network_options(target, *scale, *seed, out)?,
+        links: arguments.links,
+        bits_per_s: arguments.rate * 1e6,
+        round_trip: arguments.round_trip,
+        rounds: arguments.rounds,
+    };
+    let record = measure_peers(&options, &Terminal::stopped_by(stop_flag()))?;
     output::print_record(&record, arguments.json)
 }
 
@@ -48,26 +61,6 @@ fn cut_of(argument: CutArgument) -> Option<Cut> {
         CutArgument::Both => Some(Cut::Both),
         CutArgument::None => None,
     }
-}
-
-fn rerun(arguments: &BenchNetworkArguments) -> String {
-    let targets = arguments.targets.iter().map(|target| format!(" --target {target}"));
-    let seconds = |time: std::time::Duration| format!("{}ms", time.as_millis());
-    let cut = arguments.cut.to_possible_value();
-    let cut = cut.as_ref().map_or("both", |value| value.get_name());
-    format!(
-        "assay bench network{} --for {} --tx-rate {} --block-every {} --cut {cut} --cut-every {} --cut-for {} --degree {} --rate {} --round-trip {} --seed {}",
-        targets.collect::<String>(),
-        seconds(arguments.time),
-        arguments.tx_rate,
-        seconds(arguments.block_every),
-        seconds(arguments.cut_every),
-        seconds(arguments.cut_for),
-        arguments.degree,
-        arguments.rate,
-        seconds(arguments.round_trip),
-        arguments.seed,
-    )
 }
 
 /// Default number of nodes.

@@ -8,10 +8,11 @@ use assay_lab::run::RunOptions;
 use assay_lab::sync::{SyncOptions, run as measure};
 use assay_lab::target::kernel;
 
-use super::progress::Bar;
+use super::progress::warn;
 use crate::cli::BenchSyncArguments;
 use crate::commands::own_command;
 use crate::commands::stop_flag;
+use crate::invocation::rerun;
 use crate::{Outcome, output};
 
 pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
@@ -46,29 +47,11 @@ pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
         node_command: own_command(&["node"])?,
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
-        rerun: rerun(arguments),
+        rerun: rerun(),
         ..RunOptions::default()
     };
-    Bar::new().warn();
+    warn();
     let mut record = measure(&options, with, &Terminal::stopped_by(stop_flag()))?;
     record.software = super::software();
     output::print_record(&record, arguments.json)
-}
-
-/// Command line that repeats the measurement, without folders and cores.
-fn rerun(arguments: &BenchSyncArguments) -> String {
-    let BenchSyncArguments { recipe, scale, seed, pairs, .. } = arguments;
-    let mut words = vec!["assay bench sync --against kernel".to_owned()];
-    if arguments.chain.is_none() {
-        words.push(format!("--recipe {recipe} --scale {scale} --seed {seed}"));
-    }
-    words.push(format!("--pairs {pairs}"));
-    for (flag, is_given) in [
-        ("--distinct-keys", arguments.distinct_keys),
-        ("--cores-compare", arguments.cores_compare),
-        ("--sample-compare", arguments.sample_compare),
-    ] {
-        words.extend(is_given.then(|| flag.to_owned()));
-    }
-    words.join(" ")
 }

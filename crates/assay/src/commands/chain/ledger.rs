@@ -16,12 +16,12 @@ use assay_stats::{
     listing_sha256, read,
 };
 use faster_hex::hex_string;
-use serde::Serialize;
+use serde_json::json;
 
 use super::source;
 use crate::bar::Bar;
-use crate::bitcoind::with_activation_heights;
 use crate::cli::LedgerArguments;
+use crate::commands::{chain_with, threads};
 use crate::output;
 
 /// Value of the recipe field in a ledger of block files.
@@ -34,22 +34,6 @@ const PHASES: u32 = 10;
 /// Number of ranges with sums of their own.
 const RANGES: u32 = 100;
 
-/// Output of `--json`.
-#[derive(Serialize)]
-struct Report<'a> {
-    schema: u32,
-    /// True if an earlier ledger of the same files is reused.
-    kept: bool,
-    chain: &'a str,
-    height: u32,
-    tip: &'a str,
-    txs: u64,
-    inputs: u64,
-    outputs: u64,
-    bytes: u64,
-    files: &'a FilesLine,
-}
-
 pub(super) fn run(arguments: &LedgerArguments) -> anyhow::Result<()> {
     let (ledger, was_kept) = make(arguments)?;
     report(&ledger, was_kept, arguments.json)
@@ -59,11 +43,7 @@ pub(super) fn run(arguments: &LedgerArguments) -> anyhow::Result<()> {
 pub(crate) fn make(arguments: &LedgerArguments) -> anyhow::Result<(Ledger, bool)> {
     let params = crate::commands::chain(&arguments.chain)?;
     // Rejects unknown names and heights before the first program starts.
-    with_activation_heights(
-        ChainParams::clone(&params),
-        "--test-activation-height",
-        &arguments.test_activation_height,
-    )?;
+    chain_with(&arguments.chain, &arguments.test_activation_height)?;
     let blocks = folder_of(&arguments.blocks, &params);
     check_apart(&arguments.blocks, &arguments.out)?;
     // Resolves the path that the ledger records.
@@ -75,7 +55,7 @@ pub(crate) fn make(arguments: &LedgerArguments) -> anyhow::Result<(Ledger, bool)
     if let Some(ledger) = kept(arguments, &params, &listing)? {
         return Ok((ledger, true));
     }
-    let threads = source::threads(arguments.threads);
+    let threads = threads(arguments.threads);
     let set = open(&blocks, &params, threads)?;
     let heights = set.whole_up_to(arguments.stop_height).with_context(|| {
         format!("{}: not all blocks of {} are there", blocks.display(), params.name)
@@ -360,18 +340,18 @@ fn report(ledger: &Ledger, kept: bool, json: bool) -> anyhow::Result<()> {
     let (chain, tip) = (&ledger.chain, &ledger.tip);
     let Some(files) = &chain.files else { return Ok(()) };
     if json {
-        return output::print_json(&Report {
-            schema: 1,
-            kept,
-            chain: &chain.chain,
-            height: tip.height,
-            tip: &tip.hash,
-            txs: tip.txs,
-            inputs: tip.inputs,
-            outputs: tip.outputs,
-            bytes: tip.bytes,
-            files,
-        });
+        return output::print_json(&json!({
+            "schema": 1,
+            "kept": kept,
+            "chain": chain.chain,
+            "height": tip.height,
+            "tip": tip.hash,
+            "txs": tip.txs,
+            "inputs": tip.inputs,
+            "outputs": tip.outputs,
+            "bytes": tip.bytes,
+            "files": files,
+        }));
     }
     output::print(&format!(
         "chain        {}, from {}{}\ntip          {} at height {}\nheaders      SHA-256 {}\ntransactions {}\ninputs       {}\n\

@@ -11,21 +11,11 @@ use assay_forge::{BlockLine, Ledger};
 use assay_node::{BlockArchive, ServeConfig, serve_blocks};
 use assay_stats::{BlockSet, listing_sha256};
 use faster_hex::hex_string;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::ServeChainArguments;
 use crate::commands::stop_flag;
 use crate::output;
-
-/// Output of `--json` once peers can connect.
-#[derive(Serialize)]
-struct Up<'a> {
-    schema: u32,
-    address: SocketAddr,
-    chain: &'a str,
-    height: u32,
-    tip: &'a str,
-}
 
 pub(super) fn run(arguments: &ServeChainArguments) -> anyhow::Result<()> {
     let ledger = Ledger::read(&arguments.folder)?;
@@ -47,10 +37,10 @@ pub(super) fn run(arguments: &ServeChainArguments) -> anyhow::Result<()> {
     serve_blocks(archive, &config, &stop, |address| {
         let (chain, height) = (params.name, tip.height);
         said = if arguments.json {
-            let up = Up { schema: 1, address, chain, height, tip: &tip.hash };
-            serde_json::to_string(&up)
-                .context("cannot write JSON")
-                .and_then(|line| output::print(&format!("{line}\n")))
+            let up = json!({
+                "schema": 1, "address": address, "chain": chain, "height": height, "tip": tip.hash,
+            });
+            output::print(&format!("{up}\n"))
         } else {
             output::complain(&format!("serving {chain} up to height {height} on {address}"));
             Ok(())

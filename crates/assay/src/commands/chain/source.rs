@@ -52,14 +52,6 @@ pub(super) fn open(
     Ok(set)
 }
 
-/// Number of threads: as given, or one per core.
-pub(super) fn threads(asked: usize) -> usize {
-    match asked {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        asked => asked,
-    }
-}
-
 /// Reports everything found outside the best chain.
 pub(super) fn report_rest(set: &BlockSet) {
     let found = set.found();

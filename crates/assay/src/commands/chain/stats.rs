@@ -17,6 +17,7 @@ use super::{source, stats_page};
 use crate::Outcome;
 use crate::bar::Bar;
 use crate::cli::StatsArguments;
+use crate::commands::threads;
 use crate::output;
 
 /// Maximum number of listed damaged blocks and differences.
@@ -99,7 +100,7 @@ pub(crate) fn run(arguments: &StatsArguments) -> anyhow::Result<Outcome> {
         bail!("--plot {}: name a file that ends in .html", path.display());
     }
     let ledger = source::ledger(&arguments.blocks, arguments.check.as_deref())?;
-    let threads = source::threads(arguments.threads);
+    let threads = threads(arguments.threads);
     let start = Instant::now();
     let set =
         source::open(&arguments.blocks, arguments.chain.as_deref(), ledger.as_ref(), threads)?;

@@ -12,9 +12,9 @@ use assay_electrum::index::{Index, IndexConfig};
 use assay_electrum::{Chain, RealIo, follow};
 use assay_engine::Engine;
 use assay_forge::Ledger;
-use assay_node::{EngineChain, IndexOptions, NodeConfig};
+use assay_node::{EngineChain, IndexOptions};
 
-use super::mebibytes;
+use super::{mebibytes, node_with_blocks};
 use crate::Outcome;
 use crate::cli::{IndexArguments, IndexBuildArguments, IndexCommand};
 use crate::output;
@@ -28,13 +28,8 @@ pub(crate) fn run(arguments: &IndexArguments) -> anyhow::Result<Outcome> {
 }
 
 fn build(arguments: &IndexBuildArguments) -> anyhow::Result<Outcome> {
-    let node = NodeConfig::new(&arguments.chain, &arguments.datadir)?;
+    let node = node_with_blocks(&arguments.chain, &arguments.datadir)?;
     let dir = node.chain_dir();
-    ensure!(
-        dir.join("blocks").is_dir(),
-        "{} holds no blocks: name the --datadir and --chain of a node that has validated some",
-        dir.display()
-    );
     let memory_bytes_max = Some(mebibytes("--index-memory", arguments.index_memory)?);
     let mut config = node.index_config(&IndexOptions { memory_bytes_max, server: None });
     if let Some(out) = &arguments.out {

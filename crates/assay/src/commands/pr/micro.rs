@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use assay_bench::plan::{BenchPlan, CoreBuild, CoreSettings, Kind};
+use assay_bench::plan::{BenchPlan, CoreBuild, CoreSettings};
 use assay_bench::registry::Filter;
 use assay_bench::results::{BenchResults, Measured};
 use assay_bench::run::RunOptions;
 use assay_bench::suite::Extent;
 use assay_lab::builds::Build;
+use assay_lab::plan::Kind;
 use assay_report::stats::ratio::Ratio;
 use assay_report::stats::verdict::Verdict;
 use serde::{Deserialize, Serialize};
@@ -70,7 +71,7 @@ pub(crate) fn measure(task: &MicroTask<'_>, stop: Arc<AtomicBool>) -> anyhow::Re
         rerun: task.rerun.clone(),
         software: bench::software(),
         counter: None,
-        plan_source: String::new(),
+        plan_source: Vec::new(),
         plan: Some(plan.clone()),
     };
     let results = bench::plan::make(&plan, &options, &task.out_dir, stop)?;

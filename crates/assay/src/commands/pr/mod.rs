@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
+use assay_bench::plan::PlanText;
 use assay_lab::builds::{Build, Repository};
 use assay_lab::compare::{CompareOptions, ComparedRow, Comparison, PAIRS_MIN, Source, compare};
-use assay_lab::plan::{BuiltSpec, NodeSpec, PlanFile, TargetSpec};
+use assay_lab::plan::{BuiltSpec, NodeSpec, TargetSpec, checked};
 use assay_lab::progress::Terminal;
 use assay_lab::results::{ChainSummary, Results};
 use assay_lab::run::{RunOptions, run as run_plan};
@@ -22,9 +23,10 @@ use self::micro::{Micro, MicroTask};
 pub(crate) use self::page::nanoseconds;
 use super::builds;
 use super::own_programs;
-use super::run::{OwnChainFlags, find_plan};
+use super::run::put_own_chain;
 use super::stop_flag;
 use crate::cli::{PartArgument, PrArguments};
+use crate::invocation::rerun;
 use crate::{Outcome, output};
 
 /// Names of the targets; the base is measured twice to show the noise of the machine.
@@ -104,7 +106,7 @@ pub(crate) fn run(arguments: &PrArguments) -> anyhow::Result<Outcome> {
     let (base, head) = revisions(&repository, arguments)?;
     let wants = |part| arguments.part.is_none_or(|wanted| wanted == part);
     // Fails before an hour of building.
-    let plan = find_plan(&arguments.plan)?;
+    let plan = PlanText::find(&arguments.plan)?.chain()?;
     let stop = stop_flag();
     let terminal = Terminal::stopped_by(Arc::clone(&stop));
     let Some((base, head)) = built(repository, [base, head], arguments, &terminal)? else {
@@ -121,7 +123,7 @@ pub(crate) fn run(arguments: &PrArguments) -> anyhow::Result<Outcome> {
             min_time_ms: u64::try_from(arguments.min_time.as_millis()).unwrap_or(u64::MAX),
             out_dir: arguments.out.join("micro"),
             resume: arguments.resume,
-            rerun: rerun(arguments),
+            rerun: rerun(),
         };
         Some(micro::measure(&task, Arc::clone(&stop))?)
     } else {
@@ -139,7 +141,7 @@ pub(crate) fn run(arguments: &PrArguments) -> anyhow::Result<Outcome> {
         schema: 1,
         kind: "pr",
         created: assay_lab::machine::utc_now(),
-        rerun: rerun(arguments),
+        rerun: rerun(),
         verdict: overall(syncs.as_ref(), micro.as_ref()),
         base,
         head,
@@ -200,16 +202,19 @@ fn syncs(
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<Syncs> {
     plan.runs.repeat = arguments.pairs;
-    let plan = plan.checked("command line")?;
+    plan.chain.scale = arguments.scale.unwrap_or(plan.chain.scale);
+    if arguments.own_chain.blocks.is_none() {
+        plan.chain.stop_height = arguments.own_chain.stop_height.or(plan.chain.stop_height);
+    }
+    checked(plan.check(), "command line")?;
     let mut options = RunOptions {
         out_dir: arguments.out.join("macro"),
-        scale: arguments.scale,
         targets: vec![target(BASE, base), target(AGAIN, base), target(HEAD, head)],
         resume: arguments.resume,
-        rerun: rerun(arguments),
+        rerun: rerun(),
         ..own_programs()?
     };
-    own_chain(arguments).put(&mut options)?;
+    put_own_chain(&arguments.own_chain, &mut options)?;
     let results = run_plan(plan, &options, &Terminal::stopped_by(stop))?;
     judged(results)
 }
@@ -217,17 +222,6 @@ fn syncs(
 /// A build as a target of syncs.
 pub(crate) fn target(name: &str, build: &Build) -> TargetSpec {
     TargetSpec { name: Some(name.to_owned()), ..TargetSpec::node(NodeSpec::Built(spec(build))) }
-}
-
-/// The chain from block files, if given.
-fn own_chain(arguments: &PrArguments) -> OwnChainFlags<'_> {
-    OwnChainFlags {
-        blocks: arguments.blocks.as_deref(),
-        chain: arguments.chain.as_deref(),
-        stop_height: arguments.stop_height,
-        activation: &[],
-        from_snapshot: arguments.from_snapshot.as_deref(),
-    }
 }
 
 /// Summary of a chain on one line.
@@ -291,22 +285,6 @@ fn write(results: &PrResults, dir: &Path) -> anyhow::Result<()> {
     atomic_file::write(&dir.join("report.md"), page.markdown().as_bytes())?;
     atomic_file::write(&dir.join("report.html"), page.html().as_bytes())?;
     Ok(())
-}
-
-/// Command line that repeats the measurement, without folders.
-fn rerun(arguments: &PrArguments) -> String {
-    let mut words = vec!["assay pr".to_owned()];
-    words.extend(arguments.revisions.iter().cloned());
-    words.extend(arguments.how.compiler.iter().map(|name| format!("--compiler {name}")));
-    words.extend(arguments.how.flags.iter().map(|flags| format!("--flags '{flags}'")));
-    words.extend(arguments.filter.iter().map(|filter| format!("--filter '{filter}'")));
-    words.extend(arguments.part.map(|part| format!("--part {}", part.as_str())));
-    words.push(format!("--rounds {} --pairs {}", arguments.rounds, arguments.pairs));
-    words.push(format!("--min-time {}ms", arguments.min_time.as_millis()));
-    words.extend(arguments.scale.map(|scale| format!("--scale {scale}")));
-    words.extend(own_chain(arguments).words());
-    words.extend(arguments.stop_height.map(|height| format!("--stop-height {height}")));
-    words.join(" ")
 }
 
 #[cfg(test)]

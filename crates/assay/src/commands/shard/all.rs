@@ -13,10 +13,10 @@ use assay_engine::Salt;
 use assay_report::child;
 
 use super::part::Summary;
-use super::{cores, open, report, salt_of};
+use super::{open, report, salt_of};
 use crate::Outcome;
 use crate::cli::ShardRunArguments;
-use crate::commands::stop_flag;
+use crate::commands::{stop_flag, threads};
 use crate::output;
 
 pub(super) fn run(arguments: &ShardRunArguments) -> anyhow::Result<Outcome> {
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &ShardRunArguments) -> anyhow::Result<Outcome> {
         let done = there.len() - missing.len();
         output::complain(&format!("{done} of {} parts have a result", there.len()));
     }
-    let processes = if arguments.processes > 0 { arguments.processes } else { cores() };
+    let processes = threads(arguments.processes);
     let work = Work {
         arguments,
         salt: &salt,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use assay_engine::{Part, PartResult, PartTiming, Plan, STAGES, ShardVerdict, Unspent, merge};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{describe, open, report};
 use crate::Outcome;
@@ -24,20 +25,12 @@ pub(super) fn run(arguments: &ShardExplainArguments) -> anyhow::Result<Outcome> 
         None => None,
     };
     let explained = Explained::new(&plan, results.as_ref().map(|(_, results)| &results[..]), run);
-    output::print_as(arguments.json, &explained, || explained.text())?;
+    output::print_as(arguments.json, &explained.json(), || explained.text())?;
     Ok(Outcome::Good)
 }
 
-/// Output of the command.
-#[derive(Serialize)]
-struct Explained {
-    schema: u32,
-    chain: &'static str,
-    plan: String,
-    tip_height: u32,
-    tip_hash: String,
-    /// Known data of the unspent coins: `coins` or `muhash`.
-    unspent: &'static str,
+struct Explained<'a> {
+    plan: &'a Plan,
     inputs: u64,
     block_bytes: u64,
     parts: Vec<PartLine>,
@@ -149,8 +142,8 @@ impl Ran {
     }
 }
 
-impl Explained {
-    fn new(plan: &Plan, results: Option<&[Option<PartResult>]>, run: Option<Ran>) -> Self {
+impl<'a> Explained<'a> {
+    fn new(plan: &'a Plan, results: Option<&[Option<PartResult>]>, run: Option<Ran>) -> Self {
         let size = |part: &Part| match *part {
             Part::Blocks { inputs, bytes, .. } => (inputs, bytes),
             Part::Coins { coins, bytes, .. } => (coins, bytes),
@@ -171,39 +164,41 @@ impl Explained {
             let share = count as f64 / all.max(1) as f64;
             PartLine { part: number, what: describe(part), inputs: count, bytes, share, result }
         };
-        Self {
-            schema: 2,
-            chain: plan.params().name,
-            plan: faster_hex::hex_string(&plan.id()),
-            tip_height: plan.height(),
-            tip_hash: plan.tip().to_string(),
-            unspent: match plan.unspent() {
-                Unspent::Coins { .. } => "coins",
-                Unspent::Hints { .. } => "hints",
-                Unspent::MuHash(_) => "muhash",
-            },
-            inputs,
-            block_bytes,
-            parts: plan.parts().iter().enumerate().map(line).collect(),
-            run,
+        let parts = plan.parts().iter().enumerate().map(line).collect();
+        Self { plan, inputs, block_bytes, parts, run }
+    }
+
+    /// Known data of the unspent coins.
+    fn unspent(&self) -> &'static str {
+        match self.plan.unspent() {
+            Unspent::Coins { .. } => "coins",
+            Unspent::Hints { .. } => "hints",
+            Unspent::MuHash(_) => "muhash",
         }
     }
 
+    /// Output of `assay shard explain --json`.
+    fn json(&self) -> Value {
+        json!({
+            "schema": 2,
+            "chain": self.plan.params().name,
+            "plan": faster_hex::hex_string(&self.plan.id()),
+            "tip_height": self.plan.height(),
+            "tip_hash": self.plan.tip().to_string(),
+            "unspent": self.unspent(),
+            "inputs": self.inputs,
+            "block_bytes": self.block_bytes,
+            "parts": self.parts,
+            "run": self.run,
+        })
+    }
+
     fn text(&self) -> String {
-        let Self {
-            chain,
-            plan,
-            tip_height,
-            tip_hash,
-            unspent,
-            inputs,
-            block_bytes,
-            parts,
-            run,
-            ..
-        } = self;
+        let Self { plan, inputs, block_bytes, parts, run } = self;
+        let (id, chain) = (faster_hex::hex_string(&plan.id()), plan.params().name);
+        let (tip_height, tip_hash, unspent) = (plan.height(), plan.tip(), self.unspent());
         let mut text = format!(
-            "plan         {plan}\nchain        {chain} up to height {tip_height} {tip_hash}\nwork         {inputs} inputs in {block_bytes} bytes of blocks, {} parts; coins left over by {unspent}\n\n",
+            "plan         {id}\nchain        {chain} up to height {tip_height} {tip_hash}\nwork         {inputs} inputs in {block_bytes} bytes of blocks, {} parts; coins left over by {unspent}\n\n",
             parts.len()
         );
         let _ = writeln!(text, "part  share %   time s  result   what");

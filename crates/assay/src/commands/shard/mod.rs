@@ -56,10 +56,6 @@ fn part_config(inputs: &ShardInputs, threads: usize) -> PartConfig {
     }
 }
 
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// Parses a salt of 64 hexadecimal digits.
 fn salt_of(text: &str) -> anyhow::Result<Salt> {
     let mut salt = Salt::default();

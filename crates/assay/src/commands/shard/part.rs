@@ -10,10 +10,10 @@ use anyhow::{Context, bail};
 use assay_engine::{PartConfig, PartProgress, PartTimer, Plan, Salt, ShardError, run_part};
 use serde::{Deserialize, Serialize};
 
-use super::{cores, open, part_config, salt_of};
+use super::{open, part_config, salt_of};
 use crate::Outcome;
 use crate::cli::ShardRunArguments;
-use crate::commands::stop_flag;
+use crate::commands::{stop_flag, threads};
 use crate::output;
 
 pub(super) fn run(arguments: &ShardRunArguments) -> anyhow::Result<Outcome> {
@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &ShardRunArguments) -> anyhow::Result<Outcome> {
     let plan = open(&arguments.plan)?;
     let input = Input::open(arguments.with_parent || arguments.follow);
     let salt = salt_of(&input.line().context("there is no salt on standard input")?)?;
-    let config = part_config(&arguments.inputs, arguments.par.unwrap_or_else(cores).max(1));
+    let config = part_config(&arguments.inputs, threads(arguments.par.unwrap_or_default()));
     let job = Job { arguments, plan, salt, config, stop: &stop };
     let Some(part) = arguments.part else { return job.follow(&input) };
     let Some(summary) = job.judge(part)? else { return Ok(Outcome::Interrupted) };

@@ -1,48 +1,42 @@
 //! `assay shard plan`.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use assay_engine::{BlockHash, Part, Plan, PlanConfig, Unspent, plan_shards};
 use assay_node::SNAPSHOT_KEYS;
-use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::{cores, describe};
+use super::describe;
 use crate::Outcome;
-use crate::bitcoind::with_activation_heights;
 use crate::cli::ShardPlanArguments;
-use crate::commands::chain;
 use crate::commands::validate::Progress;
+use crate::commands::{chain_with, threads};
 use crate::output;
 
 pub(super) fn run(arguments: &ShardPlanArguments) -> anyhow::Result<Outcome> {
     ensure!(arguments.parts > 0, "--parts 0: give 1 or more");
     let heights = &arguments.test_activation_height;
-    let params = with_activation_heights(
-        Arc::unwrap_or_clone(chain(&arguments.chain)?),
-        "--test-activation-height",
-        heights,
-    )?;
+    let params = chain_with(&arguments.chain, heights)?;
     let unspent = unspent(arguments)?;
     let config = PlanConfig {
         blocks: arguments.blocks.clone(),
-        params: Arc::new(params),
+        params,
         activation: heights.clone(),
         spent: arguments.spent.as_ref().unwrap_or(&arguments.blocks).clone(),
         is_core_undo: arguments.core_undo,
         unspent,
         stop_height: arguments.stop_height,
         parts: arguments.parts,
-        threads: if arguments.par > 0 { arguments.par } else { cores() },
+        threads: threads(arguments.par),
         keys: SNAPSHOT_KEYS,
     };
     let progress = Progress::new(false);
     let plan = plan_shards(&config, &arguments.out, &progress);
-    progress.clear();
+    drop(progress);
     let plan = plan?;
     if arguments.json {
-        output::print_json(&Summary::new(&plan))?;
+        output::print_json(&summary(&plan))?;
     } else {
         let mut text = String::new();
         let (parts, chain) = (plan.parts(), plan.params().name);
@@ -85,38 +79,21 @@ fn unspent(arguments: &ShardPlanArguments) -> anyhow::Result<Unspent> {
 const PARTS_SHOWN: usize = 8;
 
 /// Output of `assay shard plan --json`.
-#[derive(Serialize)]
-struct Summary {
-    schema: u32,
-    chain: &'static str,
-    plan: String,
-    tip_height: u32,
-    tip_hash: String,
-    parts: Vec<PartSummary>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-enum PartSummary {
-    Blocks { first: u32, last: u32, inputs: u64, bytes: u64 },
-    Coins { coins: u64, bytes: u64 },
-}
-
-impl Summary {
-    fn new(plan: &Plan) -> Self {
-        let part = |part: &Part| match *part {
-            Part::Blocks { first, last, inputs, bytes } => {
-                PartSummary::Blocks { first, last, inputs, bytes }
-            }
-            Part::Coins { bytes, coins, .. } => PartSummary::Coins { coins, bytes },
-        };
-        Self {
-            schema: 1,
-            chain: plan.params().name,
-            plan: faster_hex::hex_string(&plan.id()),
-            tip_height: plan.height(),
-            tip_hash: plan.tip().to_string(),
-            parts: plan.parts().iter().map(part).collect(),
+fn summary(plan: &Plan) -> Value {
+    let part = |part: &Part| match *part {
+        Part::Blocks { first, last, inputs, bytes } => {
+            json!({ "kind": "blocks", "first": first, "last": last, "inputs": inputs, "bytes": bytes })
         }
-    }
+        Part::Coins { bytes, coins, .. } => {
+            json!({ "kind": "coins", "coins": coins, "bytes": bytes })
+        }
+    };
+    json!({
+        "schema": 1,
+        "chain": plan.params().name,
+        "plan": faster_hex::hex_string(&plan.id()),
+        "tip_height": plan.height(),
+        "tip_hash": plan.tip().to_string(),
+        "parts": plan.parts().iter().map(part).collect::<Vec<_>>(),
+    })
 }

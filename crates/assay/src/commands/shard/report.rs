@@ -4,30 +4,11 @@ use std::path::Path;
 
 use anyhow::bail;
 use assay_engine::{Merged, PartResult, Plan, Salt, ShardVerdict, Totals, merge as add_up};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::Outcome;
-use crate::commands::validate::Utxo;
+use crate::commands::validate::{utxo_json, utxo_text};
 use crate::output;
-
-/// Output of `assay shard merge --json`, with the field names of `assay validate --json`.
-#[derive(Serialize)]
-struct Report {
-    schema: u32,
-    chain: &'static str,
-    plan: String,
-    valid: bool,
-    /// Reason of the rejection.
-    rejected: Option<String>,
-    tip_height: u32,
-    tip_hash: String,
-    blocks: u64,
-    txs: u64,
-    inputs: u64,
-    outputs: u64,
-    block_bytes: u64,
-    utxo: Option<Utxo>,
-}
 
 /// Reads all results and prints the combined one.
 pub(super) fn merge(
@@ -48,9 +29,8 @@ pub(super) fn merge(
             if parts.len() > first.len() { ", …" } else { "" }
         );
     }
-    let report = Report::new(plan, &merged);
-    output::print_as(as_json, &report, || report.text())?;
-    if report.valid {
+    output::print_as(as_json, &json(plan, &merged), || text(plan, &merged))?;
+    if merged.verdict == ShardVerdict::Valid {
         return Ok(Outcome::Good);
     }
     output::complain(
@@ -77,40 +57,38 @@ pub(super) fn read_all(
     Ok(read)
 }
 
-impl Report {
-    fn new(plan: &Plan, merged: &Merged) -> Self {
-        let Totals { blocks, txs, inputs, outputs, bytes, .. } = merged.totals;
-        Self {
-            schema: 1,
-            chain: plan.params().name,
-            plan: faster_hex::hex_string(&plan.id()),
-            valid: merged.verdict == ShardVerdict::Valid,
-            rejected: rejection(&merged.verdict),
-            tip_height: plan.height(),
-            tip_hash: plan.tip().to_string(),
-            blocks,
-            txs,
-            inputs,
-            outputs,
-            block_bytes: bytes,
-            utxo: merged.coins.as_ref().map(Utxo::new),
-        }
-    }
+/// Output of `assay shard merge --json`, with the field names of `assay validate --json`.
+fn json(plan: &Plan, merged: &Merged) -> Value {
+    let Totals { blocks, txs, inputs, outputs, bytes, .. } = merged.totals;
+    json!({
+        "schema": 1,
+        "chain": plan.params().name,
+        "plan": faster_hex::hex_string(&plan.id()),
+        "valid": merged.verdict == ShardVerdict::Valid,
+        "rejected": rejection(&merged.verdict),
+        "tip_height": plan.height(),
+        "tip_hash": plan.tip().to_string(),
+        "blocks": blocks,
+        "txs": txs,
+        "inputs": inputs,
+        "outputs": outputs,
+        "block_bytes": bytes,
+        "utxo": merged.coins.as_ref().map(utxo_json),
+    })
+}
 
-    fn text(&self) -> String {
-        let verdict = match &self.rejected {
-            None => "valid".to_owned(),
-            Some(why) => format!("rejected: {why}"),
-        };
-        let mut text = format!(
-            "{verdict}\ntip          {} at height {}\nblocks       {}\ntransactions {}\ninputs       {}\noutputs      {}\n",
-            self.tip_hash, self.tip_height, self.blocks, self.txs, self.inputs, self.outputs,
-        );
-        if let Some(utxo) = &self.utxo {
-            text.push_str(&utxo.text());
-        }
-        text
-    }
+fn text(plan: &Plan, merged: &Merged) -> String {
+    let verdict = match rejection(&merged.verdict) {
+        None => "valid".to_owned(),
+        Some(why) => format!("rejected: {why}"),
+    };
+    let Totals { blocks, txs, inputs, outputs, .. } = merged.totals;
+    let (tip, height) = (plan.tip(), plan.height());
+    let coins = merged.coins.as_ref().map(utxo_text).unwrap_or_default();
+    format!(
+        "{verdict}\ntip          {tip} at height {height}\nblocks       {blocks}\ntransactions {txs}\ninputs       {inputs}\n\
+         outputs      {outputs}\n{coins}"
+    )
 }
 
 pub(super) fn rejection(verdict: &ShardVerdict) -> Option<String> {

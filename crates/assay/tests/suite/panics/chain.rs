@@ -8,9 +8,8 @@ use assay_wire::{Block, Encoding, Header};
 
 /// Blocks of a forged chain in order of height, without genesis.
 pub(crate) fn forge(out: &Path, seed: &str, scale: &str) -> Vec<Block> {
-    let out_text = out.to_str().expect("text");
-    let forge = ["chain", "forge", "bch-scaling", "--scale", scale, "--seed", seed];
-    let forged = crate::assay(&[&forge[..], &["--out", out_text]].concat());
+    let flags = format!("--scale {scale} --seed {seed} --out {}", out.display());
+    let forged = crate::line(&format!("chain forge bch-scaling {flags}"));
     assert!(forged.status.success(), "{}", crate::stderr(&forged));
     let file = out.join("blocks/blk00000.dat");
     let mut reader = BlockFileReader::open(&file, MAGIC).expect("forged");

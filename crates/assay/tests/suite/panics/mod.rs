@@ -35,12 +35,7 @@ fn a_defect_leaves_no_temporary_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let (chain, temporary) = (folder.path().join("chain"), folder.path().join("tmp"));
     fs::create_dir(&temporary).expect("writable");
-    let forged = Command::new(env!("CARGO_BIN_EXE_assay"))
-        .args(["chain", "forge", "bitcoin-scaling", "--scale", "0.01", "--out"])
-        .arg(&chain)
-        .output()
-        .expect("the program starts");
-    assert!(forged.status.success(), "{}", String::from_utf8_lossy(&forged.stderr));
+    crate::forge(&chain.display().to_string(), "--scale 0.01");
     let output = Command::new(env!("CARGO_BIN_EXE_assay"))
         .args(["validate", "--chain", "regtest", "--blocks"])
         .arg(&chain)

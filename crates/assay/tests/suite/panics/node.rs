@@ -11,11 +11,10 @@ use std::time::{Duration, Instant};
 
 use assay_wire::p2p::{Locator, Message, NetAddress, Version};
 use assay_wire::{BlockHash, p2p::FrameHeader};
-use base64::Engine as _;
 use serde_json::{Value, json};
 
 use super::scenario::{End, Ended};
-use crate::{Guard, free_addresses};
+use crate::{Guard, Rpc, free_addresses};
 
 pub(crate) struct Node {
     child: Guard,
@@ -23,8 +22,7 @@ pub(crate) struct Node {
     rpc: SocketAddr,
     electrum: SocketAddr,
     p2p: SocketAddr,
-    agent: ureq::Agent,
-    authorization: String,
+    client: Rpc,
     stderr: PathBuf,
     last: String,
 }
@@ -50,22 +48,16 @@ impl Node {
             .stderr(fs::File::create(&stderr).expect("a file"))
             .spawn()
             .expect("the program starts");
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_mins(1)));
-        let (agent, authorization) = (config.build().new_agent(), String::new());
-        let dir = dir.to_owned();
-        let last = String::new();
-        let child = Guard(child);
-        let mut node = Self { child, dir, rpc, electrum, p2p, agent, authorization, stderr, last };
+        let (dir, child, last) = (dir.to_owned(), Guard(child), String::new());
+        let client = Rpc::new(rpc, "");
+        let mut node = Self { child, dir, rpc, electrum, p2p, client, stderr, last };
         let start = Instant::now();
         loop {
             if node.child.0.try_wait().expect("it is our child").is_some() {
                 return Err(node.ended(Ended("the start".to_owned())));
             }
             if let Some(cookie) = node.cookie() {
-                let encoded = base64::engine::general_purpose::STANDARD.encode(cookie.trim());
-                node.authorization = format!("Basic {encoded}");
+                node.client = Rpc::new(rpc, &cookie);
                 if node.call("getblockcount", &json!([])).is_ok_and(|answer| answer.is_ok()) {
                     return Ok(node);
                 }
@@ -84,22 +76,7 @@ impl Node {
 
     /// Calls a method and returns its result or error object; `Err` without a response.
     pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Result<Value, Value>, Ended> {
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let answer = self
-            .agent
-            .post(format!("http://{}/", self.rpc))
-            .header("authorization", &self.authorization)
-            .send(body.to_string())
-            .map_err(|error| Ended(format!("{method}: {error}")))?;
-        let text = answer.into_body().with_config().limit(64 << 20).read_to_string();
-        let mut reply: Value = text
-            .ok()
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .ok_or_else(|| Ended(format!("the answer to {method}")))?;
-        Ok(match reply.get_mut("error") {
-            Some(error) if !error.is_null() => Err(error.take()),
-            _ => Ok(reply["result"].take()),
-        })
+        self.client.try_call(method, params).map_err(Ended)
     }
 
     /// Calls a method that succeeds on any running node.

@@ -1,6 +1,7 @@
 //! Our node with its Electrum server, and its mined chain.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,8 +10,8 @@ use assay_wire::Transaction;
 use serde_json::{Value, json};
 
 use super::miner::{Coin, Miner, Parent};
-use super::process::{Process, Rpc, wait_for};
-use crate::free_addresses;
+use super::process::{Process, wait_for};
+use crate::{Rpc, free_addresses};
 
 /// Maturity of a coinbase, in blocks.
 const MATURITY: u32 = 100;
@@ -19,6 +20,7 @@ const MATURITY: u32 = 100;
 pub(crate) struct Node {
     process: Process,
     pub(crate) rpc: Rpc,
+    rpc_address: SocketAddr,
     dir: PathBuf,
     pub(crate) electrum_port: u16,
     /// Port of the Electrum server with TLS.
@@ -31,14 +33,16 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn start(dir: &Path) -> Self {
         fs::create_dir_all(dir).expect("the folder is writable");
-        let [rpc_port, electrum_port, tls_port] = free_addresses().map(|address| address.port());
-        let rpc = Rpc { port: rpc_port, credentials: "user:password".to_owned() };
+        let [rpc_address, electrum, tls] = free_addresses();
+        let (electrum_port, tls_port) = (electrum.port(), tls.port());
+        let rpc = Rpc::new(rpc_address, "user:password");
         let miner = Miner::new();
         let tip = miner.genesis();
-        let process = spawn(dir, rpc_port, electrum_port, tls_port);
+        let process = spawn(dir, rpc_address, electrum_port, tls_port);
         let mut node = Self {
             process,
             rpc,
+            rpc_address,
             dir: dir.to_owned(),
             electrum_port,
             tls_port,
@@ -64,7 +68,7 @@ impl Node {
     }
 
     pub(crate) fn start_again(&mut self) {
-        self.process = spawn(&self.dir, self.rpc.port, self.electrum_port, self.tls_port);
+        self.process = spawn(&self.dir, self.rpc_address, self.electrum_port, self.tls_port);
         self.wait_ready();
         let hash = self.rpc.must("getbestblockhash", &json!([]));
         assert_eq!(hash, json!(self.tip.hash.to_string()), "the tip survives a kill");
@@ -122,14 +126,14 @@ impl Node {
     }
 }
 
-fn spawn(dir: &Path, rpc_port: u16, electrum_port: u16, tls_port: u16) -> Process {
+fn spawn(dir: &Path, rpc: SocketAddr, electrum_port: u16, tls_port: u16) -> Process {
     let local = |port: u16| format!("127.0.0.1:{port}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
     command
         .args(["node", "--chain", "regtest", "--db-cache", "16", "--print-to-console"])
         .arg("--datadir")
         .arg(dir)
-        .args(["--rpc", &local(rpc_port), "--rpc-user", "user", "--rpc-password", "password"])
+        .args(["--rpc", &rpc.to_string(), "--rpc-user", "user", "--rpc-password", "password"])
         .args(["--electrum", &local(electrum_port), "--electrum-tls", &local(tls_port)]);
     Process::start("the node", &mut command, &dir.join("stdout.log"))
 }

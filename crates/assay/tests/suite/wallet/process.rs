@@ -1,14 +1,10 @@
-//! Processes whose log is shown when a test fails, and their JSON-RPC.
+//! Processes whose log is shown when a test fails.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
 
 /// Longest wait for any condition. The wallet waits ten seconds before it reconnects.
 const TIMEOUT: Duration = Duration::from_secs(90);
@@ -61,47 +57,6 @@ impl Drop for Process {
             let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
             eprintln!("\n== end of the log of {}:\n{}", self.name, tail.join("\n"));
         }
-    }
-}
-
-/// JSON-RPC over HTTP with a password.
-#[derive(Debug, Clone)]
-pub(crate) struct Rpc {
-    pub(crate) port: u16,
-    /// In the form `user:password`.
-    pub(crate) credentials: String,
-}
-
-impl Rpc {
-    /// Calls a method; `Err` describes the failure, including errors of the server.
-    pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Value, String> {
-        let body = json!({"id": 1, "method": method, "params": params}).to_string();
-        let agent = ureq::Agent::config_builder()
-            .proxy(None)
-            .http_status_as_error(false)
-            .timeout_global(Some(TIMEOUT))
-            .build()
-            .new_agent();
-        let credentials = STANDARD.encode(&self.credentials);
-        let mut reply = agent
-            .post(format!("http://127.0.0.1:{}/", self.port))
-            .header("Authorization", format!("Basic {credentials}"))
-            .header("Content-Type", "application/json")
-            .send(body)
-            .map_err(|error| format!("{method}: {error}"))?;
-        let text =
-            reply.body_mut().read_to_string().map_err(|error| format!("{method}: {error}"))?;
-        let reply: Value =
-            serde_json::from_str(&text).map_err(|error| format!("{method}: {error}: {text}"))?;
-        match &reply["error"] {
-            Value::Null => Ok(reply["result"].clone()),
-            error => Err(format!("{method}: {error}")),
-        }
-    }
-
-    /// Calls a method that must succeed.
-    pub(crate) fn must(&self, method: &str, params: &Value) -> Value {
-        self.call(method, params).unwrap_or_else(|error| panic!("{error}"))
     }
 }
 

@@ -8,8 +8,8 @@ use assay_testkit::hex;
 use serde_json::{Value, json};
 
 use super::miner::p2wpkh;
-use super::process::{Process, Rpc, wait_for};
-use crate::free_addresses;
+use super::process::{Process, wait_for};
+use crate::{Rpc, free_addresses};
 
 /// Environment variable with the path of the wallet's program.
 const PROGRAM_VARIABLE: &str = "ASSAY_ELECTRUM_WALLET";
@@ -40,13 +40,13 @@ pub(crate) fn program() -> Option<(String, String)> {
 impl Wallet {
     /// Starts the daemon with one server, `127.0.0.1:port:t` or, with TLS, `…:s`.
     pub(crate) fn start(program: &str, dir: &Path, server: &str) -> Self {
-        let [port] = free_addresses().map(|address| address.port());
-        let rpc = Rpc { port, credentials: "user:password".to_owned() };
+        let [address] = free_addresses();
+        let rpc = Rpc::new(address, "user:password");
         let folder = dir.join("regtest");
         fs::create_dir_all(&folder).expect("the folder is writable");
         let config = json!({
             "config_version": 3,
-            "rpcport": rpc.port,
+            "rpcport": address.port(),
             "rpcuser": "user",
             "rpcpassword": "password",
             "server": server,

@@ -7,15 +7,15 @@ mod related;
 mod results;
 mod syncs;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
 use assay_bench::bench_bitcoin::PROGRAM;
-use assay_bench::plan::{Related, StepsPlan};
+use assay_bench::plan::{PlanText, Related, StepsPlan};
 use assay_lab::builds::{Build, Cache, FindError};
-use assay_lab::plan::PlanFile;
+use assay_lab::plan::{Plan, checked};
 use assay_report::atomic_file;
 
 pub(crate) use self::results::StepsResults;
@@ -23,29 +23,18 @@ use self::results::{Absent, FILE, KIND, SCHEMA, StepResult, Sum};
 use crate::cli::RunArguments;
 use crate::commands::pr::micro::{self, Micro, MicroTask};
 use crate::commands::{builds, stop_flag};
+use crate::invocation::rerun;
 use crate::{Outcome, output};
 
-/// Flags of other plans: revisions and benchmarks are those of the plan, and the chain is that of its sync plan.
-const OTHER_FLAGS: &str = "--recipe --byte-scale --seed --target --series --pair --by --orphans --seen --quick --smoke \
-                           --filter --instructions --keep-datadirs --profile";
-
-pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
-    arguments.reject("steps", OTHER_FLAGS)?;
-    if arguments.blocks.is_none() {
-        arguments.reject("steps", "--stop-height")?;
-    }
-    plan.pairs = arguments.repeat.unwrap_or(plan.pairs);
-    plan.rounds = arguments.rounds.unwrap_or(plan.rounds);
-    let plan = plan.checked("command line")?;
-    let sync_plan = super::find_plan(&plan.sync)?;
+pub(super) fn run(plan: StepsPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
+    let sync_plan = sync_plan(&plan)?;
     let part = Part::of(arguments)?;
     let found = Found::of(&plan)?;
     let base = found.build(&plan.base.revision).cloned();
     for absent in found.absent(plan.revisions()) {
         output::complain(&format!("absent: {}; build it: {}", absent.revision, absent.command));
     }
-    let out_dir =
-        arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
+    let out_dir = arguments.out_dir(&plan.name);
     atomic_file::create_folder(&out_dir)?;
     let stop = stop_flag();
     let mut steps = steps(&plan, &found);
@@ -71,7 +60,7 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
     let has_syncs = !matches!(part, Part::Micro | Part::Related);
     let syncs = if has_syncs && built + usize::from(base.is_some()) > 1 {
         let base = base.as_ref();
-        let syncs = syncs::run(&plan, sync_plan, base, steps_synced, arguments, &out_dir, &stop)?;
+        let syncs = syncs::run(sync_plan, base, steps_synced, arguments, &out_dir, &stop)?;
         syncs.assign(steps_synced);
         if part == Part::Sum && last > 0 {
             // The step before it was not measured.
@@ -89,7 +78,7 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
         schema: SCHEMA,
         kind: KIND.to_owned(),
         created: assay_lab::machine::utc_now(),
-        rerun: rerun(arguments),
+        rerun: rerun(),
         sum: Sum {
             up_to: last.name.clone(),
             published: last.published_since_base,
@@ -229,7 +218,7 @@ fn measure_micro(
         min_time_ms: plan.min_time_ms,
         out_dir: out_dir.join("micro").join(&step.name),
         resume: arguments.resume,
-        rerun: rerun(arguments),
+        rerun: rerun(),
     };
     let measured = micro::measure(&task, Arc::clone(stop));
     measured.map(Some).with_context(|| format!("benchmarks of step {}", step.name))
@@ -255,22 +244,30 @@ fn write(results: &StepsResults, dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Command line that repeats the measurement, without folders.
-fn rerun(arguments: &RunArguments) -> String {
-    let mut words = vec![super::rerun(&arguments.plan, arguments)];
-    words.extend(arguments.rounds.map(|rounds| format!("--rounds {rounds}")));
-    words.extend(arguments.part.iter().map(|part| format!("--part {part}")));
-    words.join(" ")
+/// Plan of the syncs, with the pairs and the scale of the plan of steps.
+fn sync_plan(plan: &StepsPlan) -> anyhow::Result<Plan> {
+    let mut sync_plan = PlanText::find(&plan.sync)?.chain()?;
+    sync_plan.runs.repeat = plan.pairs;
+    sync_plan.chain.scale = plan.scale.unwrap_or(sync_plan.chain.scale);
+    checked(sync_plan.check(), "command line")?;
+    Ok(sync_plan)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::find_kind;
+    use assay_bench::plan::Experiment;
+
     use super::*;
+
+    fn steps_plan() -> StepsPlan {
+        let found = PlanText::find("ibd-tracking-core").and_then(|text| text.plan(&[]));
+        let Ok(Experiment::Steps(plan)) = found else { panic!("a built-in plan of steps") };
+        *plan
+    }
 
     #[test]
     fn missing_builds_have_a_command() {
-        let plan: StepsPlan = find_kind("ibd-tracking-core").expect("valid").expect("built in");
+        let plan = steps_plan();
         let folder = tempfile::tempdir().expect("a folder");
         let found = Found::within(&plan, &Cache::at(folder.path())).expect("nothing is there");
         let absent = found.absent(plan.revisions());
@@ -287,7 +284,7 @@ mod tests {
 
     #[test]
     fn written_results_are_read_back() {
-        let plan: StepsPlan = find_kind("ibd-tracking-core").expect("valid").expect("built in");
+        let plan = steps_plan();
         let folder = tempfile::tempdir().expect("a folder");
         let found = Found::within(&plan, &Cache::at(folder.path())).expect("nothing is there");
         let steps = steps(&plan, &found);

@@ -8,16 +8,16 @@ use anyhow::Context;
 use assay_bench::plan::{Related, StepsPlan};
 use assay_lab::builds::Build;
 use assay_lab::compare::{CompareOptions, ComparedRow, Source, compare};
-use assay_lab::plan::PlanFile;
 use assay_lab::progress::Terminal;
 use assay_lab::run::{RunOptions, run as run_plan};
 
-use super::super::{OwnChainFlags, find_plan};
+use super::super::put_own_chain;
 use super::results::RelatedResult;
-use super::{Found, Part, rerun};
+use super::{Found, Part, sync_plan};
 use crate::cli::RunArguments;
 use crate::commands::own_programs;
 use crate::commands::pr::target;
+use crate::invocation::rerun;
 
 /// Name of the revision before the change.
 const BEFORE: &str = "before";
@@ -71,18 +71,15 @@ fn syncs(
     out_dir: &Path,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<(usize, Option<ComparedRow>)> {
-    let mut sync_plan = find_plan(&plan.sync)?;
-    sync_plan.runs.repeat = plan.pairs;
-    let sync_plan = sync_plan.checked("command line")?;
+    let sync_plan = sync_plan(plan)?;
     let mut options = RunOptions {
         out_dir: out_dir.join(FOLDER).join(name),
-        scale: arguments.scale,
         targets: vec![target(BEFORE, before), target(name, after)],
         resume: arguments.resume,
-        rerun: rerun(arguments),
+        rerun: rerun(),
         ..own_programs()?
     };
-    OwnChainFlags::of_run(arguments).put(&mut options)?;
+    put_own_chain(&arguments.own_chain, &mut options)?;
     // All changes share one chain.
     options.chain_dir.get_or_insert_with(|| out_dir.join(FOLDER).join("chain"));
     let results = run_plan(sync_plan, &options, &Terminal::stopped_by(Arc::clone(stop)))?;

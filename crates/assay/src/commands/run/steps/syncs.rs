@@ -6,33 +6,29 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use assay_bench::plan::StepsPlan;
 use assay_lab::builds::Build;
 use assay_lab::compare::{
     CompareOptions, ComparedRow, Comparison, Floor, PairComparison, Source, compare,
 };
-use assay_lab::plan::{Plan, PlanFile};
+use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
 use assay_lab::run::{RunOptions, run as run_plan};
 
-use super::super::OwnChainFlags;
-use super::rerun;
+use super::super::put_own_chain;
 use super::results::{StepResult, Syncs};
 use crate::cli::RunArguments;
 use crate::commands::own_programs;
 use crate::commands::pr::{BASE, chain_text, target};
+use crate::invocation::rerun;
 
 pub(super) fn run(
-    plan: &StepsPlan,
-    mut sync_plan: Plan,
+    sync_plan: Plan,
     base: Option<&Build>,
     steps: &[StepResult],
     arguments: &RunArguments,
     out_dir: &Path,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Syncs> {
-    sync_plan.runs.repeat = plan.pairs;
-    let sync_plan = sync_plan.checked("command line")?;
     let built = steps.iter().filter_map(|step| Some((&*step.name, step.build.as_ref()?)));
     let mut built = base.map(|base| (BASE, base)).into_iter().chain(built);
     let (first, build) = built.next().context("nothing is built")?;
@@ -40,13 +36,12 @@ pub(super) fn run(
     targets.extend(built.map(|(name, build)| target(name, build)));
     let mut options = RunOptions {
         out_dir: out_dir.join("macro"),
-        scale: arguments.scale,
         targets,
         resume: arguments.resume,
-        rerun: rerun(arguments),
+        rerun: rerun(),
         ..own_programs()?
     };
-    OwnChainFlags::of_run(arguments).put(&mut options)?;
+    put_own_chain(&arguments.own_chain, &mut options)?;
     let results = run_plan(sync_plan, &options, &Terminal::stopped_by(Arc::clone(stop)))?;
     let void_runs = results.void_runs().count();
     let chain = chain_text(&results.chain);
