@@ -66,13 +66,6 @@ pub(crate) fn go_module(module: &str) -> Option<PathBuf> {
     Some(cache.join(module)).filter(|folder| folder.is_dir())
 }
 
-/// A copy of one of Core's files in the Go module `btcd/txscript`.
-pub(crate) fn txscript_json(name: &str) -> Option<Value> {
-    let folder = go_module("github.com/btcsuite/btcd/txscript/v2@v2.0.0")?;
-    let bytes = std::fs::read(folder.join("data").join(name)).ok()?;
-    Some(serde_json::from_slice(&bytes).expect("the vectors are JSON"))
-}
-
 /// The elements of a JSON array; empty for any other value.
 pub(crate) fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)

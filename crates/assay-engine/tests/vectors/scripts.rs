@@ -15,8 +15,6 @@ use crate::verify::{transaction, verify_all_under};
 pub(crate) fn run(report: &mut Report) {
     let file = "vectors/script_tests.json";
     report.file("script_tests.json", || data::shared_json(file), script_tests);
-    let copy = || data::txscript_json("script_tests.json");
-    report.file("btcd txscript: script_tests.json", copy, script_tests);
 }
 
 pub(crate) struct ScriptCase {

@@ -21,10 +21,6 @@ use crate::verify::verify_all;
 pub(crate) fn run(report: &mut Report) {
     report.file("tx_valid.json", || data::shared_json("vectors/tx_valid.json"), tx_valid);
     report.file("tx_invalid.json", || data::shared_json("vectors/tx_invalid.json"), tx_invalid);
-    let copy = || data::txscript_json("tx_valid.json");
-    report.file("btcd txscript: tx_valid.json", copy, tx_valid);
-    let copy = || data::txscript_json("tx_invalid.json");
-    report.file("btcd txscript: tx_invalid.json", copy, tx_invalid);
 }
 
 pub(crate) struct TxCase {
@@ -127,8 +123,6 @@ fn tx_invalid(json: &Value, outcome: &mut Outcome) {
 /// `sighash.json` (Core `sighash_tests.cpp`): messages of pre-segwit signatures.
 pub(crate) fn run_sighash(report: &mut Report) {
     report.file("sighash.json", || data::shared_json("vectors/sighash.json"), sighashes);
-    let copy = || data::txscript_json("sighash.json");
-    report.file("btcd txscript: sighash.json", copy, sighashes);
 }
 
 fn sighashes(json: &Value, outcome: &mut Outcome) {
