@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use assay_report::Temporary;
+use assay_report::record::{Record, Unit};
+use assay_report::stats::median;
 use assay_report::stats::random::SplitMix64;
-use assay_report::stats::ratio::Summary;
-use serde::Serialize;
 
 use super::effort::{Limit, Limits, Steps};
 use crate::machine::disk::forget_file;
@@ -36,33 +36,13 @@ pub enum DiskError {
     File { path: PathBuf, source: io::Error },
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct DiskSpeed {
-    pub bytes: u64,
-    /// MiB written per second, with a sync after every 16 MiB.
-    pub write_mib_per_s: f64,
-    /// MiB read per second, after dropping the file from the page cache.
-    pub read_mib_per_s: f64,
-    /// True if the page cache was dropped; otherwise reads are from memory.
-    pub read_is_cold: bool,
-    /// Median of random 4 KiB reads, in microseconds.
-    pub random_read_us: f64,
-    /// Maximum of random reads, in microseconds.
-    pub random_read_us_max: f64,
-    pub random_reads: usize,
-    /// Median of synced 4 KiB writes, in microseconds.
-    pub fsync_us: f64,
-    /// Maximum of synced writes, in microseconds.
-    pub fsync_us_max: f64,
-    pub fsyncs: usize,
-}
-
-/// Measures the disk of `dir` with a temporary file.
+/// Measures the disk of `dir` with a temporary file. Returns the number of samples.
 pub(super) fn measure(
     dir: &Path,
     limits: &Limits,
     steps: &mut Steps<'_>,
-) -> Result<DiskSpeed, DiskError> {
+    record: &mut Record,
+) -> Result<u64, DiskError> {
     let bytes = (limits.writes.samples * PART) as u64;
     let available =
         free_bytes(dir).map_err(|source| DiskError::File { path: dir.to_owned(), source })?;
@@ -75,7 +55,7 @@ pub(super) fn measure(
     // Never overwrites an existing file.
     options.read(true).write(true).create_new(true);
     let (file, opened) = Temporary::file(path.clone(), |path| options.open(path)).map_err(fail)?;
-    work(opened, file.path(), limits, steps).map_err(fail)
+    work(opened, file.path(), limits, steps, record).map_err(fail)
 }
 
 fn work(
@@ -83,7 +63,8 @@ fn work(
     path: &Path,
     limits: &Limits,
     steps: &mut Steps<'_>,
-) -> io::Result<DiskSpeed> {
+    record: &mut Record,
+) -> io::Result<u64> {
     let mut chunk = noise(CHUNK);
     let mut number = 0u64;
     let written = timed(&limits.writes, WEIGHTS[0], steps, || {
@@ -121,25 +102,22 @@ fn work(
         file.write_all(&page)?;
         file.sync_data()
     })?;
-    let (random_us, fsync_us) = (Summary::of(&random_reads), Summary::of(&fsyncs));
-    Ok(DiskSpeed {
-        bytes,
-        write_mib_per_s: mib_per_s(&written),
-        read_mib_per_s: mib_per_s(&read),
-        read_is_cold,
-        random_read_us: random_us.median,
-        random_read_us_max: random_us.max,
-        random_reads: random_reads.len(),
-        fsync_us: fsync_us.median,
-        fsync_us_max: fsync_us.max,
-        fsyncs: fsyncs.len(),
-    })
-}
-
-/// Rate of parts with these times in microseconds.
-fn mib_per_s(parts_us: &[f64]) -> f64 {
-    let mib = (parts_us.len() * (PART >> 20)) as f64;
-    mib / (parts_us.iter().sum::<f64>() / 1e6)
+    let cold = if read_is_cold { "from the disk" } else { "from memory" };
+    let mut count = 0;
+    for (what, times_us) in [
+        ("16 MiB written, synced".to_owned(), written),
+        (format!("16 MiB read, {cold}"), read),
+        ("4 KiB read anywhere".to_owned(), random_reads),
+        ("4 KiB written, synced".to_owned(), fsyncs),
+    ] {
+        count += times_us.len() as u64;
+        let times: Vec<f64> = times_us.iter().map(|us| us / 1e6).collect();
+        record.add_rounds(("disk", &what), ("time", Unit::Seconds), &times);
+        let bytes = if what.starts_with("16") { PART } else { PAGE };
+        let rate = bytes as f64 / f64::from(1 << 20) / median(&times);
+        record.add(("disk", &what, None), &[("MiB", Unit::PerSecond, Some(rate))]);
+    }
+    Ok(count)
 }
 
 /// Microseconds of each call.
@@ -181,11 +159,12 @@ mod tests {
     fn measures_and_cleans_up() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let limits = Effort::Quick.limits();
-        match measure(folder.path(), &limits, &mut Steps::new(&|_| ())) {
-            Ok(speed) => {
-                assert!(speed.write_mib_per_s > 0.0 && speed.read_mib_per_s > 0.0, "{speed:?}");
-                assert_eq!((speed.bytes, speed.random_reads, speed.fsyncs), (32 << 20, 300, 16));
-                assert!(speed.fsync_us_max >= speed.fsync_us && speed.random_read_us > 0.0);
+        let mut record = Record::default();
+        match measure(folder.path(), &limits, &mut Steps::new(&|_| ()), &mut record) {
+            Ok(samples) => {
+                assert_eq!(samples, 2 + 2 + 300 + 16);
+                assert_eq!(record.values("4 KiB read anywhere", "time").len(), 300);
+                assert!(record.cells.iter().all(|cell| cell.value > 0.0), "{:?}", record.cells);
             }
             Err(DiskError::Full { .. }) => eprintln!("skipped: the disk is full"),
             Err(error) => panic!("{error}"),
@@ -196,7 +175,8 @@ mod tests {
             "nothing is left"
         );
         let missing = folder.path().join("missing");
-        let missing = measure(&missing, &limits, &mut Steps::new(&|_| ())).expect_err("no folder");
+        let missing = measure(&missing, &limits, &mut Steps::new(&|_| ()), &mut record);
+        let missing = missing.expect_err("no folder");
         assert!(missing.to_string().contains("missing"), "{missing}");
     }
 }

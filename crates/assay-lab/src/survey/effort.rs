@@ -2,11 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
 /// Thoroughness of a survey.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Effort {
     /// Few samples.
     Quick,
