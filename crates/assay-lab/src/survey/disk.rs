@@ -10,7 +10,7 @@ use assay_report::record::{Record, Unit};
 use assay_report::stats::median;
 use assay_report::stats::random::SplitMix64;
 
-use super::effort::{Limit, Limits, Steps};
+use super::effort::{Limit, Steps};
 use crate::machine::disk::forget_file;
 
 /// Bytes between two syncs, and per timed read.
@@ -39,11 +39,11 @@ pub enum DiskError {
 /// Measures the disk of `dir` with a temporary file. Returns the number of samples.
 pub(super) fn measure(
     dir: &Path,
-    limits: &Limits,
+    limits: &[Limit; 5],
     steps: &mut Steps<'_>,
     record: &mut Record,
 ) -> Result<u64, DiskError> {
-    let bytes = (limits.writes.samples * PART) as u64;
+    let bytes = (limits[0].samples * PART) as u64;
     let available =
         free_bytes(dir).map_err(|source| DiskError::File { path: dir.to_owned(), source })?;
     if available < bytes + ROOM {
@@ -61,13 +61,14 @@ pub(super) fn measure(
 fn work(
     mut file: File,
     path: &Path,
-    limits: &Limits,
+    limits: &[Limit; 5],
     steps: &mut Steps<'_>,
     record: &mut Record,
 ) -> io::Result<u64> {
+    let [writes, reads, random_reads, syncs, _] = limits;
     let mut chunk = noise(CHUNK);
     let mut number = 0u64;
-    let written = timed(&limits.writes, WEIGHTS[0], steps, || {
+    let written = timed(writes, WEIGHTS[0], steps, || {
         for _ in 0..PART / CHUNK {
             // Distinct chunks, against deduplication.
             chunk[..8].copy_from_slice(&number.to_le_bytes());
@@ -81,7 +82,7 @@ fn work(
     let read_is_cold = forget_file(path).is_ok();
     file.seek(SeekFrom::Start(0))?;
     // Reads only written parts; a disk that is slower at reading stops at the time limit.
-    let parts = Limit { samples: written.len(), ..limits.reads };
+    let parts = Limit { samples: written.len(), ..*reads };
     let read = timed(&parts, WEIGHTS[1], steps, || {
         (0..PART / CHUNK).try_for_each(|_| file.read_exact(&mut chunk))
     })?;
@@ -90,13 +91,13 @@ fn work(
     let mut random = SplitMix64::new(1);
     let mut page = [0u8; PAGE];
     let pages = bytes / PAGE as u64;
-    let random_reads = timed(&limits.random_reads, WEIGHTS[2], steps, || {
+    let random_reads = timed(random_reads, WEIGHTS[2], steps, || {
         file.seek(SeekFrom::Start(random.below(pages) * PAGE as u64))?;
         file.read_exact(&mut page)
     })?;
 
     let mut at = 0;
-    let fsyncs = timed(&limits.syncs, WEIGHTS[3], steps, || {
+    let fsyncs = timed(syncs, WEIGHTS[3], steps, || {
         file.seek(SeekFrom::Start(at))?;
         at += PAGE as u64;
         file.write_all(&page)?;

@@ -56,7 +56,7 @@ pub fn survey(options: &SurveyOptions, progress: &(dyn Fn(f64) + Sync)) -> Recor
     let measured = disk::measure(&options.dir, &limits, &mut steps, &mut record);
     let failure = measured.as_ref().err().map(with_cause);
     record.check("disk can be measured", Outcome::of(measured.unwrap_or(0), failure));
-    let [one, all] = noise::measure(&limits.noise, &mut steps, &mut record);
+    let [one, all] = noise::measure(&limits[4], &mut steps, &mut record);
     record.headline = format!("Noise of fixed work: {one:.2} % on one core, {all:.2} % on all.");
     add_backends(&options.backends, &mut record);
     if options.effort != Effort::Thorough {

@@ -259,9 +259,7 @@ impl Record {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), WriteError> {
-        let json = serde_json::to_vec_pretty(self)
-            .map_err(|error| WriteError { path: path.to_owned(), source: error.into() })?;
-        atomic_file::write(path, &json)
+        atomic_file::write_json(path, self)
     }
 
     /// Reads a document, compressed or not.

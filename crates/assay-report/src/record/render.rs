@@ -85,7 +85,10 @@ impl Record {
         for (name, value) in self.setup.iter().chain(&self.environment) {
             setup.push([name.replace(" | ", ": "), value.clone()]);
         }
-        let version = self.software.version();
+        let software = &self.software;
+        let build = [software.version(), software.profile.clone(), software.rustc.clone()];
+        let build: Vec<String> = build.into_iter().filter(|part| !part.is_empty()).collect();
+        let version = build.join(", ");
         let again = [("Assay ", &version, "."), ("Again: `", &self.command, "`")];
         let again = again.into_iter().filter(|(_, text, _)| !text.is_empty());
         let again = again.map(|(before, text, after)| format!("{before}{text}{after}"));

@@ -150,7 +150,7 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
         return series::run(&plan, &options, (count, arguments.json), &reporter);
     }
     let results = run_plan(plan, &options, &reporter)?;
-    output::print_as(arguments.json, &results, || report::terminal(&results))?;
+    output::print_as(arguments.json, &results, || report::record(&results).text())?;
     let is_void = results.void_runs().next().is_some();
     Ok(if is_void { Outcome::Negative } else { Outcome::Good })
 }

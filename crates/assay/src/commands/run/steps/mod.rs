@@ -2,7 +2,7 @@
 //! judged and compared with the published figures.
 
 mod finding;
-mod page;
+mod record;
 mod related;
 mod results;
 mod syncs;
@@ -104,7 +104,7 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
         machine: assay_lab::machine::record(&out_dir),
     };
     write(&results, &out_dir)?;
-    output::print_as(arguments.json, &results, || page::terminal(&results))?;
+    output::print_as(arguments.json, &results, || results.record().text())?;
     output::complain(&format!("report: {}", out_dir.join("report.html").display()));
     Ok(outcome(&results))
 }
@@ -247,12 +247,8 @@ fn outcome(results: &StepsResults) -> Outcome {
 }
 
 fn write(results: &StepsResults, dir: &Path) -> anyhow::Result<()> {
-    let json = serde_json::to_vec_pretty(results).context("cannot write JSON")?;
-    atomic_file::write(&dir.join(FILE), &json)?;
-    let page = results.page();
-    atomic_file::write(&dir.join("report.md"), page.markdown().as_bytes())?;
-    atomic_file::write(&dir.join("report.html"), page.html().as_bytes())?;
-    Ok(())
+    atomic_file::write_json(&dir.join(FILE), results)?;
+    Ok(results.record().page().write(dir)?)
 }
 
 /// Command line that repeats the measurement, without folders.
@@ -310,6 +306,6 @@ mod tests {
         let file = assay_report::ResultsFile::read(&path).expect("readable");
         assert!(StepsResults::is_one(&file));
         let again = StepsResults::parse(file).expect("of this form");
-        assert_eq!(again.page().markdown(), results.page().markdown());
+        assert_eq!(again.record(), results.record());
     }
 }
