@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use crate::Temporary;
 
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +39,16 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
 /// When it cannot be created.
 pub fn create_folder(path: &Path) -> Result<(), WriteError> {
     fs::create_dir_all(path).map_err(|source| WriteError { path: path.to_owned(), source })
+}
+
+/// Writes a value as indented JSON.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), WriteError> {
+    let json = serde_json::to_vec_pretty(value)
+        .map_err(|error| WriteError { path: path.to_owned(), source: error.into() })?;
+    write(path, &json)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The noise floor: ratios of runs of the same software (A/A).
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::Path;
 
 use assay_report::number::in_percent;
+use assay_report::{LoadError, ResultsFile};
 use serde::{Deserialize, Serialize};
 
 use super::{PairComparison, Source};
@@ -34,14 +34,6 @@ pub struct FloorRow {
     pub pairs: usize,
     /// Largest distance from 1 within the 95 % interval of the mean ratio, as a fraction.
     pub share: f64,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum FloorError {
-    #[error("cannot read {}", path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("{} is no floor of this version", path.display())]
-    Json { path: PathBuf },
 }
 
 impl Floor {
@@ -79,19 +71,15 @@ impl Floor {
     ///
     /// # Errors
     /// When the file cannot be read or has another version.
-    pub fn load(path: &Path) -> Result<Option<Self>, FloorError> {
+    pub fn load(path: &Path) -> Result<Option<Self>, LoadError> {
         if path.is_dir() {
             return Ok(None);
         }
-        let read = |source| FloorError::Read { path: path.to_owned(), source };
-        let text = fs::read(path).map_err(read)?;
-        let wrong = || FloorError::Json { path: path.to_owned() };
-        let value: serde_json::Value = serde_json::from_slice(&text).map_err(|_| wrong())?;
-        if value.get("kind").and_then(serde_json::Value::as_str) != Some(KIND) {
+        let file = ResultsFile::read(path)?;
+        if !file.is_of(KIND) {
             return Ok(None);
         }
-        let floor: Self = serde_json::from_value(value).map_err(|_| wrong())?;
-        if floor.schema == SCHEMA { Ok(Some(floor)) } else { Err(wrong()) }
+        file.parse("noise floor", SCHEMA..=SCHEMA).map(Some)
     }
 
     /// Noise floor of a figure; the largest of all if that figure was not measured.

@@ -7,12 +7,12 @@
 mod floor;
 mod machines;
 mod pairs;
+mod record;
 mod same_work;
 #[cfg(test)]
 mod simulated;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::results::{self, LoadError, PhaseResult, Results, Run, TargetResults};
 
-pub use self::floor::{Floor, FloorError, FloorRow};
+pub use self::floor::{Floor, FloorRow};
 pub use self::machines::{
     MACHINES_MIN, MachineEntry, MachinesError, compare_machines, load_machines,
 };

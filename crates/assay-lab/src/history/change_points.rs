@@ -6,13 +6,12 @@
 //! significant between their final neighbours are removed, the weakest first.
 
 use assay_report::stats::t_test::{moments, p_of_difference};
-use serde::{Deserialize, Serialize};
 
 /// Minimum number of values on either side of a change: a single one is an outlier until another follows.
 const SIDE_MIN: usize = 2;
 
 /// A change of level.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     /// Index of the first value of the new level.
     pub index: usize,

@@ -1,23 +1,20 @@
 //! `assay history`: all results below a folder in order of time, with change points.
 
 mod change_points;
-mod page;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use assay_report::Table;
-use assay_report::csv_field;
 use assay_report::number::in_percent;
+use assay_report::record::{Outcome, Record, Unit, count};
 use assay_report::stats::median;
-use serde::Serialize;
 
+use crate::machine::utc_now;
 use crate::results::{self, LoadError, Results, TargetResults};
 
 pub use self::change_points::{ChangePoint, change_points};
 
-const SCHEMA: u32 = 1;
 /// Searched levels below the given folder.
 const DEPTH_MAX: usize = 8;
 
@@ -45,10 +42,8 @@ pub enum HistoryError {
     Nothing { path: PathBuf },
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct History {
-    schema: u32,
-    kind: &'static str,
     pub folder: String,
     pub p_max: f64,
     pub size_min: f64,
@@ -59,7 +54,7 @@ pub struct History {
 }
 
 /// One figure over time: the same work, target family and machine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     pub name: String,
     /// Fields that all its figures share.
@@ -70,7 +65,7 @@ pub struct Series {
     pub changes: Vec<ChangePoint>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     /// Creation time of the results.
     pub time: String,
@@ -116,8 +111,6 @@ pub fn history(folder: &Path, options: HistoryOptions) -> Result<History, Histor
     }
     tell_apart(&mut series);
     Ok(History {
-        schema: SCHEMA,
-        kind: "history",
         folder: folder.display().to_string(),
         p_max: options.p_max,
         size_min: options.size_min,
@@ -256,66 +249,68 @@ fn tell_apart(series: &mut [Series]) {
 }
 
 impl History {
-    /// True if the last change of any series is an increase.
-    pub fn is_slower(&self) -> bool {
-        let is_up = |change: &ChangePoint| change.after > change.before;
-        self.series.iter().filter_map(|one| one.changes.last()).any(is_up)
-    }
-
-    pub fn text(&self) -> String {
-        let mut out = String::new();
-        for table in self.tables() {
-            table.text(&mut out);
-            out.push('\n');
-        }
-        for line in self.skipped.iter().map(|why| format!("skipped {why}\n")) {
-            out.push_str(&line);
-        }
-        out
-    }
-
-    pub fn markdown(&self) -> String {
-        let mut out = String::new();
-        self.tables().iter().for_each(|table| table.markdown(&mut out));
-        out
-    }
-
-    /// CSV with a line per figure.
-    pub fn csv(&self) -> String {
-        let mut out =
-            String::from("series,time,version,runs,seconds,min_s,max_s,level_s,change,path\n");
+    /// Record: changes in order of time, all figures, and a chart for each series.
+    pub fn record(&self) -> Record {
+        let mut record = Record {
+            kind: "history".to_owned(),
+            schema: assay_report::record::SCHEMA,
+            created: utc_now(),
+            command: format!("assay history {}", self.folder),
+            notes: self.skipped.iter().map(|why| format!("skipped {why}")).collect(),
+            ..Record::default()
+        };
+        record.set("largest probability of a change by chance", self.p_max);
+        record.set("smallest change, percent", self.size_min * 100.0);
+        let mut changes = 0;
         for one in &self.series {
             for (index, point) in one.points.iter().enumerate() {
-                let change = one.changes.iter().find(|change| change.index == index);
-                let share =
-                    change.map(|change| format!("{:.6}", change.after / change.before - 1.0));
-                let fields = [
-                    csv_field(&one.name),
-                    point.time.clone(),
-                    csv_field(&point.version),
-                    point.runs.to_string(),
-                    format!("{:.6}", point.seconds),
-                    format!("{:.6}", point.min_s),
-                    format!("{:.6}", point.max_s),
-                    format!("{:.6}", one.level(index)),
-                    share.unwrap_or_default(),
-                    csv_field(&point.path),
+                let case = format!("{}, {}", point.time, point.version);
+                if let Some(change) = one.changes.iter().find(|change| change.index == index) {
+                    changes += 1;
+                    let share = 100.0 * (change.after / change.before - 1.0);
+                    let figures = [
+                        ("change", Unit::Percent, Some(share)),
+                        ("before", Unit::Seconds, Some(change.before)),
+                        ("after", Unit::Seconds, Some(change.after)),
+                        ("p", Unit::Percent, Some(100.0 * change.p)),
+                    ];
+                    record.add((&one.name, &format!("since {case}"), None), &figures);
+                }
+                if record.setup.iter().all(|(_, path)| *path != point.path) {
+                    record.set(&format!("results | {}", point.time), &point.path);
+                }
+                let time = |metric, seconds| (metric, Unit::Seconds, Some(seconds));
+                let figures = [
+                    time("results | median", point.seconds),
+                    time("results | median, low", point.min_s),
+                    time("results | median, high", point.max_s),
+                    count("results | runs", point.runs as u64),
+                    time("results | level", one.level(index)),
                 ];
-                out.push_str(&fields.join(","));
-                out.push('\n');
+                record.add((&one.name, &case, None), &figures);
+            }
+            for (label, value) in [("median of runs", None), ("level", Some(()))] {
+                let row = |(index, point): (usize, &Point)| {
+                    let seconds = value.map_or(point.seconds, |()| one.level(index));
+                    let number = count("result, in order of time", index as u64 + 1);
+                    [number, (one.name.as_str(), Unit::Seconds, Some(seconds))]
+                };
+                let rows: Vec<_> = one.points.iter().enumerate().map(row).collect();
+                record.add_series((label, "", None), &rows);
             }
         }
-        out
+        let series = self.series.len();
+        record.headline = format!("{changes} changes of level in {series} series.");
+        let slower = self.slower().next().map(|one| format!("{} is slower", one.name));
+        let check = "the last change of a series makes it no slower";
+        record.check(check, Outcome::of(series as u64, slower));
+        record
     }
 
-    pub fn html(&self) -> String {
-        page::page(self).html()
-    }
-
-    fn tables(&self) -> Vec<Table> {
-        let mut tables = vec![page::changes(self)];
-        tables.extend(self.series.iter().map(page::points));
-        tables
+    /// Series whose last change is an increase.
+    fn slower(&self) -> impl Iterator<Item = &Series> {
+        let is_up = |change: &ChangePoint| change.after > change.before;
+        self.series.iter().filter(move |one| one.changes.last().is_some_and(is_up))
     }
 }
 
@@ -371,11 +366,12 @@ mod tests {
             assert_eq!(change.index, 5);
             assert!((change.after / change.before - 1.1).abs() < 0.005, "{change:?}");
         }
-        assert!(history.is_slower() && history.skipped.len() == 1, "{:?}", history.skipped);
-        assert_eq!(history.csv().lines().count(), 41);
-        let html = history.html();
-        assert!(html.contains("<svg") && !html.contains("<script"));
-        assert!(history.text().contains("+10.") && history.markdown().contains("| "));
+        assert_eq!(history.skipped.len(), 1, "{:?}", history.skipped);
+        let record = history.record();
+        assert!(matches!(record.outcome(), Outcome::Failed(_)), "slower");
+        let count = |metric: &str| record.cells.iter().filter(|c| c.metric == metric).count();
+        assert_eq!((count("change"), count("results | median")), (4, 40));
+        assert!(record.page().pictures().len() > 4, "a chart for each series, and changes");
     }
 
     #[test]

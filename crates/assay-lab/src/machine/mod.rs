@@ -9,7 +9,7 @@ use std::{fs, thread};
 
 use assay_report::record::Record;
 
-pub use assay_report::machine::{Machine, Software, table, table_of};
+pub use assay_report::machine::{Machine, Software, table};
 
 pub use self::disk::DiskUse;
 pub use self::reference_rate::ReferenceRate;

@@ -1,9 +1,11 @@
-//! `blocks.csv`: one row per block per run.
+//! `blocks.csv`: one row per block per run; `curves.csv`: elapsed seconds at heights.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use assay_report::csv_field;
 
+use super::series::{self, Series};
 use crate::results::Results;
 
 const HEAD: &str = "target,run,status,seen_requested,repeat,height,phase,txs,inputs,outputs,bytes,\
@@ -61,6 +63,30 @@ pub(super) fn blocks(results: &Results) -> String {
     out
 }
 
+/// Elapsed seconds at heights, a column per target, from the median run.
+pub(super) fn curves(results: &Results) -> String {
+    let all = series::all(results);
+    let mut out = "height".to_owned();
+    let mut rows: BTreeMap<u32, Vec<Option<f64>>> = BTreeMap::new();
+    for (column, series) in all.iter().enumerate() {
+        // Writing to a string cannot fail.
+        let _ = write!(out, ",{}", csv_field(&series.label));
+        for block in Series::middle_run(series).iter().flat_map(|run| &run.blocks) {
+            let row = rows.entry(block.height).or_insert_with(|| vec![None; all.len()]);
+            row[column] = Some(block.tip_at_s);
+        }
+    }
+    for (height, row) in rows {
+        let _ = write!(out, "\n{height}");
+        for time_s in row {
+            let time_s = time_s.map_or_else(String::new, |time_s| format!("{time_s:.3}"));
+            let _ = write!(out, ",{time_s}");
+        }
+    }
+    out.push('\n');
+    out
+}
+
 fn optional(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
@@ -80,5 +106,15 @@ mod tests {
         assert!(text.lines().all(|line| commas(line) == commas(HEAD)));
         let shown: Vec<&str> = text.lines().take(4).collect();
         insta::assert_snapshot!(shown.join("\n"));
+    }
+
+    #[test]
+    fn curves_have_a_column_for_each_target() {
+        let results = fixture::syncs();
+        let wide = curves(&results);
+        let heights = results.targets[0].runs[0].blocks.len();
+        assert_eq!(wide.lines().count(), heights + 1);
+        assert!(wide.starts_with("height,assay,bchn-28.0.1\n1,0.002,0.002\n"), "{wide:.80}");
+        assert!(wide.lines().all(|line| line.matches(',').count() == 2));
     }
 }

@@ -4,7 +4,7 @@ use assay_report::number::{rate, ratio, seconds};
 use assay_report::{Finding, Question};
 
 use super::series::{self, Series};
-use super::{front, index, sync, tables, verdict};
+use super::{headline, index, is_full_size, sync, verdict};
 use crate::plan::FigureKind;
 use crate::results::Results;
 
@@ -22,15 +22,15 @@ fn of_all(results: &Results, question: &Question) -> Option<Finding> {
         return None;
     }
     let compared = verdict::of(results);
-    let front = front::of(results, compared.as_ref());
+    let (answer, caveats) = headline::of(results, compared.as_ref());
     let (measured, said) = if sync::is_one(results) {
         let each = sync::ends(results);
         let each = each.iter().map(|(name, time_s)| format!("{name} {} s", seconds(*time_s)));
-        (each.collect::<Vec<_>>().join(", "), front.answer)
+        (each.collect::<Vec<_>>().join(", "), answer)
     } else {
-        (front.answer, String::new())
+        (answer, String::new())
     };
-    let caveats = [question.caveat.clone()].into_iter().chain(front.caveats);
+    let caveats = [question.caveat.clone()].into_iter().chain(caveats);
     Some(Finding {
         published: question.published.clone().unwrap_or_default(),
         measured,
@@ -47,7 +47,7 @@ fn of_phase(results: &Results, question: &Question, phase: &str) -> Option<Findi
     let here = inputs_per_s(series, question, phase)?;
     let published = series::published(results, kind, phase, question.seen);
     let figure = published.and_then(|figure| Some((figure.subject.clone(), figure.inputs_per_s?)));
-    let is_same_size = tables::is_full_size(results);
+    let is_same_size = is_full_size(results);
     let verdict = match &figure {
         Some((subject, theirs)) if is_same_size && !question.index && *theirs > 0.0 => {
             format!("{} times {subject}'s rate, on another machine", ratio(here / theirs))

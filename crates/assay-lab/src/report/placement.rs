@@ -1,11 +1,10 @@
 //! Lookup cost of old and recent, adjacent and scattered coins.
 
-use assay_report::Table;
-use assay_report::number::{percent, ratio, seconds};
+use assay_report::number::ratio;
+use assay_report::record::{Record, Unit};
 use assay_report::stats::median;
 use assay_report::stats::ratio::Ratio;
 
-use super::NONE;
 use crate::results::{BlockRecord, Results, Run, Status, TargetResults};
 
 /// Phase names of the forge: an age and an order.
@@ -62,81 +61,43 @@ pub(super) fn answer(results: &Results) -> String {
     format!("Time for a block of scattered coins against one of neighbours: {}.", parts.join("; "))
 }
 
-pub(super) fn prose(results: &Results) -> Vec<String> {
-    let counts = |name: &str| {
-        let target = results.targets.first()?;
-        let run = valid_runs(target).next()?;
-        let block = run.blocks.iter().find(|block| block.phase == name)?;
-        Some(format!("{} transactions, {} inputs", block.txs - 1, block.inputs))
-    };
-    let counts = counts(&phase(AGES[0], CLUSTERED)).unwrap_or_default();
-    vec![format!(
-        "Every block of every kind has the same number of the same transactions ({counts}) and signatures; sizes differ by the \
-         length of signatures alone. Neighbours are all outputs of one transaction after the other in the order of their ids, \
-         in which databases of coins are sorted; scattered ones are a seeded shuffle. Old ones are of the earlier half of the \
-         fan-out blocks, recent ones of the later half. A round of the chain has a block of each kind, in an order that turns \
-         round by round; ratios are of blocks of the same round and run. Blocks of a run share what their node did before, so \
-         the intervals say less about other machines than those between runs."
-    )]
-}
-
-pub(super) fn tables(results: &Results) -> Vec<Table> {
-    let head = [
-        "Target",
-        "Coins",
-        "Pairs of blocks",
-        "Clustered, s",
-        "Scattered, s",
-        "Scattered / clustered",
-        "Read in clustered, KiB",
-        "Read in scattered, KiB",
-    ];
-    let mut orders = Table::new("Clustered and scattered coins: medians of blocks", &head, 2);
-    let head = ["Target", "Order", "Pairs of blocks", "Old, s", "Recent, s", "Old / recent"];
-    let mut ages = Table::new("Old and recent coins: medians of blocks", &head, 2);
+/// Adds times and ratios of the blocks, paired by round and run. Every block has as many transactions, inputs and signatures.
+pub(super) fn add(results: &Results, record: &mut Record) {
+    if !is_there(results) {
+        return;
+    }
     for target in &results.targets {
+        let name = target.name.as_str();
         for age in AGES {
-            let [clustered, scattered] = [CLUSTERED, SCATTERED].map(|order| phase(age, order));
-            let Some(value) = compared(target, &scattered, &clustered) else { continue };
-            orders.push([
-                target.name.clone(),
-                age.to_owned(),
-                value.pairs.to_string(),
-                seconds(median(&times(target, &clustered))),
-                seconds(median(&times(target, &scattered))),
-                interval_with_coverage(&value),
-                read_kib(target, &clustered),
-                read_kib(target, &scattered),
-            ]);
+            for order in [CLUSTERED, SCATTERED] {
+                let kind = phase(age, order);
+                let times = times(target, &kind);
+                let time = (!times.is_empty()).then(|| median(&times));
+                let figures = [
+                    ("placement | median block", Unit::Seconds, time),
+                    ("placement | read in a block", Unit::Bytes, read_bytes(target, &kind)),
+                ];
+                record.add((name, &format!("{age}, {order}"), None), &figures);
+            }
         }
-        for order in [CLUSTERED, SCATTERED] {
-            let [old, recent] = AGES.map(|age| phase(age, order));
-            let Some(value) = compared(target, &old, &recent) else { continue };
-            ages.push([
-                target.name.clone(),
-                order.to_owned(),
-                value.pairs.to_string(),
-                seconds(median(&times(target, &old))),
-                seconds(median(&times(target, &recent))),
-                interval_with_coverage(&value),
-            ]);
+        let by_age = AGES.map(|age| [phase(age, SCATTERED), phase(age, CLUSTERED)]);
+        let by_order = [CLUSTERED, SCATTERED].map(|order| AGES.map(|age| phase(age, order)));
+        for [above, below] in by_age.iter().chain(&by_order) {
+            let Some(ratio) = compared(target, above, below) else { continue };
+            let case = format!("{above} / {below}");
+            record.add_interval((name, &case), ("placement ratios | time", Unit::Ratio), &ratio);
         }
     }
-    vec![orders, ages]
-}
-
-fn interval_with_coverage(value: &Ratio) -> String {
-    format!("{}, {}", with_interval(value), percent(value.coverage))
 }
 
 /// Median of the node's disk reads per block.
-fn read_kib(target: &TargetResults, name: &str) -> String {
+fn read_bytes(target: &TargetResults, name: &str) -> Option<f64> {
     let of_phase = |run: &Run| -> Vec<f64> {
         let blocks = run.blocks.iter().filter(|block| block.phase == name);
-        blocks.filter_map(|block| Some(block.disk?.service.read_bytes as f64 / 1024.0)).collect()
+        blocks.filter_map(|block| Some(block.disk?.service.read_bytes as f64)).collect()
     };
     let values: Vec<f64> = valid_runs(target).flat_map(of_phase).collect();
-    if values.is_empty() { NONE.to_owned() } else { format!("{:.0}", median(&values)) }
+    (!values.is_empty()).then(|| median(&values))
 }
 
 #[cfg(test)]
@@ -179,10 +140,19 @@ mod tests {
             said.contains(first) && said.contains("bchn-28.0.1 3.00× (3.00× to 3.00×)"),
             "{said}"
         );
-        let tables = tables(&results);
-        assert_eq!(tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>(), [4, 4]);
-        assert!(tables[1].rows[0].last().is_some_and(|cell| cell.starts_with("2.00× ")));
-        assert!(prose(&results)[0].contains("(10 transactions, 250 inputs)"));
+        let mut record = Record::default();
+        add(&results, &mut record);
+        let values = |case: &str| record.values(case, "placement ratios | time");
+        for (case, first, second) in [
+            ("old-scattered / old-clustered", 1.5, 3.0),
+            ("recent-scattered / recent-clustered", 1.5, 3.0),
+            ("old-clustered / recent-clustered", 2.0, 2.0),
+            ("old-scattered / recent-scattered", 2.0, 2.0),
+        ] {
+            let values = values(case);
+            let close = |value: f64, of: f64| (value - of).abs() < 1e-9;
+            assert!(close(values[0], first) && close(values[1], second), "{case}: {values:?}");
+        }
         for run in results.targets.iter_mut().flat_map(|target| &mut target.runs) {
             run.status = Status::Void;
         }

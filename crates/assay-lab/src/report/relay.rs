@@ -1,11 +1,10 @@
 //! Blocks delivered by peers: missing transactions of compact blocks, and times until the node had the block and relayed it.
 
-use assay_report::Table;
-use assay_report::number::{in_percent, ratio, whole_percent};
+use assay_report::number::whole_percent;
+use assay_report::record::{Record, Unit, count};
 use assay_report::stats::median;
 use assay_report::stats::ratio::Ratio;
 
-use super::NONE;
 use crate::results::{BlockRecord, BlockRelay, Results, Run, TargetResults};
 
 /// A time of a block delivered by a peer, seconds from its announcement.
@@ -58,92 +57,62 @@ fn blocks<'a>(
         .collect()
 }
 
-pub(super) fn tables(results: &Results) -> Vec<Table> {
-    let mut tables = vec![times(results)];
-    tables.extend(between_targets(results));
-    tables
-}
-
-fn times(results: &Results) -> Table {
-    let head = [
-        "Target",
-        "Seen",
-        "Blocks",
-        "Compact, nothing requested",
-        "Compact, some requested",
-        "Whole block requested",
-        "Requested / block",
-        "KiB / block",
-        "To the request",
-        "To the tip",
-        "Until it passes it on",
-    ];
-    let mut table =
-        Table::new("Blocks from a peer: medians, milliseconds from the announcement", &head, 1);
+/// Adds medians over the blocks, from their announcement on, and the times of each other target over those of the first. A second
+/// peer sees when the node passes a block on, which may be before it verified the block (BIP152).
+pub(super) fn add(results: &Results, record: &mut Record) {
+    if !is_there(results) {
+        return;
+    }
     for target in &results.targets {
         for seen in target.seen_shares() {
             let blocks = blocks(results, target, seen);
-            let count = |is_it: fn(&BlockRelay) -> bool| {
-                blocks.iter().filter(|(_, relay)| is_it(relay)).count().to_string()
+            let number = |is_it: fn(&BlockRelay) -> bool| {
+                blocks.iter().filter(|(_, relay)| is_it(relay)).count() as u64
             };
-            let middle = |value: &dyn Fn(&BlockRelay) -> f64| {
-                let values: Vec<f64> = blocks.iter().map(|(_, relay)| value(relay)).collect();
-                if values.is_empty() { NONE.to_owned() } else { format!("{:.1}", median(&values)) }
+            let middle = |values: Vec<f64>| (!values.is_empty()).then(|| median(&values));
+            let of_block = |value: fn(&BlockRelay) -> u64| {
+                middle(blocks.iter().map(|(_, relay)| value(relay) as f64).collect())
             };
-            let [request, tip, relayed] = Time::ALL.map(|time| {
-                let of_block = |(block, relay): &(&BlockRecord, &BlockRelay)| time.of(block, relay);
-                let values: Vec<f64> = blocks.iter().filter_map(of_block).collect();
-                if values.is_empty() { NONE.to_owned() } else { milliseconds(median(&values)) }
-            });
-            table.push([
-                target.name.clone(),
-                whole_percent(seen),
-                blocks.len().to_string(),
-                count(|relay| relay.block_at_s.is_none() && relay.missing == 0),
-                count(|relay| relay.block_at_s.is_none() && relay.missing > 0),
-                count(|relay| relay.block_at_s.is_some()),
-                middle(&|relay| relay.missing as f64),
-                middle(&|relay| relay.missing_bytes as f64 / 1024.0),
-                request,
-                tip,
-                relayed,
-            ]);
+            let time = |time: Time| {
+                let times = blocks.iter().filter_map(|(block, relay)| time.of(block, relay));
+                middle(times.collect())
+            };
+            let figures = [
+                ("relay | until it requests what it lacks", Unit::Seconds, time(Time::Request)),
+                ("relay | until the tip", Unit::Seconds, time(Time::Tip)),
+                ("relay | until it passes it on", Unit::Seconds, time(Time::Relay)),
+                count("relay | blocks", blocks.len() as u64),
+                count(
+                    "relay | compact, nothing requested",
+                    number(|relay| relay.block_at_s.is_none() && relay.missing == 0),
+                ),
+                count(
+                    "relay | compact, some requested",
+                    number(|relay| relay.block_at_s.is_none() && relay.missing > 0),
+                ),
+                count("relay | whole block requested", number(|relay| relay.block_at_s.is_some())),
+                ("relay | requested of a block", Unit::Count, of_block(|relay| relay.missing)),
+                ("relay | size of these", Unit::Bytes, of_block(|relay| relay.missing_bytes)),
+            ];
+            let label = format!("{}, {} pre-relayed", target.name, whole_percent(seen));
+            record.add((&label, "", None), &figures);
         }
     }
-    table
-}
-
-/// The first target against each other one, paired by block, share and repeat.
-fn between_targets(results: &Results) -> Option<Table> {
-    let (first, others) = results.targets.split_first()?;
+    let Some((first, others)) = results.targets.split_first() else { return };
     // Another chain is other work.
-    let on_first = |other: &&TargetResults| other.distinct_keys == first.distinct_keys;
-    let others: Vec<&TargetResults> = others.iter().filter(on_first).collect();
-    if others.is_empty() {
-        return None;
-    }
-    let head = ["Other target", "Seen", "Until", "Pairs", "Other / first", "Interval", "Coverage"];
-    let caption = format!("How many times as long as {} others take, block by block", first.name);
-    let mut table = Table::new(&caption, &head, 3);
-    for other in others {
+    for other in others.iter().filter(|other| other.distinct_keys == first.distinct_keys) {
         for seen in first.seen_shares() {
             for time in Time::ALL {
                 let pairs = pairs(results, (first, other), seen, time);
                 let (ours, theirs): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-                let Some(found) = Ratio::of_pairs(&theirs, &ours) else { continue };
-                table.push([
-                    other.name.clone(),
-                    whole_percent(seen),
-                    time.name().to_owned(),
-                    found.pairs.to_string(),
-                    ratio(found.median),
-                    format!("{} to {}", ratio(found.low), ratio(found.high)),
-                    format!("{} %", in_percent(found.coverage)),
-                ]);
+                let Some(ratio) = Ratio::of_pairs(&theirs, &ours) else { continue };
+                let target = format!("{} over {}", other.name, first.name);
+                let case = format!("{} pre-relayed, {}", whole_percent(seen), time.name());
+                let metric = ("relay ratios | time", Unit::Ratio);
+                record.add_interval((&target, &case), metric, &ratio);
             }
         }
     }
-    Some(table)
 }
 
 fn pairs(
@@ -165,20 +134,4 @@ fn pairs(
         }
     }
     pairs
-}
-
-pub(super) fn prose(results: &Results) -> Vec<String> {
-    let observer = "A second peer, which wants compact blocks at once, sees when the node passes a block on; that may be before the node has verified it (BIP152).";
-    let clock = results.plan.feed.mock_time.then(|| {
-        "The node's clock was set to the time of each block: nodes take compact blocks only near the time of their tip.".to_owned()
-    });
-    let mut prose = vec![format!(
-        "Times begin when the first byte of the compact block, or of the header that announces the block, is sent. {observer}"
-    )];
-    prose.extend(clock);
-    prose
-}
-
-fn milliseconds(seconds: f64) -> String {
-    format!("{:.2}", seconds * 1000.0)
 }

@@ -1,11 +1,10 @@
-//! Series of tables and charts: all valid runs of one target with one pre-relayed share.
+//! Series of figures: all valid runs of one target with one pre-relayed share.
 
-use assay_report::number::in_percent;
-use assay_report::stats::{median, spread};
-use assay_report::{Look, number};
+use assay_report::number::{self, in_percent};
+use assay_report::stats::median;
 
 use crate::plan::{Figure, FigureKind};
-use crate::results::{PhaseResult, Results, Run, TargetResults};
+use crate::results::{PhaseResult, Results, Run};
 
 /// The valid runs of one target with one pre-relayed share.
 pub(super) struct Series<'a> {
@@ -13,7 +12,6 @@ pub(super) struct Series<'a> {
     pub(super) seen: f64,
     pub(super) runs: Vec<&'a Run>,
     pub(super) label: String,
-    pub(super) look: Look,
 }
 
 /// All series with a valid run, in the order of the targets.
@@ -23,51 +21,39 @@ pub(super) fn all(results: &Results) -> Vec<Series<'_>> {
         for seen in target.seen_shares() {
             let runs = target.valid_runs(seen);
             if !runs.is_empty() {
-                let look = Look { colour: Some(series.len()), dashed: in_percent(seen) > 0 };
                 // A sync pre-relays nothing.
                 let label = if results.plan.feed.by.is_sync() {
                     target.name.clone()
                 } else {
                     format!("{}, {} pre-relayed", target.name, number::whole_percent(seen))
                 };
-                series.push(Series { target: &target.name, seen, runs, label, look });
+                series.push(Series { target: &target.name, seen, runs, label });
             }
         }
     }
     series
 }
 
-impl Series<'_> {
+impl<'a> Series<'a> {
     /// Run with the median total service time, which represents the series in curves.
-    pub(super) fn middle_run(&self) -> Option<&Run> {
+    pub(super) fn middle_run(&self) -> Option<&'a Run> {
         let mut runs = self.runs.clone();
         runs.sort_by(|a, b| a.total.seconds.total_cmp(&b.total.seconds));
         runs.get(runs.len().saturating_sub(1) / 2).copied()
     }
 
-    /// Median over the runs of a figure of one phase.
+    /// Median over the runs of a figure of one phase; `total` is the sum of the measured phases.
     pub(super) fn phase(&self, name: &str, figure: fn(&PhaseResult) -> f64) -> Option<f64> {
-        of_phase(&self.runs, name, figure)
+        let values: Vec<f64> =
+            self.runs.iter().filter_map(|run| phase_of(run, name)).map(figure).collect();
+        (!values.is_empty()).then(|| median(&values))
     }
-}
 
-/// Median over `runs` of a figure of one phase; `total` is the sum of the measured phases.
-pub(super) fn of_phase(runs: &[&Run], name: &str, figure: fn(&PhaseResult) -> f64) -> Option<f64> {
-    let values = values_of_phase(runs, name, figure);
-    (!values.is_empty()).then(|| median(&values))
-}
-
-/// Spread over `runs` of a figure of one phase.
-pub(super) fn spread_of_phase(
-    runs: &[&Run],
-    name: &str,
-    figure: fn(&PhaseResult) -> f64,
-) -> Option<f64> {
-    spread(&values_of_phase(runs, name, figure))
-}
-
-fn values_of_phase(runs: &[&Run], name: &str, figure: fn(&PhaseResult) -> f64) -> Vec<f64> {
-    runs.iter().filter_map(|run| phase_of(run, name)).map(figure).collect()
+    /// Runs with their rounds, if there are several.
+    pub(super) fn rounds(&self) -> impl Iterator<Item = (&'a Run, Option<u32>)> + '_ {
+        let are_many = self.runs.len() > 1;
+        self.runs.iter().map(move |run| (*run, are_many.then_some(run.repeat)))
+    }
 }
 
 pub(super) fn phase_of<'a>(run: &'a Run, name: &str) -> Option<&'a PhaseResult> {
@@ -90,6 +76,13 @@ pub(super) fn measured_phases(results: &Results) -> Vec<(String, String)> {
     names
 }
 
+/// Sum and measured phases: ledger name and case. Phases of many widths have figures over the width instead.
+pub(super) fn cases(results: &Results) -> Vec<(String, String)> {
+    let has_widths = !results.plan.scaling.is_empty();
+    let phases = if has_widths { Vec::new() } else { measured_phases(results) };
+    std::iter::once(("total".to_owned(), String::new())).chain(phases).collect()
+}
+
 /// Published figure of a kind of software for a phase and a pre-relayed share.
 pub(super) fn published<'a>(
     results: &'a Results,
@@ -101,8 +94,4 @@ pub(super) fn published<'a>(
     figures.iter().find(|figure| {
         figure.kind == kind && figure.phase == phase && in_percent(figure.seen) == in_percent(seen)
     })
-}
-
-pub(super) fn has_valid(target: &TargetResults) -> bool {
-    target.runs.iter().any(|run| run.status == crate::results::Status::Valid)
 }

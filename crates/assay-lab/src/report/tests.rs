@@ -1,6 +1,8 @@
-//! Whole reports of synthetic results.
+//! Whole reports of synthetic and of stored results.
 
 use std::fs;
+
+use assay_report::record::Cell;
 
 use super::*;
 use crate::results::{LoadError, fixture, load};
@@ -21,6 +23,7 @@ fn report_can_be_rebuilt() {
     if let Some(keep) = std::env::var_os("ASSAY_REPORT_FIXTURE_DIR") {
         write_all(&results, Path::new(&keep)).expect("writable");
         write_all(&fixture::syncs(), &Path::new(&keep).join("syncs")).expect("writable");
+        write_all(&fixture::scaling_results(), &Path::new(&keep).join("widths")).expect("writable");
     }
 }
 
@@ -65,20 +68,100 @@ fn unwritable_folder_names_the_path() {
 }
 
 #[test]
-fn terminal_tables() {
-    insta::assert_snapshot!(terminal(&fixture::results()));
+fn figures_and_charts_of_a_plan() {
+    let record = record(&fixture::results());
+    assert_eq!(
+        record.headline,
+        "assay+index validates 59,189 inputs/s with nothing relayed before its block, and 191,504 inputs/s with 90 % of each block \
+         relayed before; the first is 0.79× the rate at which the reference library verifies signatures on all cores."
+    );
+    let scale = "the chain is of scale 0.02 (127 blocks, 232,016 inputs)";
+    assert!(record.notes[0].starts_with(scale), "{:?}", record.notes);
+    for (target, case, metric, expected) in [
+        ("assay+index, 0 % pre-relayed", "", "inputs", 59_189.0),
+        ("assay+index, 0 % pre-relayed", "", "service time", 3.920),
+        ("bchn-28.0.1, 90 % pre-relayed", "", "transactions", 7_773.1),
+        ("bchn-28.0.1, 0 % pre-relayed", "Fan-in", "MiB", 1.460),
+        ("bchn-28.0.1, 90 % pre-relayed", "", "pre-relayed | in the mempool", 90.0),
+        ("assay+index, 0 % pre-relayed", "", "index | inputs, with the node", 58_985.0),
+        ("reference library, all cores", "", "signatures", 75_000.0),
+        ("chain", "", "contents | blocks", 27.0),
+    ] {
+        let is_it =
+            |cell: &&Cell| (&*cell.target, &*cell.case, &*cell.metric) == (target, case, metric);
+        let found: Vec<f64> = record.cells.iter().filter(is_it).map(|cell| cell.value).collect();
+        let [value] = found[..] else { panic!("{target}, {case}, {metric}: {found:?}") };
+        assert!((value / expected - 1.0).abs() < 1e-3, "{target}, {case}, {metric}: {value}");
+    }
+    assert!(record.has_passed(), "{:?}", record.checks);
+    let page = record.page();
+    let ids: Vec<&str> = page.sections.iter().map(|section| section.id.as_str()).collect();
+    for id in
+        ["checks", "figures", "curves", "times", "disk", "contents", "index", "resources", "setup"]
+    {
+        assert!(ids.contains(&id), "{id}: {ids:?}");
+    }
+    // Bars of four rates, curves of the blocks, and of memory, written bytes and cores.
+    let charts = page.pictures().len();
+    assert!(charts >= 4 + 3 + 3, "{charts}");
+    let text = record.text();
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(
+        !text.contains("written in blocks") && record.csv().contains("disk | written in blocks")
+    );
 }
 
 #[test]
-fn whole_page() {
-    let results = fixture::results();
-    insta::assert_snapshot!(page(&results).markdown());
+fn verdict_is_the_headline() {
+    let record = record(&fixture::syncs());
+    let verdict = &record.headline;
+    assert!(verdict.starts_with("VERDICT: undecided"), "four pairs cannot show one: {verdict}");
+    assert!(verdict.contains("4 of 4 planned pairs"), "{verdict}");
+    assert!(!record.values("total", "ratio").is_empty());
+    let once = super::record(&fixture::results());
+    assert!(once.notes.iter().any(|note| note.starts_with("each target ran once")));
+    assert!(!once.page().markdown().contains("VERDICT"));
+}
+
+#[test]
+fn void_runs_have_no_figures() {
+    let mut results = fixture::results();
+    for run in results.targets.iter_mut().flat_map(|target| &mut target.runs) {
+        run.status = crate::results::Status::Void;
+        run.void_reason = Some("the tip differs".to_owned());
+    }
+    let record = record(&results);
+    let is_measured =
+        |cell: &&Cell| results.targets.iter().any(|target| cell.target.starts_with(&target.name));
+    assert_eq!(record.cells.iter().filter(is_measured).count(), 0);
+    assert!(record.samples.is_empty() && !record.has_passed());
+    assert!(record.notes[0].ends_with(" is discarded: the tip differs"), "{:?}", record.notes);
+}
+
+/// Results that were published with schema 1 to 3 become records with their figures.
+#[test]
+fn stored_results_are_read() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reports");
+    let mut found = 0;
+    for machine in fs::read_dir(root).expect("reports").flatten().filter(|e| e.path().is_dir()) {
+        for plan in fs::read_dir(machine.path()).expect("a folder").flatten() {
+            let path = plan.path().join("results.json.gz");
+            let Ok(file) = assay_report::ResultsFile::read(&path) else { continue };
+            let Ok(results) = crate::results::parse(file) else { continue };
+            let record = record(&results);
+            assert!(!record.cells.is_empty() && !record.samples.is_empty(), "{}", path.display());
+            let blocks: usize = results.runs().map(|run| run.blocks.len()).sum();
+            assert!(blocks > 0 && record.page().markdown().contains(&record.headline));
+            found += 1;
+        }
+    }
+    assert!(found > 0, "there are stored results of chains");
 }
 
 #[test]
 fn page_is_self_contained() {
     let results = fixture::results();
-    let page = page(&results).html();
+    let page = record(&results).page().html();
     for outside in ["http://", "https://", "<script", "<link", "@import", "url(", "src="] {
         let found = page.matches(outside).count();
         // The namespace of SVG is an address that is never fetched.
@@ -90,7 +173,7 @@ fn page_is_self_contained() {
 #[test]
 fn elements_are_closed() {
     let results = fixture::results();
-    let page = page(&results).html();
+    let page = record(&results).page().html();
     for tag in ["section", "table", "tr", "td", "ul", "li", "p", "figure", "svg", "span", "div"] {
         let open =
             page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
@@ -103,6 +186,6 @@ fn escapes_html() {
     let mut results = fixture::results();
     results.targets[0].version = "<script>alert(1)</script>".to_owned();
     results.targets[0].runs[0].void_reason = Some("`<b>` & \"x\"".to_owned());
-    let page = page(&results).html();
+    let page = record(&results).page().html();
     assert!(!page.contains("<script") && !page.contains("<b>"));
 }

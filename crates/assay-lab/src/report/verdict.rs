@@ -1,7 +1,5 @@
 //! Verdict of `assay compare` in the report of a plan with interleaved targets.
 
-use assay_report::Table;
-
 use crate::compare::{CompareError, CompareOptions, Comparison, Source, compare};
 use crate::results::Results;
 
@@ -31,7 +29,7 @@ pub(super) fn ran_once(results: &Results) -> Option<String> {
     })
 }
 
-/// Sentences of the verdict, for the first section and the terminal.
+/// Sentences of the verdict.
 pub(super) fn sentences(
     results: &Results,
     verdict: &Result<Comparison, CompareError>,
@@ -42,39 +40,5 @@ pub(super) fn sentences(
     match verdict {
         Ok(comparison) => comparison.verdicts().into_iter().map(shown).collect(),
         Err(error) => vec![format!("no verdict: {error}")],
-    }
-}
-
-/// Every row of the comparison.
-pub(super) fn tables(verdict: &Result<Comparison, CompareError>) -> Vec<Table> {
-    verdict.as_ref().map(Comparison::tables).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::report::{page, terminal};
-    use crate::results::fixture;
-
-    #[test]
-    fn verdict_is_on_the_first_screen() {
-        let results = fixture::syncs();
-        let page = page(&results);
-        let first = &page.sections[0];
-        assert_eq!(first.id, "summary");
-        let verdict = first.prose.iter().find(|line| line.starts_with("VERDICT"));
-        let verdict = verdict.expect("two targets and four rounds have one");
-        assert!(verdict.starts_with("VERDICT: undecided"), "four pairs cannot show one: {verdict}");
-        assert!(verdict.contains("4 of 4 planned pairs"), "{verdict}");
-        assert!(page.sections.iter().any(|section| section.id == "verdict"));
-        assert!(terminal(&results).contains(verdict.as_str()));
-    }
-
-    #[test]
-    fn one_round_has_no_verdict() {
-        let results = fixture::results();
-        assert!(super::ran_once(&results).is_some(), "two targets, one round");
-        let page = page(&results);
-        assert!(page.sections.iter().all(|section| section.id != "verdict"));
-        assert!(!page.markdown().contains("VERDICT"));
     }
 }

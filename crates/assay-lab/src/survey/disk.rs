@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use assay_report::Temporary;
+use assay_report::record::{Record, Unit};
+use assay_report::stats::median;
 use assay_report::stats::random::SplitMix64;
-use assay_report::stats::ratio::Summary;
-use serde::Serialize;
 
-use super::effort::{Limit, Limits, Steps};
+use super::effort::{Limit, Steps};
 use crate::machine::disk::forget_file;
 
 /// Bytes between two syncs, and per timed read.
@@ -36,34 +36,14 @@ pub enum DiskError {
     File { path: PathBuf, source: io::Error },
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct DiskSpeed {
-    pub bytes: u64,
-    /// MiB written per second, with a sync after every 16 MiB.
-    pub write_mib_per_s: f64,
-    /// MiB read per second, after dropping the file from the page cache.
-    pub read_mib_per_s: f64,
-    /// True if the page cache was dropped; otherwise reads are from memory.
-    pub read_is_cold: bool,
-    /// Median of random 4 KiB reads, in microseconds.
-    pub random_read_us: f64,
-    /// Maximum of random reads, in microseconds.
-    pub random_read_us_max: f64,
-    pub random_reads: usize,
-    /// Median of synced 4 KiB writes, in microseconds.
-    pub fsync_us: f64,
-    /// Maximum of synced writes, in microseconds.
-    pub fsync_us_max: f64,
-    pub fsyncs: usize,
-}
-
-/// Measures the disk of `dir` with a temporary file.
+/// Measures the disk of `dir` with a temporary file. Returns the number of samples.
 pub(super) fn measure(
     dir: &Path,
-    limits: &Limits,
+    limits: &[Limit; 5],
     steps: &mut Steps<'_>,
-) -> Result<DiskSpeed, DiskError> {
-    let bytes = (limits.writes.samples * PART) as u64;
+    record: &mut Record,
+) -> Result<u64, DiskError> {
+    let bytes = (limits[0].samples * PART) as u64;
     let available =
         free_bytes(dir).map_err(|source| DiskError::File { path: dir.to_owned(), source })?;
     if available < bytes + ROOM {
@@ -75,18 +55,20 @@ pub(super) fn measure(
     // Never overwrites an existing file.
     options.read(true).write(true).create_new(true);
     let (file, opened) = Temporary::file(path.clone(), |path| options.open(path)).map_err(fail)?;
-    work(opened, file.path(), limits, steps).map_err(fail)
+    work(opened, file.path(), limits, steps, record).map_err(fail)
 }
 
 fn work(
     mut file: File,
     path: &Path,
-    limits: &Limits,
+    limits: &[Limit; 5],
     steps: &mut Steps<'_>,
-) -> io::Result<DiskSpeed> {
+    record: &mut Record,
+) -> io::Result<u64> {
+    let [writes, reads, random_reads, syncs, _] = limits;
     let mut chunk = noise(CHUNK);
     let mut number = 0u64;
-    let written = timed(&limits.writes, WEIGHTS[0], steps, || {
+    let written = timed(writes, WEIGHTS[0], steps, || {
         for _ in 0..PART / CHUNK {
             // Distinct chunks, against deduplication.
             chunk[..8].copy_from_slice(&number.to_le_bytes());
@@ -100,7 +82,7 @@ fn work(
     let read_is_cold = forget_file(path).is_ok();
     file.seek(SeekFrom::Start(0))?;
     // Reads only written parts; a disk that is slower at reading stops at the time limit.
-    let parts = Limit { samples: written.len(), ..limits.reads };
+    let parts = Limit { samples: written.len(), ..*reads };
     let read = timed(&parts, WEIGHTS[1], steps, || {
         (0..PART / CHUNK).try_for_each(|_| file.read_exact(&mut chunk))
     })?;
@@ -109,37 +91,34 @@ fn work(
     let mut random = SplitMix64::new(1);
     let mut page = [0u8; PAGE];
     let pages = bytes / PAGE as u64;
-    let random_reads = timed(&limits.random_reads, WEIGHTS[2], steps, || {
+    let random_reads = timed(random_reads, WEIGHTS[2], steps, || {
         file.seek(SeekFrom::Start(random.below(pages) * PAGE as u64))?;
         file.read_exact(&mut page)
     })?;
 
     let mut at = 0;
-    let fsyncs = timed(&limits.syncs, WEIGHTS[3], steps, || {
+    let fsyncs = timed(syncs, WEIGHTS[3], steps, || {
         file.seek(SeekFrom::Start(at))?;
         at += PAGE as u64;
         file.write_all(&page)?;
         file.sync_data()
     })?;
-    let (random_us, fsync_us) = (Summary::of(&random_reads), Summary::of(&fsyncs));
-    Ok(DiskSpeed {
-        bytes,
-        write_mib_per_s: mib_per_s(&written),
-        read_mib_per_s: mib_per_s(&read),
-        read_is_cold,
-        random_read_us: random_us.median,
-        random_read_us_max: random_us.max,
-        random_reads: random_reads.len(),
-        fsync_us: fsync_us.median,
-        fsync_us_max: fsync_us.max,
-        fsyncs: fsyncs.len(),
-    })
-}
-
-/// Rate of parts with these times in microseconds.
-fn mib_per_s(parts_us: &[f64]) -> f64 {
-    let mib = (parts_us.len() * (PART >> 20)) as f64;
-    mib / (parts_us.iter().sum::<f64>() / 1e6)
+    let cold = if read_is_cold { "from the disk" } else { "from memory" };
+    let mut count = 0;
+    for (what, times_us) in [
+        ("16 MiB written, synced".to_owned(), written),
+        (format!("16 MiB read, {cold}"), read),
+        ("4 KiB read anywhere".to_owned(), random_reads),
+        ("4 KiB written, synced".to_owned(), fsyncs),
+    ] {
+        count += times_us.len() as u64;
+        let times: Vec<f64> = times_us.iter().map(|us| us / 1e6).collect();
+        record.add_rounds(("disk", &what), ("time", Unit::Seconds), &times);
+        let bytes = if what.starts_with("16") { PART } else { PAGE };
+        let rate = bytes as f64 / f64::from(1 << 20) / median(&times);
+        record.add(("disk", &what, None), &[("MiB", Unit::PerSecond, Some(rate))]);
+    }
+    Ok(count)
 }
 
 /// Microseconds of each call.
@@ -181,11 +160,12 @@ mod tests {
     fn measures_and_cleans_up() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let limits = Effort::Quick.limits();
-        match measure(folder.path(), &limits, &mut Steps::new(&|_| ())) {
-            Ok(speed) => {
-                assert!(speed.write_mib_per_s > 0.0 && speed.read_mib_per_s > 0.0, "{speed:?}");
-                assert_eq!((speed.bytes, speed.random_reads, speed.fsyncs), (32 << 20, 300, 16));
-                assert!(speed.fsync_us_max >= speed.fsync_us && speed.random_read_us > 0.0);
+        let mut record = Record::default();
+        match measure(folder.path(), &limits, &mut Steps::new(&|_| ()), &mut record) {
+            Ok(samples) => {
+                assert_eq!(samples, 2 + 2 + 300 + 16);
+                assert_eq!(record.values("4 KiB read anywhere", "time").len(), 300);
+                assert!(record.cells.iter().all(|cell| cell.value > 0.0), "{:?}", record.cells);
             }
             Err(DiskError::Full { .. }) => eprintln!("skipped: the disk is full"),
             Err(error) => panic!("{error}"),
@@ -196,7 +176,8 @@ mod tests {
             "nothing is left"
         );
         let missing = folder.path().join("missing");
-        let missing = measure(&missing, &limits, &mut Steps::new(&|_| ())).expect_err("no folder");
+        let missing = measure(&missing, &limits, &mut Steps::new(&|_| ()), &mut record);
+        let missing = missing.expect_err("no folder");
         assert!(missing.to_string().contains("missing"), "{missing}");
     }
 }

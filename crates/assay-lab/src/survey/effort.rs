@@ -2,11 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
 /// Thoroughness of a survey.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Effort {
     /// Few samples.
     Quick,
@@ -28,32 +25,22 @@ pub(super) struct Limit {
     pub time: Option<Duration>,
 }
 
-/// Limits of all probes, in order.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    /// Parts of a file, written and synced one by one.
-    pub writes: Limit,
-    /// The same parts, read in order.
-    pub reads: Limit,
-    /// Random pages of the file.
-    pub random_reads: Limit,
-    /// Pages written and synced one by one.
-    pub syncs: Limit,
-    /// Repeats of the control load, on one core and again on all.
-    pub noise: Limit,
-}
-
 impl Effort {
-    pub(super) const fn limits(self) -> Limits {
+    /// Limits of the probes: parts of a file, written and synced one by one; the same parts, read in order; random pages of the
+    /// file; pages written and synced one by one; repeats of the control load, on one core and again on all.
+    pub(super) fn limits(self) -> [Limit; 5] {
         let all = [16, 16, 2000, 64, 100];
-        match self {
-            Self::Quick => Limits::new([2, 2, 300, 16, 20], [0; 5], None),
+        let (samples, samples_min, time_ms) = match self {
+            Self::Quick => ([2, 2, 300, 16, 20], [0; 5], None),
             // 14 s in total, plus the last sample of each probe.
-            Self::Default => {
-                Limits::new(all, [2, 2, 100, 8, 20], Some([3000, 2000, 1500, 1500, 3000]))
-            }
-            Self::Thorough => Limits::new(all, [0; 5], None),
-        }
+            Self::Default => (all, [2, 2, 100, 8, 20], Some([3000, 2000, 1500, 1500, 3000])),
+            Self::Thorough => (all, [0; 5], None),
+        };
+        std::array::from_fn(|at| Limit {
+            samples: samples[at],
+            samples_min: samples_min[at],
+            time: time_ms.map(|time_ms| Duration::from_millis(time_ms[at])),
+        })
     }
 
     /// Name in options and reports.
@@ -62,30 +49,6 @@ impl Effort {
             Self::Quick => "quick",
             Self::Default => "default",
             Self::Thorough => "thorough",
-        }
-    }
-}
-
-impl Limits {
-    const fn new(samples: [usize; 5], samples_min: [usize; 5], time_ms: Option<[u64; 5]>) -> Self {
-        const fn one(
-            samples: [usize; 5],
-            samples_min: [usize; 5],
-            time_ms: Option<[u64; 5]>,
-            at: usize,
-        ) -> Limit {
-            let time = match time_ms {
-                Some(time_ms) => Some(Duration::from_millis(time_ms[at])),
-                None => None,
-            };
-            Limit { samples: samples[at], samples_min: samples_min[at], time }
-        }
-        Self {
-            writes: one(samples, samples_min, time_ms, 0),
-            reads: one(samples, samples_min, time_ms, 1),
-            random_reads: one(samples, samples_min, time_ms, 2),
-            syncs: one(samples, samples_min, time_ms, 3),
-            noise: one(samples, samples_min, time_ms, 4),
         }
     }
 }
@@ -144,10 +107,13 @@ mod tests {
 
     #[test]
     fn the_default_has_time_limits_below_fifteen_seconds() {
-        let Limits { writes, reads, random_reads, syncs, noise } = Effort::Default.limits();
-        let times = [writes, reads, random_reads, syncs, noise, noise].map(|limit| limit.time);
-        let sum: Duration = times.into_iter().flatten().sum();
-        assert!(times.iter().all(Option::is_some) && sum <= Duration::from_secs(15), "{sum:?}");
-        assert!(Effort::Thorough.limits().noise.time.is_none());
+        let limits = Effort::Default.limits();
+        let times = limits.iter().chain([&limits[4]]).map(|limit| limit.time);
+        let sum: Duration = times.clone().flatten().sum();
+        assert!(
+            times.clone().all(|time| time.is_some()) && sum <= Duration::from_secs(15),
+            "{sum:?}"
+        );
+        assert!(Effort::Thorough.limits()[4].time.is_none());
     }
 }

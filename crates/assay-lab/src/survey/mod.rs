@@ -4,21 +4,17 @@ mod disk;
 mod effort;
 mod noise;
 mod system;
-mod text;
 
 use std::path::PathBuf;
 
-use serde::Serialize;
+use assay_report::machine::Software;
+use assay_report::record::{Outcome, Record, Unit};
 
 use self::effort::Steps;
-use crate::machine::{self, Machine};
+use crate::machine;
 
-pub use self::disk::{DiskError, DiskSpeed};
+pub use self::disk::DiskError;
 pub use self::effort::Effort;
-pub use self::noise::Noise;
-pub use self::system::{Cache, DiskInfo, System};
-
-const SCHEMA: u32 = 2;
 
 #[derive(Debug, Clone)]
 pub struct SurveyOptions {
@@ -29,9 +25,12 @@ pub struct SurveyOptions {
     pub counters: Result<(), String>,
     /// Time per signature with each backend, fastest first; measured by the caller.
     pub backends: Vec<BackendSpeed>,
+    pub software: Software,
+    /// Command line.
+    pub command: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct BackendSpeed {
     /// Name in `ASSAY_BACKEND`.
     pub name: &'static str,
@@ -41,52 +40,46 @@ pub struct BackendSpeed {
     pub ns_per_signature: Option<f64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Survey {
-    schema: u32,
-    kind: &'static str,
-    pub created: String,
-    pub effort: Effort,
-    /// The machine as recorded in results.
-    pub machine: Machine,
-    pub system: System,
-    /// Reason why instructions cannot be counted; `None` if they can.
-    pub counters_missing: Option<String>,
-    /// Disk of the folder.
-    pub disk: DiskInfo,
-    /// Speed of the disk; `None` if it could not be measured.
-    pub disk_speed: Option<DiskSpeed>,
-    pub disk_fault: Option<String>,
-    /// Variation of a fixed piece of work on one core.
-    pub noise: Noise,
-    /// Variation on all cores at once.
-    pub noise_all_cores: Noise,
-    /// Time per signature with each backend, fastest first.
-    pub signature_backends: Vec<BackendSpeed>,
-}
-
 /// Surveys this machine, and reports the finished share to `progress`.
-pub fn survey(options: &SurveyOptions, progress: &(dyn Fn(f64) + Sync)) -> Survey {
+pub fn survey(options: &SurveyOptions, progress: &(dyn Fn(f64) + Sync)) -> Record {
     let limits = options.effort.limits();
     let mut steps = Steps::new(progress);
-    let system = System::read();
-    let disk = DiskInfo::read(&options.dir);
-    let measured = disk::measure(&options.dir, &limits, &mut steps);
-    let (noise, noise_all_cores) = noise::measure(&limits.noise, &mut steps);
-    Survey {
-        schema: SCHEMA,
-        kind: "machine",
-        created: machine::utc_now(),
-        effort: options.effort,
-        machine: machine::record(&options.dir),
-        system,
-        counters_missing: options.counters.clone().err(),
-        disk,
-        disk_fault: measured.as_ref().err().map(with_cause),
-        disk_speed: measured.ok(),
-        noise,
-        noise_all_cores,
-        signature_backends: options.backends.clone(),
+    let mut record =
+        machine::new_record("machine", &options.software, &options.command, &options.dir);
+    record.set("effort", options.effort.name());
+    system::add_system(&mut record);
+    system::add_disk(&options.dir, &mut record);
+    match &options.counters {
+        Ok(()) => record.set("instruction counters", "available"),
+        Err(why) => record.set("instruction counters", format!("unavailable: {why}")),
+    }
+    let measured = disk::measure(&options.dir, &limits, &mut steps, &mut record);
+    let failure = measured.as_ref().err().map(with_cause);
+    record.check("disk can be measured", Outcome::of(measured.unwrap_or(0), failure));
+    let [one, all] = noise::measure(&limits[4], &mut steps, &mut record);
+    record.headline = format!("Noise of fixed work: {one:.2} % on one core, {all:.2} % on all.");
+    add_backends(&options.backends, &mut record);
+    if options.effort != Effort::Thorough {
+        record.notes.push("--thorough takes all samples".to_owned());
+    }
+    record
+}
+
+/// ECDSA in batches, on all cores.
+fn add_backends(backends: &[BackendSpeed], record: &mut Record) {
+    let library = backends.iter().find(|one| one.name == "libsecp256k1");
+    let library = library.and_then(|one| one.ns_per_signature);
+    for one in backends {
+        let name = format!("{}{}", one.name, if one.is_used { " (used)" } else { "" });
+        let Some(ns) = one.ns_per_signature else {
+            record.set(&format!("backend {name}"), "not on this processor");
+            continue;
+        };
+        let figures = [
+            ("time", Unit::Seconds, Some(ns / 1e9)),
+            ("libsecp256k1 over it", Unit::Ratio, library.map(|of| of / ns)),
+        ];
+        record.add(("signatures", &name, None), &figures);
     }
 }
 
@@ -94,4 +87,26 @@ pub fn survey(options: &SurveyOptions, progress: &(dyn Fn(f64) + Sync)) -> Surve
 fn with_cause(error: &DiskError) -> String {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     format!("{error}{}", cause.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backends_are_compared_with_the_library() {
+        let speed = |name, ns_per_signature| BackendSpeed {
+            name,
+            is_used: name == "avx2",
+            ns_per_signature,
+        };
+        let backends =
+            [speed("avx2", Some(16_000.0)), speed("libsecp256k1", Some(4e4)), speed("ifma", None)];
+        let mut record = Record::default();
+        add_backends(&backends, &mut record);
+        let ratios = record.values("avx2 (used)", "libsecp256k1 over it");
+        assert_eq!(ratios.len(), 1);
+        assert!((ratios[0] - 2.5).abs() < 1e-12);
+        assert_eq!(record.setup[0].0, "backend ifma");
+    }
 }

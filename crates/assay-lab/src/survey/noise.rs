@@ -5,60 +5,40 @@ use std::thread;
 use std::time::Instant;
 
 use assay_report::control::time_once_ns;
+use assay_report::record::{Record, Unit};
 use assay_report::stats::ratio::Summary;
-use serde::Serialize;
 
 use super::effort::{Limit, Steps};
 
 /// Share of one measurement in the time of a survey.
 const WEIGHT: f64 = 0.2;
 
-/// Times of the control load.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Noise {
-    /// Number of concurrent cores.
-    pub cores: usize,
-    /// Minimum number of repeats per core.
-    pub repeats: usize,
-    pub median_ms: f64,
-    /// Median absolute deviation, in percent of the median.
-    pub err_percent: f64,
-    /// Maximum, in percent above the median.
-    pub max_percent: f64,
-    /// Median of the last fifth over that of the first: above 1 the machine became slower, usually from heat.
-    pub drift: f64,
-}
-
-impl Noise {
-    fn of(times_ms: &[Vec<f64>]) -> Self {
-        let all: Vec<f64> = times_ms.iter().flatten().copied().collect();
-        let summary = Summary::of(&all);
-        let repeats = times_ms.iter().map(Vec::len).min().unwrap_or(0);
-        let fifth = repeats.div_ceil(5);
-        let part = |range: std::ops::Range<usize>| {
-            let times: Vec<f64> = times_ms
-                .iter()
-                .filter_map(|times| times.get(range.clone()))
-                .flatten()
-                .copied()
-                .collect();
-            Summary::of(&times).median
+/// Adds the times of the control load on one core or several at once. Returns the median absolute deviation, in percent of the
+/// median.
+fn add(times_ms: &[Vec<f64>], record: &mut Record) -> f64 {
+    let all: Vec<f64> = times_ms.iter().flatten().map(|ms| ms / 1e3).collect();
+    let summary = Summary::of(&all);
+    let fifth = times_ms.iter().map(Vec::len).min().unwrap_or(0).div_ceil(5);
+    let part = |begin: bool| {
+        let of = |times: &Vec<f64>| {
+            let end = times.len() - fifth;
+            times[if begin { 0..fifth } else { end..times.len() }].to_vec()
         };
-        let above = |value: f64| if summary.median > 0.0 { value / summary.median } else { 1.0 };
-        let first = part(0..fifth);
-        Self {
-            cores: times_ms.len(),
-            repeats,
-            median_ms: summary.median,
-            err_percent: summary.err_percent,
-            max_percent: (above(summary.max) - 1.0) * 100.0,
-            drift: if first > 0.0 { part(repeats - fifth..repeats) / first } else { 1.0 },
-        }
-    }
+        Summary::of(&times_ms.iter().flat_map(of).collect::<Vec<_>>()).median
+    };
+    let place = ("fixed work", format!("on {} cores", times_ms.len()));
+    record.add_rounds((place.0, &place.1), ("time", Unit::Seconds), &all);
+    let figures = [
+        ("error", Unit::Percent, Some(summary.err_percent)),
+        // Above 1 the machine became slower, usually from heat.
+        ("last over first fifth", Unit::Ratio, Some(part(false) / part(true))),
+    ];
+    record.add((place.0, &place.1, None), &figures);
+    summary.err_percent
 }
 
-/// Measures on one core, then on all at once.
-pub(super) fn measure(limit: &Limit, steps: &mut Steps<'_>) -> (Noise, Noise) {
+/// Measures on one core, then on all at once. Returns both errors in percent.
+pub(super) fn measure(limit: &Limit, steps: &mut Steps<'_>, record: &mut Record) -> [f64; 2] {
     let times = |steps: Option<&Steps<'_>>| {
         let mut times_ms = Vec::with_capacity(limit.samples);
         let start = Instant::now();
@@ -70,7 +50,7 @@ pub(super) fn measure(limit: &Limit, steps: &mut Steps<'_>) -> (Noise, Noise) {
         }
         times_ms
     };
-    let alone = Noise::of(&[times(Some(steps))]);
+    let alone = add(&[times(Some(steps))], record);
     steps.end(WEIGHT);
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let barrier = Barrier::new(cores);
@@ -84,7 +64,7 @@ pub(super) fn measure(limit: &Limit, steps: &mut Steps<'_>) -> (Noise, Noise) {
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
     });
     steps.end(WEIGHT);
-    (alone, Noise::of(&together))
+    [alone, add(&together, record)]
 }
 
 #[cfg(test)]
@@ -93,9 +73,13 @@ mod tests {
 
     #[test]
     fn figures() {
-        assert_eq!(Noise::of(&[]).repeats, 0);
-        let noise = Noise::of(&[vec![10.0, 10.0, 10.0, 10.0, 12.0]]);
-        assert!((noise.median_ms - 10.0).abs() < 1e-12 && noise.err_percent.abs() < 1e-12);
-        assert!((noise.max_percent - 20.0).abs() < 1e-9 && (noise.drift - 1.2).abs() < 1e-9);
+        let mut record = Record::default();
+        add(&[], &mut record);
+        assert!(record.values("on 0 cores", "time").is_empty());
+        let error = add(&[vec![10.0, 10.0, 10.0, 10.0, 12.0]], &mut record);
+        assert!(error.abs() < 1e-12);
+        assert_eq!(record.values("on 1 cores", "time").len(), 5);
+        let drift = record.values("on 1 cores", "last over first fifth");
+        assert!((drift[0] - 1.2).abs() < 1e-9, "{drift:?}");
     }
 }

@@ -4,95 +4,59 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use serde::Serialize;
+use assay_report::record::Record;
+use serde_json::json;
 
 use crate::machine::{kib_field, line_of, mount_of};
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// Processor, memory, and settings that affect measurements. Properties that the system does not report are `None`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct System {
-    /// Processor packages.
-    pub packages: Option<usize>,
-    pub physical_cores: Option<usize>,
-    /// Logical processors.
-    pub processors: Option<usize>,
-    /// True if logical processors share cores.
-    pub smt: Option<bool>,
-    /// Caches of the first processor.
-    pub caches: Vec<Cache>,
-    pub mhz_min: Option<u64>,
-    pub mhz_max: Option<u64>,
-    pub frequency_driver: Option<String>,
-    /// True if the clock may exceed its nominal frequency.
-    pub turbo: Option<bool>,
-    /// Vendor and product of the machine; those of the hypervisor for a virtual one.
-    pub product: Option<String>,
-    /// Kind of container, if detected.
-    pub container: Option<String>,
-    pub memory_available_bytes: Option<u64>,
-    pub swap_used_bytes: Option<u64>,
-    /// Memory limit of the control group.
-    pub memory_limit_bytes: Option<u64>,
-    /// CPU limit of the control group, in cores.
-    pub cpu_limit_cores: Option<f64>,
-    pub numa_nodes: Option<usize>,
-    /// Load average of the last minute.
-    pub load_1m: Option<f64>,
-    /// Share of CPU time stolen by the hypervisor since boot.
-    pub steal_share: Option<f64>,
-    /// Kernel setting that restricts access to performance counters.
-    pub perf_event_paranoid: Option<i64>,
-    pub clock_source: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Cache {
-    pub level: u32,
-    /// Data, Instruction or Unified.
-    pub kind: String,
-    pub bytes: u64,
-    /// List of the logical processors that share the cache.
-    pub shared_by: String,
-}
-
-impl System {
-    pub(super) fn read() -> Self {
-        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let (packages, physical_cores, processors) = topology(&cpuinfo);
-        let kib = |name: &str| kib_field(&meminfo, name);
-        let mhz = |name: &str| {
-            let path = format!("{CPU}/cpu0/cpufreq/{name}");
-            line_of(path)?.parse::<u64>().ok().map(|khz| khz / 1000)
-        };
-        Self {
-            packages,
-            physical_cores,
-            processors,
-            smt: line_of(format!("{CPU}/smt/active")).map(|text| text == "1"),
-            caches: caches(Path::new(CPU)),
-            mhz_min: mhz("cpuinfo_min_freq"),
-            mhz_max: mhz("cpuinfo_max_freq"),
-            frequency_driver: line_of(format!("{CPU}/cpu0/cpufreq/scaling_driver")),
-            turbo: turbo(),
-            product: product(),
-            container: container(),
-            memory_available_bytes: kib("MemAvailable"),
-            swap_used_bytes: kib("SwapTotal").zip(kib("SwapFree")).map(|(all, free)| all - free),
-            memory_limit_bytes: line_of("/sys/fs/cgroup/memory.max")
-                .and_then(|text| text.parse().ok()),
-            cpu_limit_cores: line_of("/sys/fs/cgroup/cpu.max").and_then(|text| cpu_limit(&text)),
-            numa_nodes: numa_nodes(),
-            load_1m: line_of("/proc/loadavg").and_then(|text| first_number(&text)),
-            steal_share: line_of("/proc/stat").and_then(|text| steal_share(&text)),
-            perf_event_paranoid: line_of("/proc/sys/kernel/perf_event_paranoid")
-                .and_then(|text| text.parse().ok()),
-            clock_source: line_of(
-                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-            ),
-        }
+/// Adds processor, memory, and settings that affect measurements, as far as the system reports them.
+pub(super) fn add_system(record: &mut Record) {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let (packages, physical_cores, processors) = topology(&cpuinfo);
+    let kib = |name: &str| kib_field(&meminfo, name);
+    let mhz = |name: &str| {
+        let path = format!("{CPU}/cpu0/cpufreq/{name}");
+        line_of(path)?.parse::<u64>().ok().map(|khz| khz / 1000)
+    };
+    let swap_used = kib("SwapTotal").zip(kib("SwapFree")).map(|(all, free)| all - free);
+    let first = |path: &str| line_of(path).and_then(|text| first_number(&text));
+    let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    for (name, value) in [
+        ("packages", json!(packages)),
+        ("physical cores", json!(physical_cores)),
+        ("processors", json!(processors)),
+        // 1 if processors share cores.
+        ("SMT", json!(line_of(format!("{CPU}/smt/active")))),
+        ("lowest MHz", json!(mhz("cpuinfo_min_freq"))),
+        ("highest MHz", json!(mhz("cpuinfo_max_freq"))),
+        ("frequency driver", json!(line_of(format!("{CPU}/cpu0/cpufreq/scaling_driver")))),
+        ("turbo", json!(turbo())),
+        ("product", json!(product())),
+        ("container", json!(container())),
+        ("bytes of memory available", json!(kib("MemAvailable"))),
+        ("bytes of swap in use", json!(swap_used)),
+        ("limit of memory, bytes", json!(first("/sys/fs/cgroup/memory.max"))),
+        (
+            "limit of cores",
+            json!(line_of("/sys/fs/cgroup/cpu.max").and_then(|text| cpu_limit(&text))),
+        ),
+        ("memory nodes", json!(numa_nodes())),
+        ("load of the last minute", json!(first("/proc/loadavg"))),
+        // Since boot.
+        (
+            "share taken by the host",
+            json!(line_of("/proc/stat").and_then(|text| steal_share(&text))),
+        ),
+        ("perf_event_paranoid", json!(line_of("/proc/sys/kernel/perf_event_paranoid"))),
+        ("clock source", json!(line_of(clock))),
+    ] {
+        record.set_all(name, &value);
+    }
+    for cache in caches(Path::new(CPU)) {
+        record.set("cache of the first processor", cache);
     }
 }
 
@@ -121,17 +85,15 @@ fn topology(cpuinfo: &str) -> (Option<usize>, Option<usize>, Option<usize>) {
     (some(packages.len()), some(cores.len()), some(processors))
 }
 
-fn caches(cpu: &Path) -> Vec<Cache> {
+/// Level, kind, bytes, and the processors that share each cache of the first one.
+fn caches(cpu: &Path) -> Vec<String> {
     (0..16)
         .map_while(|index| {
             let folder = cpu.join(format!("cpu0/cache/index{index}"));
             let of = |name: &str| line_of(folder.join(name));
-            Some(Cache {
-                level: of("level")?.parse().ok()?,
-                kind: of("type")?,
-                bytes: size(&of("size")?)?,
-                shared_by: of("shared_cpu_list").unwrap_or_default(),
-            })
+            let (level, kind, bytes) = (of("level")?, of("type")?, size(&of("size")?)?);
+            let shared_by = of("shared_cpu_list").unwrap_or_default();
+            Some(format!("L{level} {kind}, {bytes} bytes, processors {shared_by}"))
         })
         .collect()
 }
@@ -198,45 +160,27 @@ fn steal_share(line: &str) -> Option<f64> {
     (ticks.len() == 8 && all > 0.0).then(|| ticks[7] / all)
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct DiskInfo {
-    pub folder: String,
-    /// Mounted device.
-    pub source: Option<String>,
-    pub mount: Option<String>,
-    pub device: Option<String>,
-    pub model: Option<String>,
-    /// True for a spinning disk.
-    pub rotational: Option<bool>,
-    /// Active I/O scheduler.
-    pub scheduler: Option<String>,
-}
-
-impl DiskInfo {
-    pub(super) fn read(folder: &Path) -> Self {
-        let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-        let found = mount_of(&mounts, &path);
-        let device = found.and_then(|[source, ..]| block_device(source));
-        let queue = |name: &str| {
-            let device = device.as_ref()?;
-            line_of(format!("/sys/block/{device}/queue/{name}"))
-        };
-        let scheduler = queue("scheduler").map(|text| {
-            let chosen = text.split(['[', ']']).nth(1).map(str::to_owned);
-            chosen.unwrap_or(text)
-        });
-        Self {
-            folder: path.display().to_string(),
-            source: found.map(|[source, ..]| source.to_owned()),
-            mount: found.map(|[_, mount, _]| mount.to_owned()),
-            model: device
-                .as_ref()
-                .and_then(|name| line_of(format!("/sys/block/{name}/device/model"))),
-            rotational: queue("rotational").map(|text| text == "1"),
-            scheduler,
-            device,
-        }
+/// Adds the folder and its disk.
+pub(super) fn add_disk(folder: &Path, record: &mut Record) {
+    let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let found = mount_of(&mounts, &path);
+    let device = found.and_then(|[source, ..]| block_device(source));
+    let of_device = |name: &str| line_of(format!("/sys/block/{}/{name}", device.as_ref()?));
+    let scheduler = of_device("queue/scheduler").map(|text| {
+        let chosen = text.split(['[', ']']).nth(1).map(str::to_owned);
+        chosen.unwrap_or(text)
+    });
+    for (name, value) in [
+        ("folder", json!(path.display().to_string())),
+        ("mounted from", json!(found.map(|[source, ..]| source))),
+        ("mounted on", json!(found.map(|[_, mount, _]| mount))),
+        ("disk", json!(device)),
+        ("model of the disk", json!(of_device("device/model"))),
+        ("rotating", json!(of_device("queue/rotational"))),
+        ("scheduler of the disk", json!(scheduler)),
+    ] {
+        record.set_all(name, &value);
     }
 }
 
@@ -278,8 +222,11 @@ mod tests {
             eprintln!("skipped: no /proc");
             return;
         }
-        let system = System::read();
-        assert!(system.processors.is_some() && system.memory_available_bytes.is_some());
-        assert!(DiskInfo::read(Path::new(".")).mount.is_some());
+        let mut record = Record::default();
+        add_system(&mut record);
+        add_disk(Path::new("."), &mut record);
+        let is_there = |name: &str| record.setup.iter().any(|(known, _)| known == name);
+        assert!(is_there("processors") && is_there("bytes of memory available"));
+        assert!(is_there("mounted on"), "{:?}", record.setup);
     }
 }

@@ -344,12 +344,15 @@ fn charts_and_pages() {
     });
     let files = [(summary.expect("readable"), charted)];
     assert_eq!(throughput.bytes, LINES.len() as u64);
-    let svg = logs::svg(&files).expect("a curve");
-    assert!(svg.contains("&lt;debug&gt;.log") && svg.contains("Heights over time"), "{svg}");
-    let html = logs::html(&files, &throughput);
+    let page = logs::record(&files, &throughput).page();
+    let (_, svg) = page.pictures().into_iter().next().expect("a curve");
+    assert!(
+        svg.contains("&lt;debug&gt;.log") && svg.contains("height against running time"),
+        "{svg}"
+    );
+    let html = page.html();
     assert!(html.contains("per interval of 10 s or more") && !html.contains("<debug>"));
-    let text = logs::terminal(&files, &throughput);
-    assert!(text.contains("Bitcoin Core 0.11-0.12") && text.contains("GB/s"), "{text}");
+    assert!(html.contains("Bitcoin Core 0.11-0.12") && html.contains("GB/s"), "{html:.9000}");
 }
 
 proptest! {

@@ -277,7 +277,10 @@ fn other_utxo_set(folder: &Path) {
     let reason = results.targets[0].runs[0].void_reason.clone().expect("a reason");
     assert!(reason.starts_with("UTXO MuHash is eeee"), "{reason}");
     let page = fs::read_to_string(folder.join("out/report.md")).expect("a report");
-    assert!(page.starts_with("# ") && page.contains("**No run is valid: nothing was measured.**"));
+    assert!(
+        page.starts_with("# ")
+            && page.contains("**No run is valid: nothing was measured. FAILED: assay-0: ")
+    );
     assert!(page.contains("- assay-0 is discarded: UTXO MuHash is eeee"), "{page}");
 }
 

@@ -3,6 +3,9 @@
 mod html;
 mod markdown;
 
+use std::path::Path;
+
+use crate::atomic_file::{self, WriteError};
 use crate::chart::Chart;
 use crate::table::Table;
 
@@ -33,6 +36,15 @@ impl Page {
     /// Markdown with links to the images of [`Page::pictures`] in `folder`.
     pub fn illustrated_markdown(&self, folder: &str) -> String {
         markdown::page(self, Some(folder))
+    }
+
+    /// Writes `report.md` and `report.html` into `dir`.
+    ///
+    /// # Errors
+    /// When a file cannot be written; the error names it.
+    pub fn write(&self, dir: &Path) -> Result<(), WriteError> {
+        atomic_file::write(&dir.join("report.md"), self.markdown().as_bytes())?;
+        atomic_file::write(&dir.join("report.html"), self.html().as_bytes())
     }
 
     /// File name and contents of each chart as SVG.
@@ -80,29 +92,6 @@ pub struct Figure {
     pub unit: String,
     /// Measured quantity.
     pub of: String,
-}
-
-impl Front {
-    pub fn text(&self, out: &mut String) {
-        out.push_str(&self.answer);
-        out.push('\n');
-        let width =
-            |part: fn(&Figure) -> usize| self.figures.iter().map(part).max().unwrap_or_default();
-        let (value, unit) = (
-            width(|figure| figure.value.chars().count()),
-            width(|figure| figure.unit.chars().count()),
-        );
-        for figure in &self.figures {
-            let line = format!("  {:>value$} {:<unit$}  {}", figure.value, figure.unit, figure.of);
-            out.push_str(line.trim_end());
-            out.push('\n');
-        }
-        for caveat in &self.caveats {
-            out.push_str("caveat: ");
-            out.push_str(caveat);
-            out.push('\n');
-        }
-    }
 }
 
 #[derive(Debug, Clone, Default)]

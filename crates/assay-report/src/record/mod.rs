@@ -2,7 +2,10 @@
 //!
 //! A [`Record`] has an envelope (how, when and where it was measured), [`Cell`]s with the figures, [`Check`]s, and perhaps
 //! [`Series`] over time. Values keep their base unit; [`Unit`] formats them.
+//!
+//! A metric `GROUP | NAME` belongs to a table of its own, which only pages and CSV have; so does a parameter of that form.
 
+mod charts;
 mod render;
 mod unit;
 
@@ -38,12 +41,21 @@ pub struct Record {
     pub environment: Vec<(String, String)>,
     /// Parameters and subjects, in order.
     pub setup: Vec<(String, String)>,
+    /// Title of the page, if not the kind.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// Paragraph below it, if not the command line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub summary: String,
     /// Result in one sentence.
     pub headline: String,
     pub cells: Vec<Cell>,
     pub checks: Vec<Check>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Series>,
+    /// Named ranges of the x axis of charts over the height: name, begin, end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bands: Vec<(String, f64, f64)>,
     pub notes: Vec<String>,
 }
 
@@ -90,7 +102,8 @@ pub const fn bytes(metric: &str, bytes: u64) -> Figure<'_> {
     (metric, Unit::Bytes, Some(bytes as f64))
 }
 
-/// Rows over time, for one target and case.
+/// Rows over time, for one target and case. Charts draw all columns against the first one; of several rounds the first is drawn
+/// full and the others thin.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     pub target: String,
@@ -246,9 +259,7 @@ impl Record {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), WriteError> {
-        let json = serde_json::to_vec_pretty(self)
-            .map_err(|error| WriteError { path: path.to_owned(), source: error.into() })?;
-        atomic_file::write(path, &json)
+        atomic_file::write_json(path, self)
     }
 
     /// Reads a document, compressed or not.

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::{Outcome, Record, Summary, Unit};
 use crate::csv_field as field;
 use crate::machine;
-use crate::{Front, Page, Section, Table};
+use crate::stats::median;
+use crate::{Figure, Front, Page, Section, Table};
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
@@ -13,21 +14,36 @@ const WIDTH: usize = 80;
 const NAME_WIDTH_MAX: usize = 38;
 /// Form of several values.
 const SUMMARY: &str = "Several values: median (min to max, p95 of 20 values or more; number).";
+/// Figures of the summary.
+const FRONT_FIGURES_MAX: usize = 6;
 
-/// Cases with common metrics.
+/// Cases with common metrics of one group.
 #[derive(Default)]
-struct Block<'a> {
-    cases: Vec<(&'a str, &'a str)>,
-    metrics: Vec<&'a str>,
-    /// Case, metric, unit and values of all rounds.
-    figures: Vec<(usize, usize, Unit, Vec<f64>)>,
+pub(super) struct Block<'a> {
+    pub(super) group: &'a str,
+    pub(super) cases: Vec<(&'a str, &'a str)>,
+    pub(super) metrics: Vec<&'a str>,
+    pub(super) figures: Vec<Values>,
+}
+
+/// One figure of a block.
+pub(super) struct Values {
+    /// Indices of the case and the metric.
+    pub(super) case: usize,
+    pub(super) metric: usize,
+    pub(super) unit: Unit,
+    /// Of all rounds.
+    pub(super) values: Vec<f64>,
+    /// Ends of the interval: the cells `METRIC, low` and `METRIC, high`.
+    ends: [Option<f64>; 2],
 }
 
 impl Record {
     /// Text of at most 80 columns for a terminal: headline and verdict first.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        for sentence in [&self.headline, &self.verdict()] {
+        for sentence in [&self.headline, &self.verdict()].into_iter().filter(|one| !one.is_empty())
+        {
             out.push_str(&wrap(sentence, WIDTH).join("\n"));
             out.push('\n');
         }
@@ -35,9 +51,9 @@ impl Record {
             out.push('\n');
             list(self.checks.iter().map(|check| (&*check.name, check.outcome.text())), &mut out);
         }
-        for table in self.tables() {
+        for block in self.blocks().iter().filter(|block| block.group.is_empty()) {
             out.push('\n');
-            narrow(&table, &mut out);
+            narrow(&block.any_table(self.has_one_target()), &mut out);
         }
         if self.cells.iter().any(|cell| cell.round.is_some()) {
             out.push_str("  ");
@@ -45,13 +61,16 @@ impl Record {
             out.push('\n');
         }
         out.push('\n');
-        let setup = self.setup.iter().chain(&self.environment);
+        let is_short = |(name, _): &&(String, String)| group_of(name).0.is_empty();
+        let setup = self.setup.iter().filter(is_short).chain(&self.environment);
         let notes = self.notes.iter().map(|note| ("note", note.clone()));
+        let machine = if self.machine.cores > 0 { self.machine.in_short() } else { String::new() };
         let end = [
-            ("machine", self.machine.in_short()),
+            ("machine", machine),
             ("assay", self.software.version()),
             ("repeat", self.command.clone()),
         ];
+        let end = end.into_iter().filter(|(_, value)| !value.is_empty());
         list(setup.map(|(name, value)| (&**name, value.clone())).chain(notes).chain(end), &mut out);
         out
     }
@@ -64,26 +83,67 @@ impl Record {
         }
         let mut setup = Table::new("Setup", &["Parameter", "Value"], 2);
         for (name, value) in self.setup.iter().chain(&self.environment) {
-            setup.push([name.clone(), value.clone()]);
+            setup.push([name.replace(" | ", ": "), value.clone()]);
         }
-        let version = vec![format!("Assay {}.", self.software.version())];
+        let software = &self.software;
+        let build = [software.version(), software.profile.clone(), software.rustc.clone()];
+        let build: Vec<String> = build.into_iter().filter(|part| !part.is_empty()).collect();
+        let version = build.join(", ");
+        let again = [("Assay ", &version, "."), ("Again: `", &self.command, "`")];
+        let again = again.into_iter().filter(|(_, text, _)| !text.is_empty());
+        let again = again.map(|(before, text, after)| format!("{before}{text}{after}"));
         let machine = vec![machine::table(&self.machine)];
-        Page {
-            title: format!("assay {}", self.kind),
-            summary: format!("`{}`", self.command),
-            created: self.created.clone(),
-            front: Some(Front {
-                answer: format!("{} {}", self.headline, self.verdict()),
-                caveats: self.notes.clone(),
-                ..Front::default()
-            }),
-            sections: vec![
-                Section::new("checks", "Checks", Vec::new(), vec![checks]),
-                Section::new("figures", "Figures", vec![SUMMARY.to_owned()], self.tables()),
-                Section::new("setup", "Setup", Vec::new(), vec![setup]),
-                Section::new("machine", "Machine", version, machine),
-            ],
+        let blocks = self.blocks();
+        let main = blocks.iter().filter(|block| block.group.is_empty());
+        let mut figures = Section::new("figures", "Figures", vec![SUMMARY.to_owned()], Vec::new());
+        let mut curves = Section::new("curves", "Curves", Vec::new(), Vec::new());
+        curves.charts = self.curves();
+        for block in main {
+            figures.charts.extend(block.charts());
+            figures.tables.push(block.any_table(self.has_one_target()));
         }
+        let charts = [&mut figures.charts, &mut curves.charts];
+        let chart = charts.into_iter().find(|charts| !charts.is_empty());
+        let front = Front {
+            answer: format!("{} {}", self.headline, self.verdict()).trim_end().to_owned(),
+            figures: blocks.first().map(Block::front).unwrap_or_default(),
+            chart: chart.map(|charts| charts.remove(0)),
+            caveats: self.notes.clone(),
+        };
+        let mut sections = vec![Section::new("checks", "Checks", Vec::new(), vec![checks])];
+        sections.extend([figures, curves].into_iter().chain(self.grouped(&blocks)));
+        sections.push(Section::new("setup", "Setup", Vec::new(), vec![setup]));
+        if self.machine.cores > 0 {
+            sections.push(Section::new("machine", "Machine", again.collect(), machine));
+        }
+        sections.retain(|one| {
+            !one.charts.is_empty() || one.tables.iter().any(|table| !table.rows.is_empty())
+        });
+        let or = |text: &String, other: String| if text.is_empty() { other } else { text.clone() };
+        let code = if self.command.is_empty() { "" } else { "`" };
+        Page {
+            title: or(&self.title, format!("assay {}", self.kind)),
+            summary: or(&self.summary, format!("{code}{}{code}", self.command)),
+            created: self.created.clone(),
+            front: Some(front),
+            sections,
+        }
+    }
+
+    /// A section for each group of metrics.
+    fn grouped(&self, blocks: &[Block<'_>]) -> Vec<Section> {
+        let mut sections: Vec<Section> = Vec::new();
+        for block in blocks.iter().filter(|block| !block.group.is_empty()) {
+            let id = block.group.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+            let known = sections.iter().position(|section| section.id == id);
+            if known.is_none() {
+                sections.push(Section::new(&id, block.group, Vec::new(), Vec::new()));
+            }
+            let section = known.unwrap_or(sections.len() - 1);
+            sections[section].charts.extend(block.charts());
+            sections[section].tables.push(block.any_table(self.has_one_target()));
+        }
+        sections
     }
 
     /// One line for each cell.
@@ -103,73 +163,117 @@ impl Record {
     fn verdict(&self) -> String {
         let of = self.checks.len();
         match self.outcome() {
+            _ if of == 0 => String::new(),
             Outcome::Passed(_) => format!("PASSED: {of} of {of} checks."),
             Outcome::Failed(text) => format!("FAILED: {text}"),
             Outcome::NotRun(reason) => format!("NOT CHECKED: {reason}"),
         }
     }
 
-    /// Tables of the cells: cases against metrics, in the orientation with fewer lines on a terminal.
-    fn tables(&self) -> Vec<Table> {
+    /// Cells in groups, and in them by common cases or metrics.
+    pub(super) fn blocks(&self) -> Vec<Block<'_>> {
         let mut blocks: Vec<Block<'_>> = Vec::new();
         for cell in &self.cells {
             let case = (cell.target.as_str(), cell.case.as_str());
-            let metric = cell.metric.as_str();
-            let of_case = blocks.iter().position(|block| block.cases.contains(&case));
-            let found = of_case.or_else(|| blocks.iter().position(|b| b.metrics.contains(&metric)));
+            let (group, metric) = group_of(&cell.metric);
+            let find = |is_it: &dyn Fn(&Block<'_>) -> bool| {
+                blocks.iter().position(|block| block.group == group && is_it(block))
+            };
+            // Cells of a case are mostly neighbours.
+            let of_case = find(&|block| block.cases.iter().rev().any(|known| *known == case));
+            let found = of_case.or_else(|| find(&|block| block.metrics.contains(&metric)));
             let index = found.unwrap_or(blocks.len());
             if index == blocks.len() {
-                blocks.push(Block::default());
+                blocks.push(Block { group, ..Block::default() });
             }
             blocks[index].put(case, metric, (cell.unit, cell.value));
         }
+        blocks.sort_by_key(|block| !block.group.is_empty());
+        blocks
+    }
+
+    fn has_one_target(&self) -> bool {
         let first = self.cells.first().map(|cell| &cell.target);
-        let has_one_target = self.cells.iter().all(|cell| Some(&cell.target) == first);
-        let lines = |table: &Table| {
-            let mut text = String::new();
-            narrow(table, &mut text);
-            text.lines().count()
-        };
-        let table = |block: &Block<'_>| {
-            let [one, other] =
-                [false, true].map(|is_by_case| block.table(is_by_case, has_one_target));
-            let is_list = block.cases.len() == 1;
-            if !is_list && lines(&other) < lines(&one) { other } else { one }
-        };
-        blocks.iter().map(table).collect()
+        self.cells.iter().all(|cell| Some(&cell.target) == first)
     }
 }
 
 impl<'a> Block<'a> {
     fn put(&mut self, case: (&'a str, &'a str), metric: &'a str, (unit, value): (Unit, f64)) {
-        let (case, metric) = (index(&mut self.cases, case), index(&mut self.metrics, metric));
-        match self.figures.iter_mut().rfind(|(of, what, ..)| (*of, *what) == (case, metric)) {
-            Some((.., values)) => values.push(value),
-            None => self.figures.push((case, metric, unit, vec![value])),
+        let case = index(&mut self.cases, case);
+        for (number, end) in [", low", ", high"].into_iter().enumerate() {
+            let of = metric.strip_suffix(end);
+            let of = of.and_then(|of| self.metrics.iter().position(|metric| *metric == of));
+            let is_it = |figure: &&mut Values| (figure.case, Some(figure.metric)) == (case, of);
+            if let Some(figure) = self.figures.iter_mut().rfind(is_it) {
+                figure.ends[number] = Some(value);
+                return;
+            }
+        }
+        let metric = index(&mut self.metrics, metric);
+        let is_it = |figure: &&mut Values| (figure.case, figure.metric) == (case, metric);
+        match self.figures.iter_mut().rfind(is_it) {
+            Some(figure) => figure.values.push(value),
+            None => {
+                let (values, ends) = (vec![value], [None; 2]);
+                self.figures.push(Values { case, metric, unit, values, ends });
+            }
         }
     }
 
+    /// The first metric of every case, if it is no count.
+    fn front(&self) -> Vec<Figure> {
+        let is_shown = |figure: &&Values| figure.metric == 0 && figure.unit != Unit::Count;
+        let figure = |figure: &Values| Figure {
+            value: figure.unit.format(median(&figure.values)),
+            unit: String::new(),
+            of: format!("{}, {}", label(self.cases[figure.case]), self.metrics[0]),
+        };
+        self.figures.iter().filter(is_shown).take(FRONT_FIGURES_MAX).map(figure).collect()
+    }
+
+    /// Cases against metrics, in the orientation with fewer lines on a terminal.
+    fn any_table(&self, has_one_target: bool) -> Table {
+        let lines = |table: &Table| {
+            let mut text = String::new();
+            narrow(table, &mut text);
+            text.lines().count()
+        };
+        let [one, other] = [false, true].map(|is_by_case| self.table(is_by_case, has_one_target));
+        if self.cases.len() > 1 && lines(&other) < lines(&one) { other } else { one }
+    }
+
     fn table(&self, is_by_case: bool, has_one_target: bool) -> Table {
-        let name = |(target, case): &(&str, &str)| match (has_one_target, case.is_empty()) {
-            (_, true) => (*target).to_owned(),
-            (true, false) => (*case).to_owned(),
-            (false, false) => format!("{target}: {case}"),
+        let name = |&(target, case): &(&str, &str)| {
+            label((if has_one_target && !case.is_empty() { "" } else { target }, case))
         };
         let cases: Vec<String> = self.cases.iter().map(name).collect();
         let metrics: Vec<String> = self.metrics.iter().map(|&metric| metric.to_owned()).collect();
         let (rows, columns) = if is_by_case { (cases, metrics) } else { (metrics, cases) };
-        let mut table = Table::new("Figures", &[""], 1);
+        let caption = if self.group.is_empty() { "Figures" } else { self.group };
+        let mut table = Table::new(caption, &[""], 1);
         let width = columns.len();
         table.head.extend(columns);
         table.rows = rows.into_iter().map(|name| vec![name]).collect();
         table.rows.iter_mut().for_each(|row| row.resize(width + 1, String::new()));
-        for (case, metric, unit, values) in &self.figures {
+        for Values { case, metric, unit, values, ends } in &self.figures {
             let (row, column) = if is_by_case { (*case, *metric) } else { (*metric, *case) };
-            let text = Summary::of(values).map(|summary| summary.text(*unit));
+            let text = Summary::of(values).map(|summary| summary.text(*unit, *ends));
             table.rows[row][column + 1] = text.unwrap_or_default();
         }
         table
     }
+}
+
+/// Name of a target and its case.
+pub(super) fn label((target, case): (&str, &str)) -> String {
+    let parts: Vec<&str> = [target, case].into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(": ")
+}
+
+/// Group and name of a metric or parameter.
+fn group_of(name: &str) -> (&str, &str) {
+    name.split_once(" | ").unwrap_or(("", name))
 }
 
 impl Outcome {
@@ -186,7 +290,7 @@ impl Outcome {
 
 /// Index of an item, which is added if it is missing.
 fn index<T: Copy + PartialEq>(items: &mut Vec<T>, item: T) -> usize {
-    let found = items.iter().position(|one| *one == item);
+    let found = items.iter().rposition(|one| *one == item);
     if found.is_none() {
         items.push(item);
     }

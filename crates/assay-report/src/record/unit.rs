@@ -11,7 +11,7 @@ const P95_COUNT_MIN: usize = 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Shown in milliseconds below one second.
+    /// Shown in milliseconds, microseconds or nanoseconds below one second.
     Seconds,
     /// Shown in KiB or MiB from 1 KiB on.
     Bytes,
@@ -41,8 +41,10 @@ impl Unit {
     }
 
     /// Factor and suffix for values of this size.
-    fn scale(self, value: f64) -> (f64, &'static str) {
+    pub(super) fn scale(self, value: f64) -> (f64, &'static str) {
         match self {
+            Self::Seconds if value > 0.0 && value < 1e-6 => (1e9, " ns"),
+            Self::Seconds if value > 0.0 && value < 1e-3 => (1e6, " µs"),
             Self::Seconds if value > 0.0 && value < 1.0 => (1e3, " ms"),
             Self::Seconds => (1.0, " s"),
             Self::Bytes if value >= 1_048_576.0 => (1.0 / 1_048_576.0, " MiB"),
@@ -63,7 +65,7 @@ impl Unit {
             Self::Seconds | Self::PerSecond | Self::Ratio => match value.abs() {
                 size if size >= 1000.0 || size == 0.0 => 0,
                 size if size >= 100.0 => 1,
-                size if size >= 10.0 || self == Self::Ratio => 2,
+                size if size >= 10.0 => 2,
                 _ => 3,
             },
         };
@@ -98,10 +100,16 @@ impl Summary {
         Some(Self { count: sorted.len(), median: median(&sorted), min, max, p95 })
     }
 
-    /// The value, or median and range of several, in the scale of the median.
-    pub fn text(&self, unit: Unit) -> String {
+    /// The value, with the ends of its interval if there are any; or median and range of several, in the scale of the median.
+    pub fn text(&self, unit: Unit, ends: [Option<f64>; 2]) -> String {
         if self.count == 1 {
-            return unit.format(self.median);
+            let (factor, suffix) = unit.scale(self.median);
+            let number = |value: f64| unit.number(value * factor);
+            let interval = match ends {
+                [Some(low), Some(high)] => format!(" ({} to {})", number(low), number(high)),
+                _ => String::new(),
+            };
+            return format!("{}{suffix}{interval}", number(self.median));
         }
         if self.min.total_cmp(&self.max).is_eq() {
             return format!("{} (all {})", unit.format(self.median), self.count);
@@ -122,6 +130,8 @@ mod tests {
     fn values_in_their_scale() {
         for (unit, value, text) in [
             (Unit::Seconds, 0.0, "0 s"),
+            (Unit::Seconds, 12.5e-9, "12.50 ns"),
+            (Unit::Seconds, 0.000_123_4, "123.4 µs"),
             (Unit::Seconds, 0.001_234, "1.234 ms"),
             (Unit::Seconds, 0.5, "500.0 ms"),
             (Unit::Seconds, 1234.5, "1,234 s"),
@@ -131,7 +141,7 @@ mod tests {
             (Unit::Count, 1_234_567.0, "1,234,567"),
             (Unit::Count, 2.5, "2.5"),
             (Unit::PerSecond, 5833.4, "5,833/s"),
-            (Unit::Ratio, 1.034, "1.03×"),
+            (Unit::Ratio, 1.034, "1.034×"),
             (Unit::Percent, -0.05, "-0.1 %"),
         ] {
             assert_eq!(unit.format(value), text);
@@ -143,10 +153,13 @@ mod tests {
     #[test]
     fn summaries_of_rounds() {
         assert_eq!(Summary::of(&[]), None);
-        let text = |values: &[f64]| Summary::of(values).map(|all| all.text(Unit::Seconds));
+        let text =
+            |values: &[f64]| Summary::of(values).map(|all| all.text(Unit::Seconds, [None; 2]));
         assert_eq!(text(&[2.0]).as_deref(), Some("2.000 s"));
         assert_eq!(text(&[2.0, 2.0]).as_deref(), Some("2.000 s (all 2)"));
         assert_eq!(text(&[2.0, 0.5, 3.0]).as_deref(), Some("2.000 s (0.500 to 3.000; 3)"));
+        let ratio = Summary::of(&[1.25]).map(|one| one.text(Unit::Ratio, [Some(1.2), Some(1.3)]));
+        assert_eq!(ratio.as_deref(), Some("1.250× (1.200 to 1.300)"));
         let many: Vec<f64> = (1..=100).map(|value| f64::from(value) / 1e3).collect();
         assert_eq!(text(&many).as_deref(), Some("50.50 ms (1.000 to 100.0, p95 95.00; 100)"));
     }

@@ -51,7 +51,7 @@ pub(crate) struct CompareArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print a line of comma-separated values for each row.
+    /// Print a line of comma-separated values for each figure.
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
     /// Print Markdown.
@@ -84,7 +84,7 @@ pub(crate) struct HistoryArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print a line of comma-separated values for each result.
+    /// Print a line of comma-separated values for each figure.
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
     /// Print Markdown tables.

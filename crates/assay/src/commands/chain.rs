@@ -7,7 +7,7 @@ mod rpc;
 mod serve;
 mod source;
 mod stats;
-mod stats_page;
+mod stats_record;
 mod tables;
 
 pub(super) use ledger::make as write_ledger;

@@ -106,7 +106,7 @@ impl<W: Write> Rows<W> {
             self.begin()?;
         }
         match self.form {
-            Form::Tables => self.put(&logs::terminal(files, throughput))?,
+            Form::Tables => self.put(&logs::record(files, throughput).text())?,
             Form::Csv => {}
             Form::Json => {
                 let files: Vec<_> = files.iter().map(|(summary, _)| summary).collect();
@@ -168,10 +168,11 @@ fn draw(
     files: &[(FileSummary, Charted)],
     throughput: &Throughput,
 ) -> anyhow::Result<()> {
+    let page = logs::record(files, throughput).page();
     let text = match picture {
-        Picture::Html => logs::html(files, throughput),
-        Picture::Svg => match logs::svg(files) {
-            Some(text) => text,
+        Picture::Html => page.html(),
+        Picture::Svg => match page.pictures().into_iter().next() {
+            Some((_, text)) => text,
             None => bail!("--plot: there is no curve to draw: no log has heights with times"),
         },
     };

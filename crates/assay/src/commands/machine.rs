@@ -19,11 +19,13 @@ pub(crate) fn run(arguments: &MachineArguments) -> anyhow::Result<Outcome> {
         },
         counters: counters::available(),
         backends: backends(),
+        software: super::bench::software(),
+        command: super::command_line(),
     };
     let bar = Bar::new("measuring [{bar:25}] {percent} %  ETA {eta}");
-    let survey = survey(&options, &|share| bar.set((share * 1000.0) as u64, 1000));
+    let record = survey(&options, &|share| bar.set((share * 1000.0) as u64, 1000));
     drop(bar);
-    output::print_as(arguments.json, &survey, || survey.text())?;
+    output::print_as(arguments.json, &record, || record.text())?;
     Ok(Outcome::Good)
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Outcome> {
     } else {
         let results = results::parse(file)?;
         lab_report::write_all(&results, &arguments.dir)?;
-        output::print_as(arguments.json, &results, || lab_report::terminal(&results))?;
+        output::print_as(arguments.json, &results, || lab_report::record(&results).text())?;
     }
     output::complain(&format!("report: {}", arguments.dir.join("report.html").display()));
     Ok(Outcome::Good)
@@ -57,15 +57,9 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Outcome> {
         Some(_) => compare_machines(&sources, &options)?,
         None => compare::compare(&sources, &options)?,
     };
-    if arguments.json {
-        output::print_json(&comparison)?;
-    } else if arguments.csv {
-        output::print(&comparison.csv())?;
-    } else if arguments.markdown {
-        output::print(&comparison.markdown())?;
-    } else {
-        output::print(&comparison.text())?;
-    }
+    let of = sources.first().context("nothing is compared")?;
+    let record = comparison.record(&of.results);
+    print(&comparison, &record, [arguments.json, arguments.csv, arguments.markdown])?;
     if let Some(path) = &arguments.save_floor {
         save_floor(&comparison, path)?;
     }
@@ -88,8 +82,7 @@ fn save_floor(comparison: &Comparison, path: &Path) -> anyhow::Result<()> {
     let Some(floor) = &comparison.floor else {
         bail!("no valid pairs of the same software with itself here, so there is no floor to save");
     };
-    let json = serde_json::to_vec_pretty(floor).context("cannot write JSON")?;
-    atomic_file::write(path, &json)?;
+    atomic_file::write_json(path, floor)?;
     output::complain(&format!("floor: {}", path.display()));
     Ok(())
 }
@@ -99,20 +92,26 @@ pub(crate) fn history(arguments: &HistoryArguments) -> anyhow::Result<Outcome> {
     ensure!(p_max > 0.0 && p_max < 1.0, "--p-max {p_max}: a probability lies between 0 and 1");
     let options = HistoryOptions { p_max, size_min: arguments.size_min, phases: arguments.phases };
     let history = history::history(&arguments.dir, options)?;
+    let record = history.record();
     if let Some(path) = &arguments.html {
-        atomic_file::write(path, history.html().as_bytes())?;
+        atomic_file::write(path, record.page().html().as_bytes())?;
         output::complain(&format!("page: {}", path.display()));
     }
-    if arguments.json {
-        output::print_json(&history)?;
-    } else if arguments.csv {
-        output::print(&history.csv())?;
-    } else if arguments.markdown {
-        output::print(&history.markdown())?;
-    } else {
-        output::print(&history.text())?;
+    print(&record, &record, [arguments.json, arguments.csv, arguments.markdown])?;
+    Ok(if record.has_passed() { Outcome::Good } else { Outcome::Negative })
+}
+
+/// Prints a value as JSON, or its record as CSV, Markdown or text.
+fn print(
+    value: &impl serde::Serialize,
+    record: &Record,
+    [is_json, is_csv, is_markdown]: [bool; 3],
+) -> anyhow::Result<()> {
+    match (is_csv, is_markdown) {
+        (true, _) => output::print(&record.csv()),
+        (false, true) => output::print(&record.page().markdown()),
+        (false, false) => output::print_as(is_json, value, || record.text()),
     }
-    Ok(if history.is_slower() { Outcome::Negative } else { Outcome::Good })
 }
 
 /// Writes the forms of an experiment's result next to its file.

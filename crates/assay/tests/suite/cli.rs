@@ -405,7 +405,10 @@ fn logs_are_read() {
     assert_eq!((&fault["lines"], &fault["first_line"]), (&1.into(), &3.into()), "{json}");
     assert!(fault["example"].as_str().is_some_and(|line| line.contains("height=x")), "{json}");
     assert_eq!(json["read"]["bytes"], text.len(), "{json}");
-    assert!(std::fs::read_to_string(&html).is_ok_and(|html| html.contains("Heights over time")));
+    assert!(
+        std::fs::read_to_string(&html)
+            .is_ok_and(|html| html.contains("height against running time"))
+    );
 
     let output = assay(&["logs", &log]);
     assert!(stdout(&output).contains("per block"), "{}", stdout(&output));

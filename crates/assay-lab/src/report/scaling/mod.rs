@@ -1,23 +1,16 @@
-//! Time against the width of transactions: tables, charts, text, and `scaling.csv`.
+//! Time against the width of transactions: figures, curves, and the growth in words.
 
 mod fit;
 
-use std::fmt::Write;
-
-use assay_report::csv_field;
 use assay_report::number::{count, percent, ratio};
+use assay_report::record::{Record, Unit};
 use assay_report::stats::paired::Interval;
-use assay_report::stats::{median, rate, spread};
-use assay_report::{Chart, Line, LineChart, Look, Table};
+use assay_report::stats::{median, rate};
 
-use super::NONE;
+use self::fit::{AtWidth, Growth};
 use super::series::{self, Series};
 use crate::plan::ScalingPlan;
-use crate::report::scaling::fit::{AtWidth, Growth};
 use crate::results::Results;
-
-/// Points of a fitted curve.
-const CURVE_POINTS: u32 = 48;
 
 /// One kind of transaction in one series of runs.
 struct Kind<'a> {
@@ -53,23 +46,6 @@ fn kinds<'a>(results: &'a Results, series: &Series<'_>) -> Vec<Kind<'a>> {
         (!widths.is_empty()).then_some(Kind { plan, widths, growth })
     };
     results.plan.scaling.iter().filter_map(kind).collect()
-}
-
-/// Introduction and summary.
-pub(super) fn prose(results: &Results) -> Vec<String> {
-    let mut out = vec![
-        "Every block of these phases spends the same number of inputs; the phases differ in the kind \
-         of input and in how many of them one transaction has. Time is service time of a block over \
-         its inputs. It is described as a + c/n + b·n^k for transactions of n inputs: what every \
-         input costs, what every transaction costs, and what grows with the transaction. A transaction \
-         then takes n times that: hashing the whole transaction for each input is k = 1, or n² in all; \
-         hashes that all inputs share have no growing part. The fit is by least squares of relative \
-         deviations, k on a grid from 0.25 to 3; intervals are 95 %, by bootstrap over runs and over \
-         blocks within them. They hold the noise of the measurement, not an error of the description."
-            .to_owned(),
-    ];
-    out.extend(headlines(results).into_iter().map(|line| format!("- {line}")));
-    out
 }
 
 /// A line per target and kind.
@@ -145,232 +121,89 @@ fn micro(seconds: f64) -> String {
     }
 }
 
-/// Time per input by width for each target, then all fits.
-pub(super) fn tables(results: &Results) -> Vec<Table> {
-    let mut out = by_width(results);
-    let head = [
-        "Target",
-        "Inputs spend",
-        "a (µs per input)",
-        "c (µs per transaction)",
-        "b (µs)",
-        "k",
-        "95 % of k",
-        "growth at widest",
-        "95 % of it",
-        "fit is off by",
-    ];
-    let mut fits = Table::new("Fits of a + c/n + b·n^k to the time per input", &head, 2);
+/// Adds the time per input by width, the fits, and the curves. Intervals are 95 %, by bootstrap over runs and over blocks within
+/// them: they have the noise of the measurement, not an error of the model.
+pub(super) fn add(results: &Results, record: &mut Record) {
     for series in series::all(results) {
+        let label = series.label.as_str();
         for kind in kinds(results, &series) {
+            let title = &kind.plan.title;
+            for at in &kind.widths {
+                let case = format!("{title}, width {}", at.width);
+                let metric = ("time per input", Unit::Seconds);
+                record.add_rounds((label, &case), metric, &at.all());
+            }
+            let row = |width: f64, seconds: f64| {
+                [
+                    ("inputs of a transaction", Unit::Count, Some(width)),
+                    ("time per input", Unit::Seconds, Some(seconds)),
+                ]
+            };
+            let measured = kind.widths.iter().map(|at| row(at.width.into(), median(&at.all())));
+            record.add_series((label, title, None), &measured.collect::<Vec<_>>());
             let Some(growth) = &kind.growth else { continue };
             let fit = &growth.fit;
-            let is_shown = growth.is_shown();
-            let if_shown = |text: String| if is_shown { text } else { NONE.to_owned() };
-            let interval = |interval: Option<Interval>, show: fn(f64) -> String| {
-                interval.map_or_else(
-                    || NONE.to_owned(),
-                    |interval| format!("{} to {}", show(interval.low), show(interval.high)),
-                )
-            };
-            fits.push([
-                series.label.clone(),
-                kind.plan.title.clone(),
-                micro(fit.per_input),
-                micro(fit.per_tx),
-                if_shown(micro(fit.growing)),
-                if_shown(format!("{:.2}", fit.exponent)),
-                if_shown(interval(growth.exponent_interval, |k| format!("{k:.2}"))),
-                percent(growth.share),
-                interval(growth.share_interval, percent),
-                percent(fit.deviation),
-            ]);
+            let fitted = kind.widths.iter().map(|at| f64::from(at.width));
+            let fitted = fitted.map(|width| row(width, fit.at(width))).collect::<Vec<_>>();
+            record.add_series((label, &format!("{title}, fit"), None), &fitted);
+            let shown = |value: f64| growth.is_shown().then_some(value);
+            let percent = |share: f64| Some(100.0 * share);
+            let (exponent, share) = (growth.exponent_interval, growth.share_interval);
+            let figures = [
+                ("fit | per input", Unit::Seconds, Some(fit.per_input)),
+                ("fit | per transaction", Unit::Seconds, Some(fit.per_tx)),
+                ("fit | growing", Unit::Seconds, shown(fit.growing)),
+                ("fit | exponent", Unit::Ratio, shown(fit.exponent)),
+                ("fit | exponent, low", Unit::Ratio, exponent.and_then(|k| shown(k.low))),
+                ("fit | exponent, high", Unit::Ratio, exponent.and_then(|k| shown(k.high))),
+                ("fit | growth at the widest", Unit::Percent, percent(growth.share)),
+                (
+                    "fit | growth at the widest, low",
+                    Unit::Percent,
+                    share.and_then(|s| percent(s.low)),
+                ),
+                (
+                    "fit | growth at the widest, high",
+                    Unit::Percent,
+                    share.and_then(|s| percent(s.high)),
+                ),
+                ("fit | deviation", Unit::Percent, percent(fit.deviation)),
+            ];
+            record.add((label, title, None), &figures);
         }
     }
-    if !fits.rows.is_empty() {
-        out.push(fits);
-    }
-    out
-}
-
-/// One table per target and pre-relayed share, also for the terminal.
-pub(super) fn by_width(results: &Results) -> Vec<Table> {
-    let mut out = Vec::new();
-    for series in series::all(results) {
-        let kinds = kinds(results, &series);
-        let mut widths: Vec<u32> =
-            kinds.iter().flat_map(|kind| &kind.widths).map(|at| at.width).collect();
-        widths.sort_unstable();
-        widths.dedup();
-        if widths.is_empty() {
-            continue;
-        }
-        let mut head = vec!["Inputs per transaction".to_owned()];
-        for kind in &kinds {
-            head.extend([kind.plan.title.clone(), "spread".to_owned(), "fit".to_owned()]);
-        }
-        let caption = format!("{}: µs per input", series.label);
-        let mut table = Table { caption, head, rows: Vec::new(), word_columns: 0 };
-        for width in widths {
-            let mut row = vec![count(width.into())];
-            for kind in &kinds {
-                let at = kind.widths.iter().find(|at| at.width == width);
-                let times = at.map(AtWidth::all);
-                let show = |value: Option<f64>, show: fn(f64) -> String| {
-                    value.map_or_else(|| NONE.to_owned(), show)
-                };
-                row.push(show(times.as_deref().map(median), micro));
-                row.push(show(times.as_deref().and_then(spread), percent));
-                let fitted = kind.growth.as_ref().filter(|_| at.is_some());
-                row.push(show(fitted.map(|growth| growth.fit.at(width.into())), micro));
-            }
-            table.rows.push(row);
-        }
-        out.push(table);
-    }
-    out
-}
-
-/// One chart per target; with several targets also one per kind with the targets side by side.
-pub(super) fn charts(results: &Results) -> Vec<Chart> {
-    let all = series::all(results);
-    let taken: Vec<(&Series<'_>, Vec<Kind<'_>>)> =
-        all.iter().map(|series| (series, kinds(results, series))).collect();
-    let mut out = Vec::new();
-    for (series, kinds) in &taken {
-        let lines = kinds.iter().enumerate();
-        let lines = lines.flat_map(|(number, kind)| lines_of(kind, &kind.plan.title, number));
-        out.extend(draw(&series.label, lines.collect()));
-    }
-    if taken.len() > 1 {
-        for plan in &results.plan.scaling {
-            let of_plan = taken.iter().enumerate().filter_map(|(number, (series, kinds))| {
-                let kind = kinds.iter().find(|kind| kind.plan.series == plan.series)?;
-                Some(lines_of(kind, &series.label, number))
-            });
-            out.extend(draw(&plan.title, of_plan.flatten().collect()));
-        }
-    }
-    out
-}
-
-/// Measured points, and the fitted curve if there is growth.
-fn lines_of(kind: &Kind<'_>, label: &str, colour: usize) -> Vec<Line> {
-    let point = |at: &AtWidth| (f64::from(at.width), 1e6 * median(&at.all()));
-    let look = |dashed| Look { colour: Some(colour), dashed };
-    let mut lines = vec![Line {
-        label: label.to_owned(),
-        look: look(false),
-        pieces: vec![kind.widths.iter().map(point).collect()],
-        points: true,
-    }];
-    if let Some(growth) = kind.growth.as_ref().filter(|growth| growth.is_shown()) {
-        let step = f64::from(growth.widest).powf(1.0 / f64::from(CURVE_POINTS));
-        let width = |at: u32| step.powf(f64::from(at));
-        let curve = (0..=CURVE_POINTS).map(|at| (width(at), 1e6 * growth.fit.at(width(at))));
-        lines.push(Line {
-            label: format!("{label}, fit"),
-            look: look(true),
-            pieces: vec![curve.collect()],
-            points: false,
-        });
-    }
-    lines
-}
-
-fn draw(title: &str, series: Vec<Line>) -> Option<Chart> {
-    let chart = LineChart {
-        title: format!("Time per input, {title}"),
-        x_label: "inputs per transaction".to_owned(),
-        y_label: "µs per input".to_owned(),
-        whole_x: false,
-        logarithmic_x: true,
-        logarithmic: true,
-        tight_y: false,
-        series,
-        background: Vec::new(),
-        bands: Vec::new(),
-    };
-    chart.draw()
-}
-
-const HEAD: &str = "target,seen_requested,series,width,runs,blocks,us_per_input,us_per_input_min,\
-us_per_input_max,us_per_input_fit,us_per_tx\n";
-
-/// `scaling.csv`: one row per target, pre-relayed share, kind and width.
-pub(super) fn csv(results: &Results) -> String {
-    let mut out = HEAD.to_owned();
-    for target in &results.targets {
-        for seen in target.seen_shares() {
-            let all = series::all(results);
-            let label = |series: &&Series<'_>| {
-                series.target == target.name && series.seen.to_bits() == seen.to_bits()
-            };
-            let Some(series) = all.iter().find(label) else { continue };
-            for kind in kinds(results, series) {
-                for at in &kind.widths {
-                    let times = at.all();
-                    let middle = 1e6 * median(&times);
-                    let pick = |choose: fn(f64, f64) -> f64| {
-                        1e6 * times.iter().copied().reduce(choose).unwrap_or_default()
-                    };
-                    let width = f64::from(at.width);
-                    let fit = kind.growth.as_ref().map(|growth| 1e6 * growth.fit.at(width));
-                    // Writing to a string cannot fail.
-                    let _ = writeln!(
-                        out,
-                        "{},{seen},{},{},{},{},{middle:.4},{:.4},{:.4},{},{:.4}",
-                        csv_field(&target.name),
-                        csv_field(&kind.plan.series),
-                        at.width,
-                        at.runs.iter().filter(|run| !run.is_empty()).count(),
-                        times.len(),
-                        pick(f64::min),
-                        pick(f64::max),
-                        fit.map_or_else(String::new, |fit| format!("{fit:.4}")),
-                        middle * width,
-                    );
-                }
-            }
-        }
-    }
-    out
+    // The first is the headline.
+    record.notes.extend(headlines(results).into_iter().skip(1));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{page, terminal};
     use crate::results::fixture;
 
     #[test]
-    fn section_of_widths() {
+    fn figures_of_widths() {
         let results = fixture::scaling_results();
-        let said = headlines(&results);
-        insta::assert_snapshot!(said.join("\n"));
-        insta::assert_snapshot!(csv(&results));
-        insta::assert_snapshot!(terminal(&results));
-        assert_eq!(charts(&results).len(), 2 + 2, "one for each target, one for each kind");
-        let page = page(&results);
-        let ids: Vec<&str> = page.sections.iter().map(|section| section.id.as_str()).collect();
-        assert_eq!(ids[..2], ["summary", "scaling"]);
-        assert!(page.html().contains("inputs per transaction"));
+        insta::assert_snapshot!(headlines(&results).join("\n"));
+        let mut record = Record::default();
+        add(&results, &mut record);
+        let kinds = 2 * 2;
+        let count = |metric: &str| record.cells.iter().filter(|c| c.metric == metric).count();
+        assert_eq!(count("time per input"), kinds * 7 * 4, "four blocks of seven widths");
+        assert_eq!((count("fit | per input"), count("fit | exponent")), (kinds, 2), "two grow");
+        assert_eq!(record.samples.len(), 2 * kinds);
     }
 
     #[test]
-    fn plans_without_widths_have_no_such_section() {
-        let results = fixture::results();
-        assert!(!is_there(&results) && headlines(&results).is_empty());
-        assert!(tables(&results).is_empty() && charts(&results).is_empty());
-    }
-
-    #[test]
-    fn ignores_invalid_runs() {
+    fn ignores_invalid_runs_and_other_plans() {
         let mut results = fixture::scaling_results();
         for run in results.targets.iter_mut().flat_map(|target| &mut target.runs) {
             run.status = crate::results::Status::Void;
         }
-        assert!(headlines(&results).is_empty() && tables(&results).is_empty());
-        assert_eq!(csv(&results), HEAD);
+        for results in [results, fixture::results()] {
+            let mut record = Record::default();
+            add(&results, &mut record);
+            assert_eq!(record, Record::default());
+        }
     }
 }

@@ -12,7 +12,6 @@ use assay_stats::{BlockSet, Heights, Item, ReadOptions, read};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::stats::Speed;
 use crate::bar::Bar;
 
 /// Maximum length of a response: a block of 256 MB, in hexadecimal and decoded.
@@ -22,6 +21,27 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Maximum number of listed differences.
 const NAMED_MAX: usize = 16;
+
+/// Time and rates from the search for headers to the last count.
+#[derive(Debug, Serialize)]
+pub(super) struct Speed {
+    pub(super) threads: usize,
+    pub(super) seconds: f64,
+    pub(super) mb_per_s: f64,
+    pub(super) blocks_per_s: f64,
+}
+
+impl Speed {
+    pub(super) fn new(threads: usize, seconds: f64, bytes: u64, blocks: u64) -> Self {
+        let per_s = |count: f64| count / seconds.max(1e-9);
+        Self {
+            threads,
+            seconds,
+            mb_per_s: per_s(bytes as f64 / 1e6),
+            blocks_per_s: per_s(blocks as f64),
+        }
+    }
+}
 
 #[derive(Debug, Serialize)]
 pub(super) struct RpcFigures {

@@ -9,11 +9,11 @@ use assay_report::atomic_file;
 use assay_stats::{
     BlockRow, BlockSet, Counts, Heights, InvalidBlock, Item, RangeRow, Ranges, ReadOptions, read,
 };
-use serde::Serialize;
 
-use super::rpc::{self, RpcFigures};
+use super::rpc::{self, RpcFigures, Speed};
+use super::source;
+use super::stats_record::{self, Check, PhaseRow, Report};
 use super::tables::TablesWriter;
-use super::{source, stats_page};
 use crate::Outcome;
 use crate::bar::Bar;
 use crate::cli::StatsArguments;
@@ -22,76 +22,6 @@ use crate::output;
 
 /// Maximum number of listed damaged blocks and differences.
 const NAMED_MAX: usize = 16;
-
-/// Output of `--json`.
-#[derive(Debug, Serialize)]
-pub(super) struct Report {
-    schema: u32,
-    pub(super) chain: &'static str,
-    pub(super) first_height: u32,
-    pub(super) last_height: u32,
-    /// Last height of the chain, which may be above the last of `--heights`.
-    pub(super) chain_last_height: u32,
-    pub(super) tip_hash: String,
-    pub(super) files: usize,
-    pub(super) file_bytes: u64,
-    pub(super) is_obfuscated: bool,
-    pub(super) stale_blocks: usize,
-    pub(super) duplicates: usize,
-    pub(super) unconnected: usize,
-    pub(super) stray_places: usize,
-    /// A transaction with more inputs than this has many.
-    pub(super) many_inputs: u32,
-    pub(super) total: Counts,
-    /// Phases of a forged chain.
-    pub(super) phases: Vec<PhaseRow>,
-    pub(super) ranges: Vec<RangeRow>,
-    pub(super) damaged_blocks: u64,
-    /// `None` without a ledger.
-    pub(super) ledger: Option<Check>,
-    pub(super) speed: Speed,
-    /// `None` unless requested.
-    pub(super) rpc: Option<RpcFigures>,
-}
-
-/// Sums over a phase of a forged chain.
-#[derive(Debug, Serialize)]
-pub(super) struct PhaseRow {
-    pub(super) phase: String,
-    #[serde(flatten)]
-    pub(super) range: RangeRow,
-}
-
-/// Result of a comparison with a ledger.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Check {
-    pub(super) equal: bool,
-    pub(super) blocks: u64,
-    /// The first few differences.
-    pub(super) differences: Vec<String>,
-    pub(super) difference_count: u64,
-}
-
-/// Time and rates from the search for headers to the last count.
-#[derive(Debug, Serialize)]
-pub(super) struct Speed {
-    pub(super) threads: usize,
-    pub(super) seconds: f64,
-    pub(super) mb_per_s: f64,
-    pub(super) blocks_per_s: f64,
-}
-
-impl Speed {
-    pub(super) fn new(threads: usize, seconds: f64, bytes: u64, blocks: u64) -> Self {
-        let per_s = |count: f64| count / seconds.max(1e-9);
-        Self {
-            threads,
-            seconds,
-            mb_per_s: per_s(bytes as f64 / 1e6),
-            blocks_per_s: per_s(blocks as f64),
-        }
-    }
-}
 
 pub(crate) fn run(arguments: &StatsArguments) -> anyhow::Result<Outcome> {
     if let Some(path) = &arguments.plot
@@ -173,18 +103,17 @@ fn report(
 }
 
 fn print(arguments: &StatsArguments, report: &Report) -> anyhow::Result<()> {
+    let record = stats_record::record(report);
     if let Some(path) = &arguments.plot {
-        atomic_file::write(path, stats_page::page(report).html().as_bytes())?;
+        atomic_file::write(path, record.page().html().as_bytes())?;
         output::complain(&format!("page: {}", path.display()));
     }
-    if arguments.json {
-        output::print_json(report)?;
-    } else if arguments.csv {
-        output::print(&stats_page::csv(report))?;
+    if arguments.csv {
+        output::print(&stats_record::csv(report))?;
     } else if arguments.markdown {
-        output::print(&stats_page::page(report).markdown())?;
+        output::print(&record.page().markdown())?;
     } else {
-        output::print(&stats_page::text(report))?;
+        output::print_as(arguments.json, report, || record.text())?;
     }
     if let Some(check) = report.ledger.as_ref().filter(|check| !check.equal) {
         for difference in &check.differences {

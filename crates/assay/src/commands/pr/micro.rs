@@ -11,6 +11,7 @@ use assay_bench::run::RunOptions;
 use assay_bench::suite::Extent;
 use assay_lab::builds::Build;
 use assay_lab::plan::Kind;
+use assay_report::record::{Outcome, Record, Unit};
 use assay_report::stats::ratio::Ratio;
 use assay_report::stats::verdict::Verdict;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,45 @@ pub(crate) struct Micro {
     pub(crate) rows: Vec<MicroRow>,
     pub(crate) failures: Vec<String>,
     pub(crate) is_complete: bool,
+}
+
+impl Micro {
+    /// Adds the rows, and differences in words. Ratios are the time of the base over that of the head.
+    pub(crate) fn add_to(&self, record: &mut Record, target: &str) {
+        for row in &self.rows {
+            let MicroRow { ratio, again, .. } = row;
+            let time = |metric, ns: f64| (metric, Unit::Seconds, Some(ns / 1e9));
+            let figures = [
+                ("benchmark | ratio", Unit::Ratio, Some(ratio.median)),
+                ("benchmark | ratio, low", Unit::Ratio, Some(ratio.low)),
+                ("benchmark | ratio, high", Unit::Ratio, Some(ratio.high)),
+                ("benchmark | base over itself", Unit::Ratio, Some(again.median)),
+                ("benchmark | base over itself, low", Unit::Ratio, Some(again.low)),
+                ("benchmark | base over itself, high", Unit::Ratio, Some(again.high)),
+                ("benchmark | floor", Unit::Percent, Some(100.0 * row.floor)),
+                ("benchmark | ratio of instructions", Unit::Ratio, row.instructions_ratio),
+                time("benchmark | base", row.base_ns),
+                time("benchmark | head", row.head_ns),
+            ];
+            record.add((target, &row.benchmark, None), &figures);
+            if row.verdict.is_difference() {
+                record.notes.push(format!(
+                    "{target}: {} is {}: {:.3} ({:.3} to {:.3})",
+                    row.benchmark,
+                    row.verdict.text(),
+                    ratio.median,
+                    ratio.low,
+                    ratio.high
+                ));
+            }
+        }
+        let rest = (!self.is_complete)
+            .then(|| "not all benchmarks were made: continue with --resume".to_owned());
+        let failure = self.failures.first().cloned().or(rest);
+        record.notes.extend(self.failures.iter().skip(1).cloned());
+        let name = format!("{target}: benchmarks in {} rounds", self.rounds);
+        record.check(&name, Outcome::of(self.rows.len() as u64, failure));
+    }
 }
 
 /// Two builds and the benchmarks to compare.

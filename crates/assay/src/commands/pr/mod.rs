@@ -1,7 +1,7 @@
 //! `assay pr`: two revisions, built, measured, and judged on one page.
 
 pub(crate) mod micro;
-mod page;
+mod record;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,6 @@ use assay_report::stats::verdict::Verdict;
 use serde::Serialize;
 
 use self::micro::{Micro, MicroTask};
-pub(crate) use self::page::nanoseconds;
 use super::builds;
 use super::own_programs;
 use super::run::put_own_chain;
@@ -150,7 +149,7 @@ pub(crate) fn run(arguments: &PrArguments) -> anyhow::Result<Outcome> {
         machine: assay_lab::machine::record(&arguments.out),
     };
     write(&results, &arguments.out)?;
-    output::print_as(arguments.json, &results, || page::terminal(&results))?;
+    output::print_as(arguments.json, &results, || record::of(&results).text())?;
     output::complain(&format!("report: {}", arguments.out.join("report.html").display()));
     Ok(outcome(&results))
 }
@@ -279,12 +278,8 @@ fn outcome(results: &PrResults) -> Outcome {
 }
 
 fn write(results: &PrResults, dir: &Path) -> anyhow::Result<()> {
-    let json = serde_json::to_vec_pretty(results).context("cannot write JSON")?;
-    atomic_file::write(&dir.join("pr.json"), &json)?;
-    let page = page::of(results);
-    atomic_file::write(&dir.join("report.md"), page.markdown().as_bytes())?;
-    atomic_file::write(&dir.join("report.html"), page.html().as_bytes())?;
-    Ok(())
+    atomic_file::write_json(&dir.join("pr.json"), results)?;
+    Ok(record::of(results).page().write(dir)?)
 }
 
 #[cfg(test)]

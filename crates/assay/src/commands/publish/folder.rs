@@ -69,7 +69,7 @@ impl Stored {
         match self {
             Self::Chain(results) => Some(&results.plan.name),
             Self::Benchmarks(results) => results.plan.as_ref().map(|plan| plan.name.as_str()),
-            Self::Steps(results) => Some(&results.plan().name),
+            Self::Steps(results) => Some(&results.plan.name),
         }
     }
 
@@ -77,7 +77,7 @@ impl Stored {
         match self {
             Self::Chain(results) => &results.machine,
             Self::Benchmarks(results) => &results.conditions.machine,
-            Self::Steps(results) => results.machine(),
+            Self::Steps(results) => &results.machine,
         }
     }
 
@@ -85,7 +85,7 @@ impl Stored {
         match self {
             Self::Chain(results) => &results.created,
             Self::Benchmarks(results) => &results.created,
-            Self::Steps(results) => results.created(),
+            Self::Steps(results) => &results.created,
         }
     }
 
@@ -93,7 +93,7 @@ impl Stored {
         match self {
             Self::Chain(results) => &results.rerun,
             Self::Benchmarks(results) => &results.rerun,
-            Self::Steps(results) => results.rerun(),
+            Self::Steps(results) => &results.rerun,
         }
     }
 
@@ -107,9 +107,9 @@ impl Stored {
 
     fn page(&self) -> Page {
         match self {
-            Self::Chain(results) => assay_lab::report::page(results),
+            Self::Chain(results) => assay_lab::report::record(results).page(),
             Self::Benchmarks(results) => bench_report::page(results),
-            Self::Steps(results) => results.page(),
+            Self::Steps(results) => results.record().page(),
         }
     }
 

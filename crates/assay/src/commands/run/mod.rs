@@ -105,7 +105,7 @@ fn chain(mut plan: Plan, before: Delivery, arguments: &RunArguments) -> anyhow::
         return series::run(&plan, &options, (count, arguments.json), &reporter);
     }
     let results = run_plan(plan, &options, &reporter)?;
-    output::print_as(arguments.json, &results, || report::terminal(&results))?;
+    output::print_as(arguments.json, &results, || report::record(&results).text())?;
     let is_void = results.void_runs().next().is_some();
     Ok(if is_void { Outcome::Negative } else { Outcome::Good })
 }

@@ -1,16 +1,14 @@
 //! `assay run PLAN --series K`: repeats a plan and counts its verdicts.
 
-use std::fmt::Write as _;
-use std::path::Path;
-
-use anyhow::{Context, bail};
+use anyhow::bail;
 use assay_lab::compare::{CompareOptions, Comparison, Source, compare};
 use assay_lab::plan::Plan;
 use assay_lab::progress::Reporter;
 use assay_lab::results::Results;
 use assay_lab::run::{RunOptions, run as run_plan};
-use assay_report::Table;
 use assay_report::atomic_file;
+use assay_report::machine::Machine;
+use assay_report::record::{Outcome as RunsOutcome, Record, Unit};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -59,6 +57,7 @@ pub(super) fn run(
     }
     let out_dir = &options.out_dir;
     let mut series = Vec::new();
+    let mut machine = Machine::default();
     for number in 1..=count {
         let folder = format!("series-{number}");
         output::complain(&format!("series {number} of {count}"));
@@ -69,11 +68,12 @@ pub(super) fn run(
             options.reference_rate_command.clear();
         }
         let results = run_plan(plan.clone(), &options, reporter)?;
+        machine = results.machine.clone();
         series.push(judged(folder, results)?);
     }
     let summary = summarise(plan, series);
-    write(&summary, out_dir)?;
-    output::print_as(json, &summary, || text(&summary))?;
+    atomic_file::write_json(&out_dir.join(SUMMARY), &summary)?;
+    output::print_as(json, &summary, || record(&summary, &machine, &options.rerun).text())?;
     let is_void = summary.series.iter().any(|series| series.void_runs > 0);
     Ok(if is_void { Outcome::Negative } else { Outcome::Good })
 }
@@ -113,58 +113,50 @@ fn summarise(plan: &Plan, series: Vec<OneSeries>) -> Summary {
     }
 }
 
-fn write(summary: &Summary, out_dir: &Path) -> anyhow::Result<()> {
-    let json = serde_json::to_vec_pretty(summary).context("cannot write JSON")?;
-    Ok(atomic_file::write(&out_dir.join(SUMMARY), &json)?)
-}
-
-fn text(summary: &Summary) -> String {
-    let head =
-        ["Series", "A", "B", "pairs", "ratio", "interval", "reach", "verdict", "differences"];
-    let caption = format!("{}: totals of each series; above 1, B is faster", summary.plan);
-    let mut table = Table::new(&caption, &head, 3);
+/// Record of the totals of each series.
+fn record(summary: &Summary, machine: &Machine, rerun: &str) -> Record {
+    let mut record = Record {
+        kind: summary.kind.to_owned(),
+        schema: assay_report::record::SCHEMA,
+        created: assay_lab::machine::utc_now(),
+        machine: machine.clone(),
+        command: rerun.to_owned(),
+        headline: format!(
+            "{}: {} differences on totals and {} on all {} rows; false ones, of the same software on both sides: {} on totals \
+             and {} on all rows.",
+            summary.plan,
+            summary.differences_of_totals,
+            summary.differences,
+            summary.rows,
+            summary.false_differences_of_totals,
+            summary.false_differences,
+        ),
+        ..Record::default()
+    };
+    let mut void_runs = 0;
     for series in &summary.series {
+        void_runs += series.void_runs;
         for compared in &series.comparison.comparisons {
-            let differences =
-                compared.rows.iter().filter(|row| row.verdict.is_difference()).count();
+            let target = format!("{} against {}", compared.second, compared.first);
             for row in compared.rows.iter().filter(|row| row.is_total) {
-                table.push([
-                    series.folder.clone(),
-                    compared.first.clone(),
-                    compared.second.clone(),
-                    row.ratio.pairs.to_string(),
-                    format!("{:.4}", row.ratio.median),
-                    format!("{:.4} to {:.4}", row.ratio.interval.low, row.ratio.interval.high),
-                    format!("{:.2} %", row.ratio.reach() * 100.0),
-                    row.verdict.text().to_owned(),
-                    format!("{differences} of {}", compared.rows.len()),
-                ]);
+                row.add_to(&mut record, (&target, &series.folder));
+                let reach = ("reach", Unit::Percent, Some(100.0 * row.ratio.reach()));
+                record.add((&target, &series.folder, None), &[reach]);
             }
+            let notes = compared.notes.iter().map(|note| format!("{}: {note}", series.folder));
+            record.notes.extend(notes);
         }
+        let verdicts = series.comparison.verdicts().into_iter();
+        record.notes.extend(verdicts.map(|verdict| format!("{}: {verdict}", series.folder)));
     }
-    let mut out = String::new();
-    table.text(&mut out);
-    let _ = writeln!(
-        out,
-        "\ndifferences: {} on totals, {} on all {} rows; false ones (the same software on both sides): {} on totals, {} on all rows",
-        summary.differences_of_totals,
-        summary.differences,
-        summary.rows,
-        summary.false_differences_of_totals,
-        summary.false_differences,
-    );
     if let Some(floor) = summary.floor_of_totals {
-        let _ = writeln!(
-            out,
-            "floor of totals on this machine, the largest of all series: {:.2} %",
-            floor * 100.0
+        record.set(
+            "floor of totals on this machine, the largest of all series",
+            format!("{:.2} %", floor * 100.0),
         );
     }
-    for note in summary.series.iter().flat_map(|series| {
-        let notes = series.comparison.notes();
-        notes.into_iter().map(move |note| format!("{}: {note}", series.folder))
-    }) {
-        let _ = writeln!(out, "note: {note}");
-    }
-    out
+    let failure = (void_runs > 0).then(|| format!("{void_runs} runs are void"));
+    record
+        .check("runs end in the state of the chain", RunsOutcome::of(summary.rows as u64, failure));
+    record
 }

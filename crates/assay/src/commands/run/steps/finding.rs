@@ -3,7 +3,7 @@
 use assay_lab::compare::ComparedRow;
 use assay_report::{Finding, Question};
 
-use super::page::{ratio_text, verdict};
+use super::record::{ratio_text, verdict};
 use super::results::{StepResult, StepsResults};
 
 impl StepsResults {

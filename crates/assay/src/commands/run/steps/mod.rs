@@ -2,7 +2,7 @@
 //! judged and compared with the published figures.
 
 mod finding;
-mod page;
+mod record;
 mod related;
 mod results;
 mod syncs;
@@ -93,7 +93,7 @@ pub(super) fn run(plan: StepsPlan, arguments: &RunArguments) -> anyhow::Result<O
         machine: assay_lab::machine::record(&out_dir),
     };
     write(&results, &out_dir)?;
-    output::print_as(arguments.json, &results, || page::terminal(&results))?;
+    output::print_as(arguments.json, &results, || results.record().text())?;
     output::complain(&format!("report: {}", out_dir.join("report.html").display()));
     Ok(outcome(&results))
 }
@@ -236,12 +236,8 @@ fn outcome(results: &StepsResults) -> Outcome {
 }
 
 fn write(results: &StepsResults, dir: &Path) -> anyhow::Result<()> {
-    let json = serde_json::to_vec_pretty(results).context("cannot write JSON")?;
-    atomic_file::write(&dir.join(FILE), &json)?;
-    let page = results.page();
-    atomic_file::write(&dir.join("report.md"), page.markdown().as_bytes())?;
-    atomic_file::write(&dir.join("report.html"), page.html().as_bytes())?;
-    Ok(())
+    atomic_file::write_json(&dir.join(FILE), results)?;
+    Ok(results.record().page().write(dir)?)
 }
 
 /// Plan of the syncs, with the pairs and the scale of the plan of steps.
@@ -307,6 +303,6 @@ mod tests {
         let file = assay_report::ResultsFile::read(&path).expect("readable");
         assert!(StepsResults::is_one(&file));
         let again = StepsResults::parse(file).expect("of this form");
-        assert_eq!(again.page().markdown(), results.page().markdown());
+        assert_eq!(again.record(), results.record());
     }
 }

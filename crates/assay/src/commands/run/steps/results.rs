@@ -20,9 +20,9 @@ pub(super) const SCHEMA: u32 = 1;
 pub(crate) struct StepsResults {
     pub(super) schema: u32,
     pub(super) kind: String,
-    pub(super) created: String,
-    pub(super) rerun: String,
-    pub(super) plan: StepsPlan,
+    pub(crate) created: String,
+    pub(crate) rerun: String,
+    pub(crate) plan: StepsPlan,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) base: Option<Build>,
     pub(super) steps: Vec<StepResult>,
@@ -36,7 +36,7 @@ pub(crate) struct StepsResults {
     /// True if no measurement is missing.
     pub(super) is_complete: bool,
     #[serde(default)]
-    pub(super) machine: Machine,
+    pub(crate) machine: Machine,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -130,21 +130,5 @@ impl StepsResults {
         for build in self.base.as_mut().into_iter().chain(steps).chain(related) {
             build.repository = PathBuf::from("CLONE");
         }
-    }
-
-    pub(crate) fn plan(&self) -> &StepsPlan {
-        &self.plan
-    }
-
-    pub(crate) fn machine(&self) -> &Machine {
-        &self.machine
-    }
-
-    pub(crate) fn created(&self) -> &str {
-        &self.created
-    }
-
-    pub(crate) fn rerun(&self) -> &str {
-        &self.rerun
     }
 }

@@ -78,11 +78,6 @@ impl Syncs {
             };
         }
     }
-
-    /// The first target against itself.
-    pub(super) fn floor(&self) -> Option<ComparedRow> {
-        total(&self.since_first.comparisons, &again(&self.first))
-    }
 }
 
 /// Name of the repeated target.
