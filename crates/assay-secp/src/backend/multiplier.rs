@@ -19,8 +19,29 @@ use core::arch::x86_64::{
     _mm512_set1_epi64, _mm512_sub_pd,
 };
 
-use super::x86::intrinsic;
 use crate::lanes::steps::Operation;
+
+/// Intrinsics as an expression.
+macro_rules! intrinsic {
+    ($call:expr) => {{
+        // SAFETY: only code inlined into the kernels has vectors to pass, and their callers have
+        // checked the CPU for the features; memory operands are references to as many bytes as the
+        // instruction reads or writes.
+        unsafe { $call }
+    }};
+}
+pub(super) use intrinsic;
+
+/// Methods of a vector that are one intrinsic each.
+macro_rules! intrinsics {
+    ($wrap:ident; $($name:ident($($operand:ident),+): $intrinsic:path;)+) => {$(
+        #[inline(always)]
+        fn $name(self, $($operand: Self),+) -> Self {
+            $wrap(intrinsic!($intrinsic(self.0, $($operand.0),+)))
+        }
+    )+};
+}
+pub(super) use intrinsics;
 
 /// Multiplies in the lanes of a vector; the methods are those of [`Lanes`](crate::lanes::Lanes).
 pub(super) trait Multiplier<V>: Copy {
