@@ -22,7 +22,6 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::{Chain, Kernel, LogTap, Settings, VERSIONS, chain_of_name, listen};
 use crate::verdict::Verdict;
 
-/// An order.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 enum Order {

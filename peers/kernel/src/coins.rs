@@ -12,14 +12,10 @@ use rusty_leveldb::{DB, LdbIterator as _, Options};
 use secp256k1::PublicKey;
 use serde::Serialize;
 
-/// Summary of all coins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CoinSet {
-    /// Best block of the stored coins.
     pub best_block: String,
-    /// Number of coins.
     pub coins: u64,
-    /// Total amount in satoshi.
     pub amount_sat: u64,
     /// In the format of `gettxoutsetinfo muhash`.
     pub muhash: String,
@@ -29,7 +25,6 @@ pub struct CoinSet {
 const OBFUSCATION: &[u8] = b"\x0e\0obfuscate_key";
 /// Key of the hash of the best block.
 const BEST_BLOCK: &[u8] = b"B";
-/// First byte of a coin's key.
 const COIN: u8 = b'C';
 
 /// Counts and hashes the coins in the data folder of a kernel that is not running.

@@ -19,16 +19,11 @@ pub struct Pair {
     kernel: Kernel,
 }
 
-/// Results of both for one block.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// Verdict of the engine.
     pub engine: Verdict,
-    /// Verdict of the kernel.
     pub kernel: Verdict,
-    /// Tip of the engine afterwards.
     pub engine_tip: (u32, BlockHash),
-    /// Tip of the kernel afterwards.
     pub kernel_tip: (u32, BlockHash),
 }
 

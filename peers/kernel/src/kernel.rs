@@ -20,12 +20,9 @@ use bitcoinkernel::{
 
 use crate::verdict::Verdict;
 
-/// Chain of a kernel.
 #[derive(Clone, Debug)]
 pub enum Chain {
-    /// A chain known by name.
     Known(ChainType),
-    /// The signet with this challenge.
     Signet(Vec<u8>),
 }
 
@@ -44,7 +41,6 @@ pub const VERSIONS: &str = "bitcoinkernel 0.3.2: Bitcoin Core 31.99, RelWithDebI
 /// Length of a header in bytes.
 pub const HEADER_BYTES: usize = 80;
 
-/// A chain state of the kernel.
 pub struct Kernel {
     chain: ChainstateManager,
     _context: Context,
@@ -137,13 +133,11 @@ impl Kernel {
         Ok(Self { chain, _context: context, seen })
     }
 
-    /// Height and hash of the tip.
     pub fn tip(&self) -> (u32, BlockHash) {
         let tip = self.chain.active_chain().tip();
         (tip.height() as u32, BlockHash(tip.block_hash().to_bytes()))
     }
 
-    /// Submits a block, as `submitblock` does.
     pub fn submit(&self, raw: &[u8]) -> Verdict {
         let Ok(block) = bitcoinkernel::Block::new(raw) else { return Verdict::Undecodable };
         let hash = block.hash().to_bytes();

@@ -15,16 +15,13 @@ use crate::build::Block;
 use crate::verdict::Verdict;
 use crate::world::World;
 
-/// Intended result of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meant {
     /// The last block is valid and becomes the tip.
     Accepted,
     /// The last block is stored on a side branch.
     Inconclusive,
-    /// The last block is already known.
     Duplicate,
-    /// The last block cannot be decoded.
     Undecodable,
     /// The last block is rejected with a reason that begins with this text.
     Rejected(&'static str),
@@ -52,14 +49,10 @@ impl Meant {
     }
 }
 
-/// A class of blocks.
 #[derive(Clone, Copy)]
 pub struct Class {
-    /// Its name.
     pub name: &'static str,
-    /// Relative frequency.
     pub weight: u32,
-    /// Intended result.
     pub meant: Meant,
     /// Generates the blocks to submit, in order; empty if the round has no coins for them.
     pub make: fn(&mut World) -> Vec<Vec<u8>>,
@@ -72,6 +65,31 @@ pub(crate) struct Twist {
     pub(crate) reason: &'static str,
     pub(crate) stage: Stage,
     pub(crate) apply: fn(&mut World, &mut Block) -> Option<()>,
+}
+
+const fn class(
+    name: &'static str,
+    weight: u32,
+    meant: Meant,
+    make: fn(&mut World) -> Vec<Vec<u8>>,
+) -> Class {
+    Class { name, weight, meant, make }
+}
+
+/// A change with the reject reason of its name.
+const fn twist(
+    name: &'static str,
+    stage: Stage,
+    apply: fn(&mut World, &mut Block) -> Option<()>,
+) -> Twist {
+    Twist { name, reason: name, stage, apply }
+}
+
+impl Twist {
+    /// The same change with another reject reason.
+    const fn because(self, reason: &'static str) -> Self {
+        Self { reason, ..self }
+    }
 }
 
 /// Stage at which a change is applied.
@@ -120,10 +138,8 @@ fn twists() -> impl Iterator<Item = &'static Twist> {
     [header::TWISTS, body::TWISTS, coins::TWISTS, witness::TWISTS].into_iter().flatten()
 }
 
-/// Implementation of a class.
 #[derive(Clone, Copy)]
 pub enum Entry {
-    /// A function.
     Class(Class),
     /// Index of a change of a valid block.
     Twist(usize),
@@ -133,19 +149,14 @@ pub enum Entry {
     TwoTwists,
 }
 
-/// A class in the list.
 pub struct Listed {
-    /// Its name.
     pub name: &'static str,
-    /// Relative frequency.
     pub weight: u32,
-    /// Intended result.
     pub meant: Meant,
     entry: Entry,
 }
 
 impl Listed {
-    /// Generates the blocks to submit.
     pub fn make(&self, world: &mut World) -> Vec<Vec<u8>> {
         match self.entry {
             Entry::Class(class) => (class.make)(world),
@@ -166,7 +177,6 @@ impl Listed {
     }
 }
 
-/// All classes.
 pub fn all() -> Vec<Listed> {
     let classes = [
         header::CLASSES,
