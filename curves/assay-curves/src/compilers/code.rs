@@ -6,7 +6,6 @@ use object::{Object, ObjectSection, ObjectSymbol};
 /// Static counts of a function's machine code; the instructions of a loop are counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Code {
-    /// Size in bytes.
     pub(super) bytes: u64,
     /// All instructions but padding and landing pads (`nop`, `endbr64`).
     pub(super) instructions: u64,
@@ -26,13 +25,11 @@ pub(super) struct Code {
     pub(super) stack_accesses: u64,
     /// Conditional jumps.
     pub(super) branches: u64,
-    /// Calls.
     pub(super) calls: u64,
     /// Maximum depth below the return address in bytes: pushes, `sub rsp`, and the used part of the red zone.
     pub(super) stack_bytes: u64,
 }
 
-/// Reason why code cannot be counted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CodeError {
     #[error("the program is no ELF file that can be read")]

@@ -30,13 +30,11 @@ fn check_backends<P: Pairing>() {
             pairs[count - 1].1 = Affine::INFINITY;
             pairs[2] = pairs[0];
         }
-        let right = P::final_exponentiation_with(
-            Backend::Scalar,
-            &P::miller_loop_with(Backend::Scalar, &pairs),
-        );
+        let f = P::miller_loop(Backend::Scalar, &pairs);
+        let right = P::final_exponentiation(Backend::Scalar, &f);
         for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
-            let f = P::miller_loop_with(backend, &pairs);
-            let found = P::final_exponentiation_with(backend, &f);
+            let f = P::miller_loop(backend, &pairs);
+            let found = P::final_exponentiation(backend, &f);
             assert_eq!(found, right, "{count} pairs, {}", backend.name());
         }
     }
@@ -67,22 +65,22 @@ where
             })
             .collect();
         for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
-            let f = P::miller_loop_with(backend, &pairs);
-            let product = Some(P::final_exponentiation_with(backend, &f));
-            assert_eq!(P::checked_product_with(backend, &pairs), product);
+            let f = P::miller_loop(backend, &pairs);
+            let product = Some(P::final_exponentiation(backend, &f));
+            assert_eq!(P::checked_product(backend, &pairs), product);
             for (kind, q) in bad.iter().enumerate() {
                 assert!(q.is_on_curve() && !P::G2::is_in_group(q));
                 for first in [P::G1::GENERATOR, Affine::INFINITY] {
                     let mut pairs = pairs.clone();
                     pairs[rng.word() as usize % count] = (first, *q);
-                    let product = P::checked_product_with(backend, &pairs);
+                    let product = P::checked_product(backend, &pairs);
                     assert_eq!(product, None, "{count} pairs, {}, {kind}", backend.name());
                 }
             }
             let mut pairs = pairs.clone();
             pairs[0] = (Affine::INFINITY, P::G2::GENERATOR);
             pairs[count - 1].1 = Affine::INFINITY;
-            assert!(P::checked_product_with(backend, &pairs).is_some());
+            assert!(P::checked_product(backend, &pairs).is_some());
         }
     }
 }
@@ -195,11 +193,11 @@ fn final_exponentiations_are_powers() {
             let x = rng.fp12::<M, N>();
             let easy = x.conjugate() * x.inverse().expect("not zero");
             let power = (easy.frobenius(2) * easy).power(&exponent);
-            let found = P::final_exponentiation(&x);
+            let found = P::final_exponentiation(Backend::detect(), &x);
             assert_eq!(found, if is_negative { power.conjugate() } else { power });
             // Factors in subfields are removed.
             let y = Fp12 { c0: rng.fp6::<M, N>(), c1: Fp6::ZERO };
-            assert_eq!(P::final_exponentiation(&(x * y)), found);
+            assert_eq!(P::final_exponentiation(Backend::detect(), &(x * y)), found);
         }
     }
     check::<Bls12381, _, 6>(&[3], false);
@@ -249,6 +247,7 @@ mod by_definition {
     use super::super::{Bls12377, Bls12381, Bn254, Bn254Nogami, Pairing};
     use crate::curve::{Affine, Curve};
     use crate::field::{Fe, Field as _};
+    use crate::msm::Backend;
     use crate::tower::{Fp2, Fp6, Fp12, TowerModulus, Twist};
 
     type Point<F> = (Fp12<F>, Fp12<F>);
@@ -321,7 +320,7 @@ mod by_definition {
             let (last, _) = step(&next, &(x, -y), [p.x, p.y]);
             f = f * line * last;
         }
-        P::final_exponentiation(&f)
+        P::final_exponentiation(Backend::detect(), &f)
     }
 
     #[test]
