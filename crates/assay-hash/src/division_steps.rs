@@ -2,12 +2,12 @@
 //! 2019), variable time: 62 steps on the lowest words yield a matrix, which is then applied to the whole numbers. Steps are counted
 //! as in libsecp256k1's `modinv64` (`doc/safegcd_implementation.md`).
 //!
-//! For the arithmetic of `assay-secp` and `assay-pairing` (`docs/adr/0055-shared-arithmetic.md`).
+//! For `MuHash`, and the arithmetic of `assay-secp` and `assay-pairing` (`docs/adr/0055-shared-arithmetic.md`).
 
-const MASK: u64 = u64::MAX >> 2;
+pub(crate) const MASK: u64 = u64::MAX >> 2;
 
 /// A signed number of 62-bit limbs; the top one has the sign, the others are not negative.
-type Signed<const L: usize> = [i64; L];
+pub(crate) type Signed<const L: usize> = [i64; L];
 
 /// An odd modulus of `N` words, in `L` limbs with room for the sign and the factor of two that values grow by.
 pub struct Modulus<const N: usize, const L: usize> {
@@ -17,24 +17,28 @@ pub struct Modulus<const N: usize, const L: usize> {
 }
 
 /// `2^62 (f, g)` after 62 steps is this matrix times (f, g).
-struct Matrix {
-    u: i64,
-    v: i64,
-    q: i64,
-    r: i64,
+pub(crate) struct Matrix {
+    pub(crate) u: i64,
+    pub(crate) v: i64,
+    pub(crate) q: i64,
+    pub(crate) r: i64,
+}
+
+/// Inverse of an odd number, modulo 2^62.
+pub(crate) const fn inverse_of_word(word: u64) -> u64 {
+    let (mut inverse, mut step) = (1u64, 0);
+    // Newton's iteration doubles the correct bits: 1, 2, 4, … 64.
+    while step < 6 {
+        inverse = inverse.wrapping_mul(2u64.wrapping_sub(word.wrapping_mul(inverse)));
+        step += 1;
+    }
+    inverse & MASK
 }
 
 impl<const N: usize, const L: usize> Modulus<N, L> {
     /// From words, least significant first.
     pub const fn new(words: &[u64; N]) -> Self {
-        let mut inverse = 1u64;
-        let mut step = 0;
-        // Newton's iteration doubles the correct bits: 1, 2, 4, … 64.
-        while step < 6 {
-            inverse = inverse.wrapping_mul(2u64.wrapping_sub(words[0].wrapping_mul(inverse)));
-            step += 1;
-        }
-        Self { limbs: split(words), inverse: inverse & MASK }
+        Self { limbs: split(words), inverse: inverse_of_word(words[0]) }
     }
 
     /// The inverse of a number below the modulus and coprime to it; zero for zero.
@@ -86,12 +90,6 @@ impl<const N: usize, const L: usize> Modulus<N, L> {
     /// `d` or `-d`, for d above minus twice the modulus and below it, as the residue below the modulus.
     #[inline]
     fn normalized(&self, mut d: Signed<L>, is_negated: bool) -> Signed<L> {
-        let carry = |d: &mut Signed<L>| {
-            for i in 0..L - 1 {
-                d[i + 1] += d[i] >> 62;
-                d[i] &= MASK as i64;
-            }
-        };
         let add_modulus_if_negative = |d: &mut Signed<L>| {
             if d[L - 1] < 0 {
                 for (limb, modulus) in d.iter_mut().zip(&self.limbs) {
@@ -110,7 +108,16 @@ impl<const N: usize, const L: usize> Modulus<N, L> {
     }
 }
 
-const fn split<const N: usize, const L: usize>(words: &[u64; N]) -> Signed<L> {
+/// Reduces all limbs but the top one to 62 bits.
+#[inline(always)]
+pub(crate) fn carry<const L: usize>(x: &mut Signed<L>) {
+    for i in 0..L - 1 {
+        x[i + 1] += x[i] >> 62;
+        x[i] &= MASK as i64;
+    }
+}
+
+pub(crate) const fn split<const N: usize, const L: usize>(words: &[u64; N]) -> Signed<L> {
     let (mut limbs, mut i) = ([0; L], 0);
     while i < L {
         let (word, shift) = (62 * i / 64, 62 * i % 64);
@@ -125,7 +132,7 @@ const fn split<const N: usize, const L: usize>(words: &[u64; N]) -> Signed<L> {
 }
 
 #[inline]
-fn join<const N: usize, const L: usize>(limbs: &Signed<L>) -> [u64; N] {
+pub(crate) fn join<const N: usize, const L: usize>(limbs: &Signed<L>) -> [u64; N] {
     let mut words = [0; N];
     for (i, limb) in limbs.iter().enumerate() {
         let (word, shift) = (62 * i / 64, 62 * i % 64);
@@ -141,7 +148,7 @@ fn join<const N: usize, const L: usize>(limbs: &Signed<L>) -> [u64; N] {
 
 /// 62 division steps on the low bits of f and g.
 #[inline]
-fn steps(eta: &mut i64, mut f: u64, mut g: u64) -> Matrix {
+pub(crate) fn steps(eta: &mut i64, mut f: u64, mut g: u64) -> Matrix {
     let (mut u, mut v, mut q, mut r) = (1u64, 0u64, 0u64, 1u64);
     let mut left = 62;
     loop {
@@ -183,22 +190,23 @@ fn cancelled(eta: i64, left: u32, most: u64) -> u64 {
 }
 
 #[inline(always)]
-fn product(a: i64, b: i64) -> i128 {
+pub(crate) fn product(a: i64, b: i64) -> i128 {
     i128::from(a) * i128::from(b)
 }
 
 /// `(f, g) = matrix (f, g) / 2^62`, which is exact.
-#[inline]
-fn apply<const L: usize>(f: &mut Signed<L>, g: &mut Signed<L>, m: &Matrix) {
+#[inline(always)]
+pub(crate) fn apply(f: &mut [i64], g: &mut [i64], m: &Matrix) {
+    let length = f.len();
     let mut carry_f = product(m.u, f[0]) + product(m.v, g[0]);
     let mut carry_g = product(m.q, f[0]) + product(m.r, g[0]);
     (carry_f, carry_g) = (carry_f >> 62, carry_g >> 62);
-    for i in 1..L {
+    for i in 1..length {
         carry_f += product(m.u, f[i]) + product(m.v, g[i]);
         carry_g += product(m.q, f[i]) + product(m.r, g[i]);
         f[i - 1] = (carry_f as u64 & MASK) as i64;
         g[i - 1] = (carry_g as u64 & MASK) as i64;
         (carry_f, carry_g) = (carry_f >> 62, carry_g >> 62);
     }
-    (f[L - 1], g[L - 1]) = (carry_f as i64, carry_g as i64);
+    (f[length - 1], g[length - 1]) = (carry_f as i64, carry_g as i64);
 }
