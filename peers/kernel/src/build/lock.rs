@@ -53,6 +53,13 @@ pub enum Flaw {
     Long,
 }
 
+impl Flaw {
+    pub const ALL: [Self; 7] = {
+        use Flaw::{HighS, Long, NoHashType, None, OtherMessage, Padded, Short};
+        [None, OtherMessage, HighS, Padded, Short, NoHashType, Long]
+    };
+}
+
 /// A signature to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sig {

@@ -109,27 +109,19 @@ pub(crate) enum Stage {
 pub(crate) fn twisted(world: &mut World, twists: &[&Twist]) -> Option<Block> {
     let payments = world.rng.below(3);
     let mut block = world.block(payments);
-    let mut at = |stage: Stage, block: &mut Block| {
-        twists
-            .iter()
-            .filter(|twist| twist.stage == stage)
-            .try_for_each(|twist| (twist.apply)(world, block))
+    let at = |stage: Stage, world: &mut World, block: &mut Block| {
+        let mut twists = twists.iter().filter(|twist| twist.stage == stage);
+        twists.try_for_each(|twist| (twist.apply)(world, block))
     };
-    at(Stage::Body, &mut block)?;
+    at(Stage::Body, world, &mut block)?;
     if block.txs.iter().any(crate::build::Tx::has_witness) {
         block.commit();
     }
-    at(Stage::Committed, &mut block)?;
+    at(Stage::Committed, world, &mut block)?;
     block.set_root();
-    at(Stage::Rooted, &mut block)?;
+    at(Stage::Rooted, world, &mut block)?;
     block.mine(&world.params);
-    let mut at = |stage: Stage, block: &mut Block| {
-        twists
-            .iter()
-            .filter(|twist| twist.stage == stage)
-            .try_for_each(|twist| (twist.apply)(world, block))
-    };
-    at(Stage::Mined, &mut block)?;
+    at(Stage::Mined, world, &mut block)?;
     Some(block)
 }
 
