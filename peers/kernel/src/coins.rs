@@ -109,7 +109,7 @@ fn varint(bytes: &[u8]) -> Result<u64> {
 mod tests {
     use super::*;
 
-    /// Two pairs of amounts in Core's `compress_tests.cpp`, and all forms of scripts.
+    /// Two pairs of amounts in Core's `compress_tests.cpp`, and forms of scripts.
     #[test]
     fn coins() {
         let key = [&[9; 32][..], &[0x80, 0x00]].concat();
