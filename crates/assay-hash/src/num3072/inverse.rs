@@ -31,7 +31,7 @@ impl Num3072 {
         let mut f = [0; LONG];
         f[0] = -(FOLD as i64);
         f[LONG - 1] = 1 << TOP_BIT;
-        let mut g = split(&self.normalised().0);
+        let mut g: Long = split(&self.normalised().0);
         let mut d = [0; LONG];
         let mut e = [0; LONG];
         e[0] = 1;
