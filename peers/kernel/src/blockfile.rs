@@ -16,9 +16,6 @@ pub struct Folder {
 
 impl Folder {
     /// Reads the headers of all blocks of the files in a folder or in its `blocks`, or of one file.
-    ///
-    /// # Errors
-    /// If there is no file, or one cannot be read.
     pub fn open(path: &Path, magic: [u8; 4]) -> Result<Self> {
         let files = BlockFiles::open(path, magic)?;
         let mut children: HashMap<_, Vec<_>> = HashMap::new();
@@ -62,10 +59,6 @@ impl Folder {
         order
     }
 
-    /// Reads a block.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub fn read(&self, place: BlockPlace) -> Result<Vec<u8>> {
         Ok(self.files.read(&place)?)
     }

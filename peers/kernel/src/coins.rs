@@ -29,9 +29,6 @@ const BEST_BLOCK: &[u8] = b"B";
 const COIN: u8 = b'C';
 
 /// Counts and hashes the coins in the data folder of a kernel that is not running.
-///
-/// # Errors
-/// If there is no such database, or it has malformed coins.
 pub fn read(datadir: &Path) -> Result<CoinSet> {
     let dir = datadir.join("chainstate");
     ensure!(dir.is_dir(), "there is no {}", dir.display());

@@ -168,9 +168,6 @@ struct Evidence<'a> {
 }
 
 /// Runs rounds until enough blocks have been submitted.
-///
-/// # Errors
-/// If a class is unknown, or one side fails with an error.
 pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Summary> {
     let start = Instant::now();
     let mut classes = classes::all();

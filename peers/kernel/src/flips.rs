@@ -40,9 +40,6 @@ struct RealBlock {
 const INPUTS_MAX: usize = 40;
 
 /// Flips `flips` bits over all blocks of `data/blocks` that have prevouts.
-///
-/// # Errors
-/// If the data cannot be read or does not match its file name.
 pub fn run(data: &Path, flips: u64, seed: u64) -> Result<Summary> {
     let mut summary = Summary { seed, ..Summary::default() };
     let mut blocks = Vec::new();

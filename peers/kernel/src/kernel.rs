@@ -82,9 +82,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Connects to the kernel's log; reasons are available while the result lives.
-///
-/// # Errors
-/// If the kernel rejects the connection.
 pub fn listen() -> Result<LogTap> {
     let options =
         bitcoinkernel::log::logging::LoggingOptions { log_timestamps: false, ..Default::default() };
@@ -95,9 +92,6 @@ pub fn listen() -> Result<LogTap> {
 
 impl Kernel {
     /// Opens a chain in a folder.
-    ///
-    /// # Errors
-    /// If the folder or the chain's data cannot be used.
     pub fn open(chain: &Chain, datadir: &Path, settings: &Settings) -> Result<Self> {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let (checked, fatal) = (Arc::clone(&seen), Arc::clone(&seen));
@@ -183,9 +177,6 @@ impl Kernel {
     }
 
     /// The coins spent by the active block at `height`.
-    ///
-    /// # Errors
-    /// If there is no such block or it cannot be read.
     pub fn spent(&self, height: u32) -> Result<Vec<Coin>> {
         let entry =
             self.chain.active_chain().at_height(height as usize).context("no block there")?;

@@ -71,9 +71,6 @@ struct Net {
 }
 
 /// Mines and submits `blocks` blocks on signets with three kinds of challenges.
-///
-/// # Errors
-/// If one side does not open.
 pub fn run(seed: u64, blocks: u64) -> Result<Summary> {
     let start = Instant::now();
     let mut summary = Summary { seed, ..Summary::default() };

@@ -60,9 +60,6 @@ pub struct Explicit {
 const DB_CACHE_MIB: u32 = 450;
 
 /// Submits all blocks in order of height; `settings` is called once, `progress` about every half second and at the end.
-///
-/// # Errors
-/// If the chain is unknown, files cannot be read, there are no blocks of this chain, or a block is invalid.
 pub fn run(
     options: &Options,
     settings: &dyn Fn(&Explicit),

@@ -104,9 +104,6 @@ const SPREAD_BLOCKS: u32 = 6;
 
 impl World {
     /// A round at genesis.
-    ///
-    /// # Errors
-    /// If regtest is not a known chain.
     pub fn new(seed: u64, round: u64) -> Result<Self> {
         let params = ChainParams::by_name("regtest").context("regtest is a known chain")?;
         let state = Rc::new(State {
@@ -145,9 +142,6 @@ impl World {
     }
 
     /// Records the verdict on a block.
-    ///
-    /// # Errors
-    /// If the tip is a block that this round does not know.
     pub fn note(&mut self, raw: &[u8], verdict: &Verdict, tip: BlockHash) -> Result<()> {
         match verdict {
             _ if raw.len() == Header::SIZE => {}
