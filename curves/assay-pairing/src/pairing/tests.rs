@@ -5,7 +5,7 @@ use crate::curve::{Affine, Curve, Jacobian};
 use crate::field::Fe;
 use crate::limbs;
 use crate::msm::Backend;
-use crate::testing::{Point as _, Random, Rng};
+use crate::testing::{Point as _, Random, Rng, tests};
 use crate::tower::{Fp6, Fp12, TowerModulus};
 use crate::{bn254, bn254_nogami};
 
@@ -108,24 +108,11 @@ fn second_points_are_checked_on_the_way() {
     check_second_points::<Bn254Nogami>(&[1]);
 }
 
-#[test]
-fn bls12_381_backends() {
-    check_backends::<Bls12381>();
-}
-
-#[test]
-fn bls12_377_backends() {
-    check_backends::<Bls12377>();
-}
-
-#[test]
-fn bn254_backends() {
-    check_backends::<Bn254>();
-}
-
-#[test]
-fn bn254_nogami_backends() {
-    check_backends::<Bn254Nogami>();
+tests! {
+    bls12_381_backends: check_backends::<Bls12381>();
+    bls12_377_backends: check_backends::<Bls12377>();
+    bn254_backends: check_backends::<Bn254>();
+    bn254_nogami_backends: check_backends::<Bn254Nogami>();
 }
 
 fn check<P: Pairing>() {
@@ -153,24 +140,11 @@ fn check<P: Pairing>() {
     assert_eq!(P::pair(&Affine::INFINITY, &q), Fp12::ONE);
 }
 
-#[test]
-fn bls12_381_is_bilinear() {
-    check::<Bls12381>();
-}
-
-#[test]
-fn bls12_377_is_bilinear() {
-    check::<Bls12377>();
-}
-
-#[test]
-fn bn254_is_bilinear() {
-    check::<Bn254>();
-}
-
-#[test]
-fn bn254_nogami_is_bilinear() {
-    check::<Bn254Nogami>();
+tests! {
+    bls12_381_is_bilinear: check::<Bls12381>();
+    bls12_377_is_bilinear: check::<Bls12377>();
+    bn254_is_bilinear: check::<Bn254>();
+    bn254_nogami_is_bilinear: check::<Bn254Nogami>();
 }
 
 /// The final exponentiation against one power, for every curve.
