@@ -15,6 +15,8 @@
 mod backend;
 mod chains;
 pub mod cpu;
+#[doc(hidden)]
+pub mod division_steps;
 mod keyed_sum;
 mod many;
 mod merkle;

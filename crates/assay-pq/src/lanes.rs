@@ -69,7 +69,6 @@ fn verify_group<const N: usize>(
     nodes.iter().zip(checks).map(|(node, check)| node[..] == check.key[N..]).collect()
 }
 
-/// A signature in progress.
 struct Job<'a> {
     seed: &'a Seed,
     indices: Indices,

@@ -2,6 +2,7 @@
 //!
 //! `docs/kernels/secp-lanes.md` has the mathematics, the bounds of every limb, and the proof that no lane is accepted wrongly.
 
+pub(crate) mod answer;
 pub(crate) mod curve;
 pub(crate) mod field;
 pub(crate) mod group;
@@ -49,23 +50,18 @@ pub(crate) trait Lanes: Copy {
     /// Zero in every lane.
     const ZERO: Self;
 
-    /// The same word in every lane.
     fn splat(word: u64) -> Self;
     /// The words of [`Lanes::WIDTH`] lanes from `first` on.
     fn load(words: &[u64; LANES], first: usize) -> Self;
     /// The inverse of [`Lanes::load`].
     fn store(self, words: &mut [u64; LANES], first: usize);
-    /// Sum modulo 2^64.
     fn add(self, other: Self) -> Self;
-    /// Difference modulo 2^64.
     fn sub(self, other: Self) -> Self;
     /// Bitwise and.
     fn and(self, other: Self) -> Self;
     /// Bitwise or.
     fn or(self, other: Self) -> Self;
-    /// Logical shift to the right.
     fn shr<const BITS: u32>(self) -> Self;
-    /// Shift to the left.
     fn shl<const BITS: u32>(self) -> Self;
     /// The low 52 bits of each lane as a factor.
     fn factor(self) -> Self;
@@ -81,7 +77,6 @@ pub(crate) trait Lanes: Copy {
     fn add_small_product(self, a: Self, b: Self) -> Self;
     /// `yes` in the lanes of the mask, `no` in the others.
     fn select(mask: u8, yes: Self, no: Self) -> Self;
-    /// The lanes that are zero.
     fn zeros(self) -> u8;
     /// Vector k of the result holds word `FIRST + k` of the line of each lane; `FIRST` is 0 or 4.
     fn load_columns<'l, const FIRST: usize>(line: &impl Fn(usize) -> &'l Line) -> [Self; 4];

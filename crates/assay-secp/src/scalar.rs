@@ -18,7 +18,6 @@ pub(crate) fn words(bytes: &[u8; 32]) -> [u64; 4] {
     [d, c, b, a].map(|chunk| u64::from_be_bytes(*chunk))
 }
 
-/// True if `a < b`.
 #[inline]
 pub(crate) fn is_below(a: &[u64; 4], b: &[u64; 4]) -> bool {
     subtract(a, b).1

@@ -4,20 +4,20 @@
 //! non-adjacent form over both halves of both scalars (`lambda (x, y) = (beta x, y)`), which halves the number of doublings.
 
 mod field;
-mod inverse;
 mod point;
 #[cfg(test)]
 mod tests;
 
+use assay_hash::division_steps::Modulus;
+
 use crate::lanes::Line;
 use crate::scalar::{ORDER, Scalar};
 use field::Fe;
-use inverse::Modulus;
 use point::{Affine, Multiples, Point};
 
-const PRIME_FIELD: Modulus = Modulus::new(field::PRIME);
+const PRIME_FIELD: Modulus<4, 5> = Modulus::new(&field::PRIME);
 
-const GROUP_ORDER: Modulus = Modulus::new(ORDER);
+const GROUP_ORDER: Modulus<4, 5> = Modulus::new(&ORDER);
 
 /// Words of `x` and `y` of `u1 G + u2 R`, for the point R with the x coordinate and parity; `None` if there is no R or the sum is
 /// infinity. `table` has the odd multiples of G from 1 on.

@@ -7,6 +7,8 @@ pub(crate) mod blake2;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use self::Portable as Ifma;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Ifma;
 #[cfg(target_arch = "x86_64")]
@@ -16,7 +18,25 @@ use core::array::from_fn;
 
 use crate::lanes::{LANES, Lanes, Task, Words};
 
-/// Asks for what is read soon; here nobody does.
+/// Runs code on a [`Backend`](crate::msm::Backend): in words, or in lanes of the vectors `$vector`.
+macro_rules! on_backend {
+    ($backend:expr; $in_words:expr, $vector:ident => $in_lanes:expr) => {
+        match $backend {
+            $crate::msm::Backend::Scalar => $in_words,
+            $crate::msm::Backend::Portable => {
+                type $vector = $crate::backend::Portable;
+                $in_lanes
+            }
+            $crate::msm::Backend::Ifma => {
+                type $vector = $crate::backend::Ifma;
+                $in_lanes
+            }
+        }
+    };
+}
+pub(crate) use on_backend;
+
+/// Prefetches nothing on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn prefetch<T>(_: &T) {}
 

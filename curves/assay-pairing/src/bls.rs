@@ -31,7 +31,7 @@ use assay_hash::Sha256;
 use crate::bls12_381::Fp;
 use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian, secret};
 use crate::encoding::DecodeError;
-use crate::hash_to_curve::{HashToCurve, hash_all_with};
+use crate::hash_to_curve::{HashToCurve, hash_all};
 use crate::membership::hash_point;
 use crate::msm::Backend;
 use crate::pairing::{Bls12381, Pairing};
@@ -73,12 +73,10 @@ impl PublicKey {
         if point.is_infinity { Err(DecodeError::NotInGroup) } else { Ok(Self(point)) }
     }
 
-    /// Encodes the key.
     pub fn to_bytes(&self) -> [u8; 48] {
         self.0.to_compressed()
     }
 
-    /// The point.
     pub fn point(&self) -> &Affine<BlsG1> {
         &self.0
     }
@@ -92,12 +90,10 @@ impl SecretKey {
         is_valid.then_some(Self(number))
     }
 
-    /// The public key of the secret.
     pub fn public_key(&self) -> PublicKey {
         PublicKey(secret::multiply(&BlsG1::GENERATOR, &self.0))
     }
 
-    /// Signs a message.
     pub fn sign(&self, message: &[u8]) -> Signature {
         self.sign_point(&BlsG2::hash(message, MESSAGE_DST))
     }
@@ -129,18 +125,15 @@ impl Signature {
         Affine::<BlsG2>::from_compressed(bytes).map(Self)
     }
 
-    /// Encodes the signature.
     pub fn to_bytes(&self) -> [u8; 96] {
         self.0.to_compressed()
     }
 
-    /// Aggregates signatures.
     #[must_use]
     pub fn aggregate(signatures: &[Self]) -> Self {
         Self(sum(signatures.iter().map(|signature| &signature.0)).to_affine())
     }
 
-    /// The point.
     pub fn point(&self) -> &Affine<BlsG2> {
         &self.0
     }
@@ -157,7 +150,6 @@ fn is_signed(mut pairs: Vec<(Affine<BlsG1>, Affine<BlsG2>)>, signature: &Affine<
     Bls12381::product(&pairs) == Fp12::ONE
 }
 
-/// Verifies a signature of a message.
 pub fn verify(key: &PublicKey, message: &[u8], signature: &Signature) -> bool {
     aggregate_verify(&[(*key, message)], signature)
 }
@@ -189,17 +181,11 @@ pub type Signed<'m> = (PublicKey, &'m [u8], Signature);
 ///
 /// Weights are hashes of a digest of the whole batch and of `randomness`, which may be any value unknown to the
 /// signers; even if it is known they have to try 2^128 batches. An empty batch is valid.
-pub fn verify_batch(signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
-    verify_batch_with(Backend::detect(), signed, randomness)
-}
-
-/// [`verify_batch`] on a given backend.
 ///
 /// # Panics
-/// If this CPU does not support it.
-pub fn verify_batch_with(backend: Backend, signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
-    assert!(backend.is_available(), "a backend that this CPU runs");
-    let batch = Batch::with(backend, signed, randomness);
+/// If this CPU does not support the backend.
+pub fn verify_batch(backend: Backend, signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
+    let batch = Batch::new(backend, signed, randomness);
     batch.is_valid(&[batch.share(0..signed.len())])
 }
 
@@ -207,9 +193,10 @@ pub fn verify_batch_with(backend: Backend, signed: &[Signed<'_>], randomness: &[
 ///
 /// ```
 /// use assay_pairing::bls::{Batch, Signed};
+/// use assay_pairing::msm::Backend;
 ///
 /// fn on_two_threads(signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
-///     let batch = Batch::new(signed, randomness);
+///     let batch = Batch::new(Backend::detect(), signed, randomness);
 ///     let half = signed.len() / 2;
 ///     let shares = std::thread::scope(|scope| {
 ///         let first = scope.spawn(|| batch.share(0..half));
@@ -233,7 +220,6 @@ pub struct Batch<'s, 'm> {
 /// Result of a share of a batch before the final exponentiation, which is common to all shares.
 #[derive(Clone, Debug)]
 pub struct BatchShare {
-    /// Digest of the batch.
     digest: [u8; 32],
     signatures: Range<usize>,
     function: Fp12<Fp>,
@@ -241,11 +227,11 @@ pub struct BatchShare {
 
 impl<'s, 'm> Batch<'s, 'm> {
     /// A batch with its weights.
-    pub fn new(signed: &'s [Signed<'m>], randomness: &[u8; 32]) -> Self {
-        Self::with(Backend::detect(), signed, randomness)
-    }
-
-    fn with(backend: Backend, signed: &'s [Signed<'m>], randomness: &[u8; 32]) -> Self {
+    ///
+    /// # Panics
+    /// If this CPU does not support the backend.
+    pub fn new(backend: Backend, signed: &'s [Signed<'m>], randomness: &[u8; 32]) -> Self {
+        assert!(backend.is_available(), "a backend that this CPU runs");
         let digest = digest(signed, randomness);
         Self { backend, signed, digest, weights: weights(signed.len(), &digest) }
     }
@@ -262,12 +248,12 @@ impl<'s, 'm> Batch<'s, 'm> {
         let points: Vec<_> = signed.iter().map(|(.., signature)| signature.0).collect();
         let messages: Vec<_> = signed.iter().map(|(_, message, _)| *message).collect();
         let keys = Jacobian::all_to_affine(&weights::products(backend, &keys, weights));
-        let hashes = hash_all_with(backend, &messages, MESSAGE_DST);
+        let hashes = hash_all(backend, &messages, MESSAGE_DST);
         let points = weights::products(backend, &points, weights);
         let sum = points.into_iter().fold(Jacobian::INFINITY, |sum, product| sum + product);
         let mut pairs: Vec<_> = keys.into_iter().zip(hashes).collect();
         pairs.push((-BlsG1::GENERATOR, sum.to_affine()));
-        BatchShare { digest, signatures, function: Bls12381::miller_loop_with(backend, &pairs) }
+        BatchShare { digest, signatures, function: Bls12381::miller_loop(backend, &pairs) }
     }
 
     /// True if all signatures are valid; shares must be in the order of the batch.
@@ -282,7 +268,7 @@ impl<'s, 'm> Batch<'s, 'm> {
         });
         assert_eq!(end, self.signed.len(), "every signature is in a share");
         let product = shares.iter().map(|share| share.function).reduce(|a, b| a * b);
-        product.is_none_or(|f| Bls12381::final_exponentiation_with(self.backend, &f) == Fp12::ONE)
+        product.is_none_or(|f| Bls12381::final_exponentiation(self.backend, &f) == Fp12::ONE)
     }
 }
 

@@ -4,11 +4,7 @@
 //! are complete: correct for all points, including infinity and equal operands.
 
 pub(crate) mod bls12;
-mod bls12_377;
-mod bls12_381;
 pub(crate) mod bn;
-mod bn254;
-mod bn254_nogami;
 mod gls;
 mod glv;
 pub(crate) mod prime_order;
@@ -21,26 +17,37 @@ mod tests;
 pub use scalar::Short;
 pub(crate) use scalar::{divide_by_square, parts, sum_of_few};
 
-pub use bls12_377::{G1 as Bls377G1, G2 as Bls377G2};
-pub use bls12_381::{G1 as BlsG1, G2 as BlsG2};
-pub use bn254::{G1 as BnG1, G2 as BnG2};
-pub use bn254_nogami::{G1 as NogamiG1, G2 as NogamiG2};
-
 use core::ops::{Add, Neg, Sub};
 
 use crate::field::{Fe, Field};
 use crate::limbs;
 use crate::tower::{Fp2, TowerField, TowerModulus, Twist};
+use crate::{bls12_377, bls12_381, bn254, bn254_nogami};
+
+/// The group over the base field of BLS12-381, on `y^2 = x^3 + 4`.
+pub type BlsG1 = bls12::G1<bls12_381::Parameters>;
+/// The group over Fp2, on the twist `y^2 = x^3 + 4 (1 + u)`.
+pub type BlsG2 = bls12::G2<bls12_381::Parameters>;
+/// The group over the base field of BLS12-377, on `y^2 = x^3 + 1`; its cofactor, `(x - 1)^2 / 3`, is even.
+pub type Bls377G1 = bls12::G1<bls12_377::Parameters>;
+/// The group over Fp2, on the twist `y^2 = x^3 + 1 / u`.
+pub type Bls377G2 = bls12::G2<bls12_377::Parameters>;
+/// The group over the base field of BN254, on `y^2 = x^3 + 3`, without a cofactor.
+pub type BnG1 = prime_order::PrimeOrder<bn254::Parameters>;
+/// The group over Fp2, on the twist `y^2 = x^3 + 3 / (9 + u)`.
+pub type BnG2 = bn::G2<bn254::Parameters>;
+/// The group over the base field of BN254-Nogami, on `y^2 = x^3 + 2`, without a cofactor.
+pub type NogamiG1 = prime_order::PrimeOrder<bn254_nogami::Parameters>;
+/// The group over Fp2, on the twist `y^2 = x^3 + 2 / (1 + u)`, which is `x^3 + 1 - u`.
+pub type NogamiG2 = bn::G2<bn254_nogami::Parameters>;
 
 /// A group of prime order on a curve `y^2 = x^3 + b`.
 pub trait Curve: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
     /// The field of coordinates.
     type Base: Field;
-    /// The order, least significant limb first.
     const ORDER: [u64; 4];
     /// The constant of the equation.
     const B: Self::Base;
-    /// The generator.
     const GENERATOR: Affine<Self>;
 
     /// True if a point of the curve is in the group; checked by an endomorphism if there is a cofactor.
@@ -70,7 +77,6 @@ pub trait Curve: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A point in affine coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Affine<C: Curve> {
     /// Zero at infinity.
@@ -90,7 +96,6 @@ pub struct Jacobian<C: Curve> {
 }
 
 impl<C: Curve> Affine<C> {
-    /// Infinity.
     pub const INFINITY: Self = Self { x: C::Base::ZERO, y: C::Base::ZERO, is_infinity: true };
 
     /// The point with these unchecked coordinates.
@@ -123,7 +128,6 @@ impl<C: Curve> Affine<C> {
 }
 
 impl<C: Curve> Jacobian<C> {
-    /// Infinity.
     pub const INFINITY: Self = Self { x: C::Base::ONE, y: C::Base::ONE, z: C::Base::ZERO };
 
     /// True if this is the point at infinity.

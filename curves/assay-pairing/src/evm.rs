@@ -29,6 +29,7 @@ use crate::curve::{Affine, BnG1, BnG2, Jacobian};
 use crate::encoding::DecodeError;
 use crate::kzg::{BLOB_ELEMENTS, KzgError, Settings};
 use crate::limbs;
+use crate::msm::Backend;
 use crate::pairing::{Bn254, Pairing};
 use crate::tower::Fp12;
 
@@ -52,7 +53,6 @@ pub enum PrecompileError {
     Point(DecodeError),
     /// An input that is not of a required length, or not a multiple of it.
     Length {
-        /// Length of the input.
         bytes: usize,
         /// Required length or unit.
         unit: usize,
@@ -146,7 +146,8 @@ pub fn ec_pairing(input: &[u8]) -> Result<bool, PrecompileError> {
         let p = Affine::<BnG1>::from_evm(&part(bytes, 0))?;
         pairs.push((p, Affine::<BnG2>::from_evm(&part(bytes, 64))?));
     }
-    let product = Bn254::checked_product(&pairs).ok_or(DecodeError::NotInGroup)?;
+    let product =
+        Bn254::checked_product(Backend::detect(), &pairs).ok_or(DecodeError::NotInGroup)?;
     Ok(product == Fp12::ONE)
 }
 

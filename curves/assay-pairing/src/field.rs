@@ -5,7 +5,6 @@
 //! (inversion, square roots, powers) takes variable time, so it is for public values.
 
 pub(crate) mod backend;
-mod inverse;
 mod power;
 #[cfg(test)]
 mod tests;
@@ -15,46 +14,28 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
+use assay_hash::division_steps;
+
 use crate::limbs;
 
-/// Primes of base fields that have code of their own (`backend/shifted.rs`, `backend/complex.rs`); the modules of curves state their parameters.
+/// Primes of base fields that have code of their own (`backend/shifted.rs`); the modules of curves state their parameters.
 pub(crate) mod primes {
-    pub(crate) const BLS12_381: [u64; 6] = [
-        0xb9fe_ffff_ffff_aaab,
-        0x1eab_fffe_b153_ffff,
-        0x6730_d2a0_f6b0_f624,
-        0x6477_4b84_f385_12bf,
-        0x4b1b_a7b6_434b_acd7,
-        0x1a01_11ea_397f_e69a,
-    ];
+    use crate::limbs::from_hex;
 
-    pub(crate) const BLS12_377: [u64; 6] = [
-        0x8508_c000_0000_0001,
-        0x170b_5d44_3000_0000,
-        0x1ef3_622f_ba09_4800,
-        0x1a22_d9f3_00f5_138f,
-        0xc63b_05c0_6ca1_493b,
-        0x01ae_3a46_17c5_10ea,
-    ];
-
-    pub(crate) const BN254: [u64; 4] = [
-        0x3c20_8c16_d87c_fd47,
-        0x9781_6a91_6871_ca8d,
-        0xb850_45b6_8181_585d,
-        0x3064_4e72_e131_a029,
-    ];
-
-    pub(crate) const BN254_NOGAMI: [u64; 4] = [
-        0xa700_0000_0000_0013,
-        0x6121_0000_0000_0013,
-        0xba34_4d80_0000_0008,
-        0x2523_6482_4000_0001,
-    ];
+    pub(crate) const BLS12_381: [u64; 6] = from_hex(
+        "1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab",
+    );
+    pub(crate) const BLS12_377: [u64; 6] = from_hex(
+        "01ae3a4617c510eac63b05c06ca1493b1a22d9f300f5138f1ef3622fba094800170b5d44300000008508c00000000001",
+    );
+    pub(crate) const BN254: [u64; 4] =
+        from_hex("30644e72e131a029b85045b68181585d97816a916871ca8d3c208c16d87cfd47");
+    pub(crate) const BN254_NOGAMI: [u64; 4] =
+        from_hex("2523648240000001ba344d80000000086121000000000013a700000000000013");
 }
 
 /// A prime below 2^(64 N - 1), as limbs, least significant first.
 pub trait Modulus<const N: usize>: Copy + Eq + fmt::Debug + Send + Sync + 'static {
-    /// The prime.
     const MODULUS: [u64; N];
 }
 
@@ -71,9 +52,7 @@ pub trait Field:
     + Mul<Output = Self>
     + Neg<Output = Self>
 {
-    /// Zero.
     const ZERO: Self;
-    /// One.
     const ONE: Self;
 
     /// Product. By reference, since elements passed by value may be copied.
@@ -81,10 +60,8 @@ pub trait Field:
     fn times(&self, other: &Self) -> Self {
         *self * *other
     }
-    /// The square.
     #[must_use]
     fn square(&self) -> Self;
-    /// Twice the element.
     #[must_use]
     fn double(&self) -> Self {
         *self + *self
@@ -92,11 +69,9 @@ pub trait Field:
     /// Half of the element. Rings of towers have the same as `halved`, in lanes too.
     #[must_use]
     fn half(&self) -> Self;
-    /// True for zero.
     fn is_zero(&self) -> bool {
         *self == Self::ZERO
     }
-    /// Inverse; `None` for zero.
     fn inverse(&self) -> Option<Self>;
     /// Inverse of a nonzero element, without branches on it.
     #[doc(hidden)]
@@ -152,9 +127,7 @@ pub trait Field:
 pub struct Fe<M, const N: usize>(pub(crate) [u64; N], PhantomData<M>);
 
 impl<M: Modulus<N>, const N: usize> Fe<M, N> {
-    /// The prime.
     pub const MODULUS: [u64; N] = M::MODULUS;
-    /// Bits of the prime.
     pub const BITS: usize = limbs::bits(&M::MODULUS);
     /// R modulo the prime, which is one in Montgomery form.
     const R: [u64; N] = limbs::power_of_two(64 * N, &M::MODULUS);
@@ -184,9 +157,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self(limbs, PhantomData)
     }
 
-    /// Zero.
     pub const ZERO: Self = Self::raw([0; N]);
-    /// One.
     pub const ONE: Self = Self::raw(Self::R);
 
     /// A small number as an element.
@@ -203,6 +174,20 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         } else {
             None
         }
+    }
+
+    /// A published constant, which is below the prime, from at most 16 N hexadecimal digits.
+    pub(crate) const fn from_hex(digits: &str) -> Self {
+        Self::from_limbs(limbs::from_hex(digits)).expect("a constant below the prime")
+    }
+
+    pub(crate) const fn all_from_hex<const K: usize>(digits: [&str; K]) -> [Self; K] {
+        let (mut all, mut i) = ([Self::ZERO; K], 0);
+        while i < K {
+            all[i] = Self::from_hex(digits[i]);
+            i += 1;
+        }
+        all
     }
 
     /// Conversion to a number below the prime, least significant limb first.
@@ -225,7 +210,6 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         })
     }
 
-    /// The sum.
     #[inline(always)]
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
@@ -247,7 +231,6 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self(result, PhantomData)
     }
 
-    /// The difference.
     #[inline(always)]
     #[must_use]
     pub const fn minus(&self, other: &Self) -> Self {
@@ -261,14 +244,12 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self(limbs::add(&difference, &prime).0, PhantomData)
     }
 
-    /// The negation.
     #[inline(always)]
     #[must_use]
     pub const fn negated(&self) -> Self {
         Self::ZERO.minus(self)
     }
 
-    /// The product.
     #[inline(always)]
     #[must_use]
     pub const fn multiply(&self, other: &Self) -> Self {
@@ -377,7 +358,6 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         true
     }
 
-    /// Half of the element.
     #[must_use]
     #[inline(always)]
     pub fn halved(&self) -> Self {
@@ -422,7 +402,7 @@ impl<M: Modulus<N>, const N: usize> Field for Fe<M, N> {
     }
 
     fn inverse(&self) -> Option<Self> {
-        (*self != Self::ZERO).then(|| Self::raw(inverse::of::<M, N>(&self.0)).multiply(&Self::R3))
+        (*self != Self::ZERO).then(|| Self::raw(inverse::<M, N>(&self.0)).multiply(&Self::R3))
     }
 
     fn inverse_by_power(&self) -> Self {
@@ -503,6 +483,19 @@ impl<M: Modulus<N>, const N: usize> MulAssign for Fe<M, N> {
     #[inline(always)]
     fn mul_assign(&mut self, other: Self) {
         *self = self.times(&other);
+    }
+}
+
+/// The inverse modulo the prime of a number that is below it and not zero.
+fn inverse<M: Modulus<N>, const N: usize>(x: &[u64; N]) -> [u64; N] {
+    fn of_limbs<M: Modulus<N>, const N: usize, const L: usize>(x: &[u64; N]) -> [u64; N] {
+        const { division_steps::Modulus::<N, L>::new(&M::MODULUS) }.inverse(x)
+    }
+    match N {
+        4 => of_limbs::<M, N, 5>(x),
+        5 => of_limbs::<M, N, 6>(x),
+        6 => of_limbs::<M, N, 7>(x),
+        _ => unreachable!("fields have four limbs to six"),
     }
 }
 

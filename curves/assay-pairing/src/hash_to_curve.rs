@@ -12,6 +12,7 @@ mod vectors;
 
 use assay_hash::Sha256;
 
+use crate::backend::on_backend;
 use crate::bls12_381::{Fp, X};
 use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian};
 use crate::field::Field;
@@ -122,24 +123,16 @@ fn field_elements(message: &[u8], dst: &[u8]) -> [Fp2<Fp>; 2] {
 }
 
 /// Hashes messages to points of the second group under a tag: [`HashToCurve::hash`] of each.
-pub fn hash_all(messages: &[&[u8]], dst: &[u8]) -> Vec<Affine<BlsG2>> {
-    hash_all_with(Backend::detect(), messages, dst)
-}
-
-/// [`hash_all`] on a given backend.
 ///
 /// # Panics
 /// If this CPU does not support it.
-pub fn hash_all_with(backend: Backend, messages: &[&[u8]], dst: &[u8]) -> Vec<Affine<BlsG2>> {
+pub fn hash_all(backend: Backend, messages: &[&[u8]], dst: &[u8]) -> Vec<Affine<BlsG2>> {
     assert!(backend.is_available(), "a backend that this CPU runs");
-    match backend {
-        Backend::Scalar => messages.iter().map(|message| BlsG2::hash(message, dst)).collect(),
-        Backend::Portable => in_lanes::hash_all::<crate::backend::Portable>(messages, dst),
-        #[cfg(target_arch = "x86_64")]
-        Backend::Ifma => in_lanes::hash_all::<crate::backend::Ifma>(messages, dst),
-        #[cfg(not(target_arch = "x86_64"))]
-        Backend::Ifma => unreachable!("not available here"),
-    }
+    on_backend!(
+        backend;
+        messages.iter().map(|message| BlsG2::hash(message, dst)).collect(),
+        L => in_lanes::hash_all::<L>(messages, dst)
+    )
 }
 
 /// The simplified map of Shallue, van de Woestijne and Ulas (section 6.6.2) to `y^2 = x^3 + a x + b`.

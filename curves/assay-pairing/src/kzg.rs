@@ -35,19 +35,15 @@ use crate::tower::Fp12;
 
 /// Number of field elements of a blob.
 pub const BLOB_ELEMENTS: usize = 4096;
-/// Length of a blob in bytes.
 pub const BLOB_BYTES: usize = 32 * BLOB_ELEMENTS;
 
-/// Reason why an input is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KzgError {
-    /// A blob of the wrong length.
     BlobLength(usize),
     /// A setup with the wrong number of points.
     SetupLength(usize),
     /// A setup with the wrong number of powers for the verification of cells.
     PowersLength(usize),
-    /// A cell of the wrong length.
     CellLength(usize),
     /// An index above that of the last cell.
     CellIndex(u64),

@@ -18,23 +18,17 @@ pub(crate) type Words = [u64; LANES];
 
 /// Eight unsigned 64-bit lanes. The lowest bit of a mask is that of lane 0.
 pub(crate) trait Lanes: Copy {
-    /// The same word in every lane.
     fn splat(word: u64) -> Self;
     fn load(words: &Words) -> Self;
     fn store(self, words: &mut Words);
-    /// Sum modulo 2^64.
     fn add(self, other: Self) -> Self;
     /// The sum in the lanes of the mask, `self` in the others.
     fn add_where(self, mask: u8, other: Self) -> Self;
-    /// Difference modulo 2^64.
     fn sub(self, other: Self) -> Self;
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
-    /// Logical shift to the right.
     fn shr<const BITS: u32>(self) -> Self;
-    /// Arithmetic shift to the right.
     fn sar<const BITS: u32>(self) -> Self;
-    /// Shift to the left.
     fn shl<const BITS: u32>(self) -> Self;
     /// `self` plus the low 52 bits of the product of the low 52 bits of both factors.
     fn add_mul_low(self, a: Self, b: Self) -> Self;
@@ -52,7 +46,6 @@ pub(crate) trait Lanes: Copy {
     fn load_transposed<'l>(line: &impl Fn(usize) -> &'l Words) -> [Self; 8];
     /// Transposing store: line k of the result has lane k of all vectors.
     fn store_transposed(vectors: [Self; 8], lines: &mut [Words; LANES]);
-    /// Prefetches a line.
     fn prefetch(line: &Words);
     /// In debug builds of the portable lanes, checks that every lane is below 2^bits.
     fn expect_below(self, bits: u32);

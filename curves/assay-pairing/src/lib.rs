@@ -24,10 +24,6 @@
 
 mod backend;
 pub mod bls;
-pub mod bls12_377;
-pub mod bls12_381;
-pub mod bn254;
-pub mod bn254_nogami;
 pub mod curve;
 pub mod encoding;
 pub mod evm;
@@ -40,7 +36,10 @@ pub mod membership;
 pub mod msm;
 mod multiples;
 pub mod pairing;
+mod parameters;
 #[cfg(test)]
 mod testing;
 pub mod tower;
 mod weights;
+
+pub use parameters::{bls12_377, bls12_381, bn254, bn254_nogami};

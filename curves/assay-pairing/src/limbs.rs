@@ -2,6 +2,21 @@
 //!
 //! Everything here may run at compile time. Nothing is constant time.
 
+/// A published number of at most 16 N hexadecimal digits.
+pub(crate) const fn from_hex<const N: usize>(digits: &str) -> [u64; N] {
+    let (digits, mut limbs, mut i) = (digits.as_bytes(), [0; N], 0);
+    while i < digits.len() {
+        let digit = match digits[digits.len() - 1 - i] {
+            digit @ b'0'..=b'9' => digit - b'0',
+            digit @ b'a'..=b'f' => digit - b'a' + 10,
+            _ => panic!("no hexadecimal digit"),
+        };
+        limbs[i / 16] |= (digit as u64) << (4 * (i % 16));
+        i += 1;
+    }
+    limbs
+}
+
 /// `a + b + carry` as the low word and the carry.
 #[inline(always)]
 pub(crate) const fn add_carry(a: u64, b: u64, carry: u64) -> (u64, u64) {
@@ -45,13 +60,11 @@ pub(crate) const fn sub<const N: usize>(a: &[u64; N], b: &[u64; N]) -> ([u64; N]
     (difference, borrow != 0)
 }
 
-/// True if `a < b`.
 #[inline(always)]
 pub(crate) const fn less<const N: usize>(a: &[u64; N], b: &[u64; N]) -> bool {
     sub(a, b).1
 }
 
-/// `a / 2`.
 pub(crate) const fn half<const N: usize>(a: &[u64; N]) -> [u64; N] {
     let (mut half, mut i) = ([0; N], 0);
     while i < N {
@@ -98,7 +111,6 @@ pub(crate) const fn bit(a: &[u64], index: usize) -> bool {
     index / 64 < a.len() && a[index / 64] >> (index % 64) & 1 == 1
 }
 
-/// Bit length.
 pub(crate) const fn bits(a: &[u64]) -> usize {
     let mut i = a.len();
     while i > 0 {

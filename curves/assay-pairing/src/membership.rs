@@ -60,16 +60,16 @@ pub trait BatchMembership: MultiScalar<Base: Hashed> {
     /// True if points of order two may exist.
     const IS_COFACTOR_EVEN: bool;
 
-    /// See [`each_in_group_with`].
+    /// See [`each_in_group`].
     #[doc(hidden)]
-    fn each_with(backend: Backend, points: &[Affine<Self>]) -> bool;
+    fn each(backend: Backend, points: &[Affine<Self>]) -> bool;
 }
 
 /// There is no cofactor.
 impl<F: prime_order::Parameters> BatchMembership for prime_order::PrimeOrder<F> {
     const IS_COFACTOR_EVEN: bool = false;
 
-    fn each_with(_: Backend, _: &[Affine<Self>]) -> bool {
+    fn each(_: Backend, _: &[Affine<Self>]) -> bool {
         true
     }
 }
@@ -78,7 +78,7 @@ impl<F: prime_order::Parameters> BatchMembership for prime_order::PrimeOrder<F> 
 impl<F: bls12::Parameters> BatchMembership for bls12::G1<F> {
     const IS_COFACTOR_EVEN: bool = F::X % 2 == 1;
 
-    fn each_with(backend: Backend, points: &[Affine<Self>]) -> bool {
+    fn each(backend: Backend, points: &[Affine<Self>]) -> bool {
         each::all(backend, points)
     }
 }
@@ -87,7 +87,7 @@ impl<F: bls12::Parameters> BatchMembership for bls12::G1<F> {
 impl<F: bls12::Parameters> BatchMembership for bls12::G2<F> {
     const IS_COFACTOR_EVEN: bool = false;
 
-    fn each_with(backend: Backend, points: &[Affine<Self>]) -> bool {
+    fn each(backend: Backend, points: &[Affine<Self>]) -> bool {
         each::all(backend, points)
     }
 }
@@ -96,24 +96,19 @@ impl<F: bls12::Parameters> BatchMembership for bls12::G2<F> {
 impl<F: bn::Parameters> BatchMembership for bn::G2<F> {
     const IS_COFACTOR_EVEN: bool = false;
 
-    fn each_with(backend: Backend, points: &[Affine<Self>]) -> bool {
+    fn each(backend: Backend, points: &[Affine<Self>]) -> bool {
         each::all(backend, points)
     }
 }
 
 /// True if all points, which must be on the curve, are in the group: each is checked separately, several at once if
 /// this CPU supports lanes. For far more than sixteen points [`all_in_group`] is faster.
-pub fn each_in_group<C: BatchMembership>(points: &[Affine<C>]) -> bool {
-    C::each_with(Backend::detect(), points)
-}
-
-/// [`each_in_group`] on a given backend.
 ///
 /// # Panics
-/// If this CPU does not support it.
-pub fn each_in_group_with<C: BatchMembership>(backend: Backend, points: &[Affine<C>]) -> bool {
+/// If this CPU does not support the backend.
+pub fn each_in_group<C: BatchMembership>(backend: Backend, points: &[Affine<C>]) -> bool {
     assert!(backend.is_available(), "a backend that this CPU runs");
-    C::each_with(backend, points)
+    C::each(backend, points)
 }
 
 /// True if all points, which must be on the curve, are in the group. If some are not, the result is
@@ -121,27 +116,22 @@ pub fn each_in_group_with<C: BatchMembership>(backend: Backend, points: &[Affine
 ///
 /// Digits are hashes of all points and of `randomness`: any value unknown to those who chose the
 /// points. Even if it is known, they have to try 2^128 sets of points.
-pub fn all_in_group<C: BatchMembership>(points: &[Affine<C>], randomness: &[u8; 32]) -> bool {
-    all_in_group_with(Backend::detect(), points, randomness)
-}
-
-/// [`all_in_group`] on a given backend.
 ///
 /// # Panics
-/// If this CPU does not support it.
-pub fn all_in_group_with<C: BatchMembership>(
+/// If this CPU does not support the backend.
+pub fn all_in_group<C: BatchMembership>(
     backend: Backend,
     points: &[Affine<C>],
     randomness: &[u8; 32],
 ) -> bool {
     assert!(backend.is_available(), "a backend that this CPU runs");
     if points.len() < FEW {
-        return C::each_with(backend, points);
+        return C::each(backend, points);
     }
     let shape = shape_for(points.len(), SUMS[usize::from(C::IS_COFACTOR_EVEN)]);
     let numbers = numbers(points, randomness, shape);
-    let sums = C::ternary_sums_with(backend, points, shape, &numbers);
-    C::each_with(backend, &Jacobian::all_to_affine(&sums))
+    let sums = C::ternary_sums(backend, points, shape, &numbers);
+    C::each(backend, &Jacobian::all_to_affine(&sums))
 }
 
 /// Adds a point to a hash.

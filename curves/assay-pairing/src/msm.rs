@@ -18,9 +18,8 @@ mod ternary;
 mod tests;
 mod vector;
 
-use crate::backend::Portable;
+use crate::backend::on_backend;
 use crate::curve::{Affine, Curve, Jacobian, bls12, bn, parts, prime_order, sum_of_few};
-use crate::field::{Fe, Modulus};
 use crate::limbs;
 use digits::{Digits, Shape};
 pub(crate) use fixed::FixedLists;
@@ -29,7 +28,6 @@ use lists::{Lists, NEGATIVE};
 pub use ternary::Ternary;
 use vector::{Coordinates, Single, Vector, VectorOf};
 
-/// Implementation of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// One addition after the other, in 64-bit words.
@@ -41,10 +39,8 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// All backends.
     pub const ALL: [Self; 3] = [Self::Scalar, Self::Portable, Self::Ifma];
 
-    /// Name of the backend.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
@@ -72,9 +68,9 @@ impl Backend {
 
 /// Groups with multi-scalar multiplication.
 pub trait MultiScalar: Curve {
-    /// See [`share_of_products_with`].
+    /// See [`share_of_products`].
     #[doc(hidden)]
-    fn sum_with(
+    fn sum(
         backend: Backend,
         points: &[Affine<Self>],
         scalars: &[[u64; 4]],
@@ -83,7 +79,7 @@ pub trait MultiScalar: Curve {
 
     /// For each block and place of ternary digits, the sum of all points times their digit.
     #[doc(hidden)]
-    fn ternary_sums_with(
+    fn ternary_sums(
         backend: Backend,
         points: &[Affine<Self>],
         shape: Ternary,
@@ -95,7 +91,7 @@ pub trait MultiScalar: Curve {
 macro_rules! multi_scalar {
     ($family:ident: $first:ident in lanes) => {
         impl<F: $family::Parameters> MultiScalar for $family::$first<F> {
-            fn sum_with(
+            fn sum(
                 backend: Backend,
                 points: &[Affine<Self>],
                 scalars: &[[u64; 4]],
@@ -104,7 +100,7 @@ macro_rules! multi_scalar {
                 sum_in_lanes(backend, points, scalars, share)
             }
 
-            fn ternary_sums_with(
+            fn ternary_sums(
                 backend: Backend,
                 points: &[Affine<Self>],
                 shape: Ternary,
@@ -116,7 +112,7 @@ macro_rules! multi_scalar {
     };
     ($family:ident: $second:ident in words) => {
         impl<F: $family::Parameters> MultiScalar for $family::$second<F> {
-            fn sum_with(
+            fn sum(
                 _: Backend,
                 points: &[Affine<Self>],
                 scalars: &[[u64; 4]],
@@ -125,7 +121,7 @@ macro_rules! multi_scalar {
                 sum::<Self, Single<<Self as Curve>::Base>>(points, scalars, share)
             }
 
-            fn ternary_sums_with(
+            fn ternary_sums(
                 _: Backend,
                 points: &[Affine<Self>],
                 shape: Ternary,
@@ -142,26 +138,18 @@ multi_scalar!(bls12: G1 in lanes);
 multi_scalar!(bls12: G2 in words);
 multi_scalar!(bn: G2 in words);
 
-/// Sum of all points times their scalars (below 2^256, least significant limb first), on the fastest backend.
+/// Sum of all points times their scalars (below 2^256, least significant limb first).
 ///
 /// Points must be in the group (scalars are reduced modulo its order).
 ///
 /// # Panics
-/// If the numbers of points and scalars differ, or are 2^31 or more.
-pub fn sum_of_products<C: MultiScalar>(points: &[Affine<C>], scalars: &[[u64; 4]]) -> Jacobian<C> {
-    sum_of_products_with(Backend::detect(), points, scalars)
-}
-
-/// [`sum_of_products`] on a given backend.
-///
-/// # Panics
-/// As [`sum_of_products`], and if this CPU does not support the backend.
-pub fn sum_of_products_with<C: MultiScalar>(
+/// If the numbers of points and scalars differ, or are 2^31 or more, or if this CPU does not support the backend.
+pub fn sum_of_products<C: MultiScalar>(
     backend: Backend,
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
 ) -> Jacobian<C> {
-    share_of_products_with(backend, points, scalars, Share::WHOLE)
+    share_of_products(backend, points, scalars, Share::WHOLE)
 }
 
 /// One of several shares of a sum, for one thread each: some of the windows of the scalars, over all points. The shares
@@ -192,18 +180,6 @@ impl Share {
 /// # Panics
 /// As [`sum_of_products`].
 pub fn share_of_products<C: MultiScalar>(
-    points: &[Affine<C>],
-    scalars: &[[u64; 4]],
-    share: Share,
-) -> Jacobian<C> {
-    share_of_products_with(Backend::detect(), points, scalars, share)
-}
-
-/// [`share_of_products`] on a given backend.
-///
-/// # Panics
-/// As [`sum_of_products`], and if this CPU does not support the backend.
-pub fn share_of_products_with<C: MultiScalar>(
     backend: Backend,
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
@@ -212,7 +188,7 @@ pub fn share_of_products_with<C: MultiScalar>(
     assert_eq!(points.len(), scalars.len(), "as many scalars as points");
     assert!(points.len() >> 31 == 0, "fewer than 2^31 points");
     assert!(backend.is_available(), "a backend that this CPU runs");
-    C::sum_with(backend, points, scalars, share)
+    C::sum(backend, points, scalars, share)
 }
 
 /// A share of the sum of few points.
@@ -228,46 +204,31 @@ const FEW_PARTS_IN_LANES: usize = 20;
 const POINTS_IN_PARTS_IN_LANES: usize = 64;
 
 /// Sum on any backend, for groups over the base field.
-fn sum_in_lanes<C, M, const N: usize>(
+fn sum_in_lanes<C: Curve<Base: Coordinates>>(
     backend: Backend,
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
     share: Share,
-) -> Jacobian<C>
-where
-    C: Curve<Base = Fe<M, N>>,
-    M: Modulus<N>,
-    Fe<M, N>: Coordinates,
-{
-    match backend {
-        Backend::Scalar => sum::<C, Single<C::Base>>(points, scalars, share),
-        Backend::Portable => sum::<C, VectorOf<Portable, Fe<M, N>>>(points, scalars, share),
-        #[cfg(target_arch = "x86_64")]
-        Backend::Ifma => sum::<C, VectorOf<crate::backend::Ifma, Fe<M, N>>>(points, scalars, share),
-        #[cfg(not(target_arch = "x86_64"))]
-        Backend::Ifma => unreachable!("not available here"),
-    }
+) -> Jacobian<C> {
+    on_backend!(
+        backend;
+        sum::<C, Single<C::Base>>(points, scalars, share),
+        L => sum::<C, VectorOf<L, C::Base>>(points, scalars, share)
+    )
 }
 
-/// [`MultiScalar::ternary_sums_with`] on any backend, for groups over the base field.
+/// [`MultiScalar::ternary_sums`] on any backend, for groups over the base field.
 fn ternary_sums_in_lanes<C: Curve<Base: Coordinates>>(
     backend: Backend,
     points: &[Affine<C>],
     shape: Ternary,
     numbers: &[Vec<u16>],
 ) -> Vec<Jacobian<C>> {
-    match backend {
-        Backend::Scalar => ternary::sums::<C, Single<C::Base>>(points, shape, numbers),
-        Backend::Portable => {
-            ternary::sums::<C, VectorOf<Portable, C::Base>>(points, shape, numbers)
-        }
-        #[cfg(target_arch = "x86_64")]
-        Backend::Ifma => {
-            ternary::sums::<C, VectorOf<crate::backend::Ifma, C::Base>>(points, shape, numbers)
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        Backend::Ifma => unreachable!("not available here"),
-    }
+    on_backend!(
+        backend;
+        ternary::sums::<C, Single<C::Base>>(points, shape, numbers),
+        L => ternary::sums::<C, VectorOf<L, C::Base>>(points, shape, numbers)
+    )
 }
 
 /// Sum in words or in lanes.

@@ -5,6 +5,7 @@
 //! represent zero, `(x^2, 1)` and `(1, 1 - x^2)`, moves a into that range, so every product starts
 //! with the point itself and takes the same number of doublings.
 
+use crate::backend::on_backend;
 use crate::bls12_381::{FpModulus, X};
 use crate::curve::{Affine, BlsG1, Curve as _, Jacobian};
 use crate::lanes::field::LaneFe;
@@ -44,17 +45,11 @@ pub(crate) fn products(
     points: &[Jacobian<BlsG1>],
     multipliers: &[&Multiplier],
 ) -> Vec<Jacobian<BlsG1>> {
-    match backend {
-        Backend::Scalar => {
-            let pairs = points.iter().zip(multipliers);
-            pairs.map(|(point, multiplier)| point.multiply(&multiplier.number)).collect()
-        }
-        Backend::Portable => in_lanes::<crate::backend::Portable>(points, multipliers),
-        #[cfg(target_arch = "x86_64")]
-        Backend::Ifma => in_lanes::<crate::backend::Ifma>(points, multipliers),
-        #[cfg(not(target_arch = "x86_64"))]
-        Backend::Ifma => unreachable!("not available here"),
-    }
+    let in_words = || {
+        let pairs = points.iter().zip(multipliers);
+        pairs.map(|(point, multiplier)| point.multiply(&multiplier.number)).collect()
+    };
+    on_backend!(backend; in_words(), L => in_lanes::<L>(points, multipliers))
 }
 
 fn in_lanes<L: Lanes>(

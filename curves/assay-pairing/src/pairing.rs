@@ -24,11 +24,8 @@ use line::Accumulator;
 
 /// A pair of groups and their map into Fp12.
 pub trait Pairing: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
-    /// The base field.
     type Base: TowerField;
-    /// The first group.
     type G1: Curve<Base = Self::Base>;
-    /// The second group.
     type G2: Curve<Base = Fp2<Self::Base>>;
 
     /// Digits of the loop parameter of Miller's algorithm after the highest one, from the top.
@@ -53,56 +50,39 @@ pub trait Pairing: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
     #[doc(hidden)]
     fn hard_part<G: Cyclotomic>(x: &G) -> G;
 
-    /// [`Pairing::miller_loop`] on a given backend, with the end of the loop for each pair without infinity.
+    /// [`Pairing::miller_loop`] with the end of the loop for each pair without infinity.
     #[doc(hidden)]
     fn miller_loop_to_ends(
         backend: Backend,
         pairs: &[Pair<Self>],
     ) -> (Fp12<Self::Base>, Vec<Multiple<Self>>);
 
-    /// [`Pairing::miller_loop`] on a given backend.
-    #[doc(hidden)]
-    fn miller_loop_with(backend: Backend, pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
-        Self::miller_loop_to_ends(backend, pairs).0
-    }
-
-    /// [`Pairing::final_exponentiation`] on a given backend.
-    #[doc(hidden)]
-    fn final_exponentiation_with(backend: Backend, x: &Fp12<Self::Base>) -> Fp12<Self::Base>;
-
     /// Product of the Miller functions of all pairs, before the final exponentiation: up to factors that the final
     /// exponentiation removes. Points must be in their groups; pairs with a point at infinity contribute one.
-    fn miller_loop(pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
-        Self::miller_loop_with(Backend::detect(), pairs)
+    fn miller_loop(backend: Backend, pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
+        Self::miller_loop_to_ends(backend, pairs).0
     }
 
     /// The final exponentiation.
     ///
     /// # Panics
     /// If the element is zero, which no product of Miller functions is.
-    fn final_exponentiation(x: &Fp12<Self::Base>) -> Fp12<Self::Base> {
-        Self::final_exponentiation_with(Backend::detect(), x)
-    }
+    fn final_exponentiation(backend: Backend, x: &Fp12<Self::Base>) -> Fp12<Self::Base>;
 
-    /// Product of the pairings of all pairs, with one final exponentiation.
+    /// Product of the pairings of all pairs, with one final exponentiation, on the fastest backend.
     fn product(pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
-        Self::final_exponentiation(&Self::miller_loop(pairs))
+        let backend = Backend::detect();
+        Self::final_exponentiation(backend, &Self::miller_loop(backend, pairs))
     }
 
     /// [`Pairing::product`] for second points that need only be on the curve: `None` if one is not
     /// in the group. The check costs no additional time.
-    fn checked_product(pairs: &[Pair<Self>]) -> Option<Fp12<Self::Base>> {
-        Self::checked_product_with(Backend::detect(), pairs)
-    }
-
-    /// [`Pairing::checked_product`] on a given backend.
     ///
     /// The loop computes a multiple of the point. In the group it equals the image under a power of the Frobenius
     /// endomorphism; for other points it does not, since the norm of this equation and the cofactor have no common
     /// factor but the order (Dai, Lin, Zhao, Zhou 2022; `6 x + 2 + p - p^2 + p^3` for BN curves, `x - p` for BLS12
     /// curves). Formulas that fail on the way leave Z = 0. They do not fail for points of the group.
-    #[doc(hidden)]
-    fn checked_product_with(backend: Backend, pairs: &[Pair<Self>]) -> Option<Fp12<Self::Base>> {
+    fn checked_product(backend: Backend, pairs: &[Pair<Self>]) -> Option<Fp12<Self::Base>> {
         let (f, ends) = Self::miller_loop_to_ends(backend, pairs);
         let is_right = |((_, q), [x, y, z]): (&Pair<Self>, &Multiple<Self>)| {
             let end = Self::end(q);
@@ -112,7 +92,7 @@ pub trait Pairing: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
         let mut left_out = pairs.iter().filter(|(p, _)| p.is_infinity);
         let are_right = finite::<Self>(pairs).zip(&ends).all(is_right)
             && left_out.all(|(_, q)| Self::G2::is_in_group(q));
-        are_right.then(|| Self::final_exponentiation_with(backend, &f))
+        are_right.then(|| Self::final_exponentiation(backend, &f))
     }
 
     /// Pairing of two points of their groups.
@@ -128,16 +108,12 @@ pub type Pair<P> = (Affine<<P as Pairing>::G1>, Affine<<P as Pairing>::G2>);
 #[doc(hidden)]
 pub type Multiple<P> = [Fp2<<P as Pairing>::Base>; 3];
 
-/// BLS12-381.
 pub type Bls12381 = Bls12<bls12_381::Parameters>;
 
-/// BLS12-377.
 pub type Bls12377 = Bls12<bls12_377::Parameters>;
 
-/// BN254.
 pub type Bn254 = Bn<bn254::Parameters>;
 
-/// BN254-Nogami.
 pub type Bn254Nogami = Bn<bn254_nogami::Parameters>;
 
 /// The pairs without infinity.

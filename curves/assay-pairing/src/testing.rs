@@ -5,6 +5,17 @@ use crate::field::{Fe, Modulus};
 use crate::limbs;
 use crate::tower::{Fp2, Fp6, Fp12, TowerModulus};
 
+/// Tests that are a call each.
+macro_rules! tests {
+    ($($name:ident: $call:expr;)+) => {$(
+        #[test]
+        fn $name() {
+            $call;
+        }
+    )+};
+}
+pub(crate) use tests;
+
 /// A random number generator (xorshift64*) for tests.
 pub(crate) struct Rng(u64);
 

@@ -2,7 +2,6 @@
 //! `Fp12 = Fp6[w] / (w^2 - v)`, with `xi = XI + u`. All pairing-friendly curves here are of this shape.
 
 mod backend;
-mod compressed;
 pub(crate) mod cyclotomic;
 mod fp12;
 mod fp2;
@@ -27,7 +26,6 @@ pub trait TowerModulus<const N: usize>: Modulus<N> {
     const XI: u64;
     /// The constant b of the curve `y^2 = x^3 + b`.
     const B: u64;
-    /// Type of the twist.
     const TWIST: Twist;
 }
 
@@ -52,12 +50,9 @@ pub trait TowerRing:
     const NON_RESIDUE: u64;
     /// Real part of xi.
     const XI: u64;
-    /// Type of the twist.
     const TWIST: Twist;
 
-    /// Zero.
     fn zero() -> Self;
-    /// One.
     fn one() -> Self;
     /// The product of elements of Fp2.
     #[must_use]
@@ -68,13 +63,10 @@ pub trait TowerRing:
     /// The product of an element of Fp2 and one of the base field.
     #[must_use]
     fn scaled(a: &Fp2<Self>, factor: &Self) -> Fp2<Self>;
-    /// Half of the element.
     #[must_use]
     fn halved(&self) -> Self;
-    /// Three times the element.
     #[must_use]
     fn tripled(&self) -> Self;
-    /// The product with the square of u.
     #[must_use]
     fn times_u_square(&self) -> Self;
     /// The product with three times the constant of the twist.
@@ -91,15 +83,12 @@ pub trait TowerField: Field + TowerRing {
     /// `1 / xi`.
     const XI_INVERSE: Fp2<Self>;
 
-    /// True if the number is odd.
     fn is_odd(&self) -> bool;
     /// The norm of an element of Fp2, `c0^2 + NON_RESIDUE c1^2`.
     fn norm(a: &Fp2<Self>) -> Self;
     /// A root of an element of Fp2 with c1 not zero, from a root of its norm; an arbitrary value if there is none.
     fn sqrt_by_norm(a: &Fp2<Self>, norm_root: &Self) -> Option<Fp2<Self>>;
-    /// The product in Fp6.
     fn product_6(a: &Fp6<Self>, b: &Fp6<Self>) -> Fp6<Self>;
-    /// The product in Fp12.
     fn product_12(a: &Fp12<Self>, b: &Fp12<Self>) -> Fp12<Self>;
     /// The product with a line, `b0 + b1 v + b4 v w` for twists of type M or `b0 + b1 w + b4 v w` for type D.
     fn line_product(a: &Fp12<Self>, b0: &Fp2<Self>, b1: &Fp2<Self>, b4: &Fp2<Self>) -> Fp12<Self>;

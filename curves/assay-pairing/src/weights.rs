@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::backend::on_backend;
 use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian};
 use crate::field::Field as _;
 use crate::lanes::groups::InLanes;
@@ -46,16 +47,11 @@ pub(crate) fn products<C: Weighted>(
     points: &[Affine<C>],
     weights: &[Weight],
 ) -> Vec<Jacobian<C>> {
-    match backend {
-        Backend::Scalar => {
-            points.iter().zip(weights).map(|(point, weight)| slow_product(point, *weight)).collect()
-        }
-        Backend::Portable => products_in_lanes::<C, crate::backend::Portable>(points, weights),
-        #[cfg(target_arch = "x86_64")]
-        Backend::Ifma => products_in_lanes::<C, crate::backend::Ifma>(points, weights),
-        #[cfg(not(target_arch = "x86_64"))]
-        Backend::Ifma => unreachable!("not available here"),
-    }
+    on_backend!(
+        backend;
+        points.iter().zip(weights).map(|(point, weight)| slow_product(point, *weight)).collect(),
+        L => products_in_lanes::<C, L>(points, weights)
+    )
 }
 
 fn slow_product<C: Weighted>(point: &Affine<C>, weight: Weight) -> Jacobian<C> {

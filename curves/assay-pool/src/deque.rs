@@ -18,12 +18,9 @@ pub(crate) struct Deque<T> {
     ring: Box<[AtomicPtr<T>]>,
 }
 
-/// Result of a steal.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Steal<T> {
-    /// The oldest item.
     One(NonNull<T>),
-    /// The deque is empty.
     Empty,
     /// Lost a race against another thief or the owner.
     Lost,

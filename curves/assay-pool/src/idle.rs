@@ -12,14 +12,12 @@ use crate::sync::{
     AtomicU32, AtomicUsize, Mutex, Ordering, Thread, current, fence, park, yield_now,
 };
 
-/// Park state of one worker.
 #[derive(Default)]
 pub(crate) struct Parker {
     state: AtomicU32,
     thread: Mutex<Option<Thread>>,
 }
 
-/// The worker is awake.
 const AWAKE: u32 = 0;
 /// The worker sleeps or is about to.
 const WAITING: u32 = 1;

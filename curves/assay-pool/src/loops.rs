@@ -6,13 +6,11 @@ use crate::worker::Worker;
 
 /// Iteration space of a loop: a range of numbers, or the [`chunks`] of a slice.
 pub trait Items: Send + Sized {
-    /// Argument of the loop body.
     type Item;
 
     /// Number of remaining items.
     fn len(&self) -> usize;
 
-    /// True if no item remains.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

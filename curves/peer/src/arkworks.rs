@@ -23,7 +23,6 @@ pub const VERSION: &str = "0.6.0";
 type Bls12381 = ark_bls12_381::Bls12_381;
 type Bls12377 = ark_bls12_377::Bls12_377;
 
-/// Supported operations.
 pub fn table() -> Table {
     let mut table = Table::default();
     pairing_curve::<ark_bn254::Bn254, ark_bn254::g1::Config, ark_bn254::g2::Config>(
@@ -218,11 +217,7 @@ fn group<P: SWCurveConfig>(table: &mut Table, curve: &'static str, label: &'stat
         let points = points::<P>(work, label, work.size);
         let scalars = scalars::<P::ScalarField>(work, work.size);
         let answer = point_bytes(&Projective::<P>::msm_unchecked(&points, &scalars));
-        Ok(Prepared::new(answer, move |iterations| {
-            for _ in 0..iterations {
-                let _ = black_box(Projective::<P>::msm_unchecked(&points, &scalars));
-            }
-        }))
+        Ok(Prepared::repeated(answer, move || Projective::<P>::msm_unchecked(&points, &scalars)))
     });
 }
 
@@ -294,11 +289,7 @@ where
     table.add(curve, "final-exponentiation", "Pairing::final_exponentiation", move |work| {
         let x = MillerLoopOutput::<E>(element(work, "fp12", 0));
         let reduced = E::final_exponentiation(x).context("not zero")?;
-        Ok(Prepared::new(bytes(&reduced.0), move |iterations| {
-            for _ in 0..iterations {
-                black_box(E::final_exponentiation(black_box(x)));
-            }
-        }))
+        Ok(Prepared::repeated(bytes(&reduced.0), move || E::final_exponentiation(black_box(x))))
     });
     table.add(curve, "pairing", "Pairing::pairing", move |work| {
         let (p, q) = pairs(work);
@@ -311,10 +302,6 @@ where
     table.add(curve, "pairing-of-eight", "Pairing::multi_pairing", move |work| {
         let (p, q) = pairs(work);
         let product = move || E::multi_pairing(p[..8].iter().copied(), q[..8].iter().copied());
-        Ok(Prepared::new(bytes(&product().0), move |iterations| {
-            for _ in 0..iterations {
-                let _ = black_box(product());
-            }
-        }))
+        Ok(Prepared::repeated(bytes(&product().0), product))
     });
 }

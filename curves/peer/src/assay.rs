@@ -16,7 +16,7 @@ use assay_pairing::curve::{
 };
 use assay_pairing::field::{Fe, Field, Modulus};
 use assay_pairing::hash_to_curve::HashToCurve;
-use assay_pairing::msm::{self, MultiScalar};
+use assay_pairing::msm::{self, Backend, MultiScalar};
 use assay_pairing::pairing::{Bls12377, Bls12381, Bn254, Bn254Nogami, Pairing};
 use assay_pairing::tower::{Fp2, Fp6, Fp12, TowerField};
 use assay_pairing::{bls12_377, bls12_381, bn254, bn254_nogami};
@@ -26,10 +26,8 @@ use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
 pub use evm::{PRECOMPILES, Run, gas, input as precompile_input};
 pub(crate) use kzg::cell_prover;
 
-/// Version of the crate.
 pub const VERSION: &str = "0.1.0";
 
-/// Supported operations.
 pub fn table() -> Table {
     let mut table = Table::default();
     pairing_curve::<Bn254, bn254::Fr>(&mut table, "bn254");
@@ -283,15 +281,11 @@ fn group<C: MultiScalar<Base: Canonical>>(
             let shares = threads.min(points.len() / POINTS_OF_A_SHARE).max(1);
             let all: Vec<_> = msm::Share::all(shares).collect();
             let sums = in_parts(shares, shares, 1, |part| {
-                msm::share_of_products(&points, &scalars, all[part.start])
+                msm::share_of_products(Backend::detect(), &points, &scalars, all[part.start])
             });
             sums.into_iter().fold(Jacobian::INFINITY, |sum, share| sum + share)
         };
-        Ok(Prepared::new(point_bytes(&sum()), move |iterations| {
-            for _ in 0..iterations {
-                black_box(sum());
-            }
-        }))
+        Ok(Prepared::repeated(point_bytes(&sum()), sum))
     });
 }
 
@@ -343,13 +337,8 @@ fn hash<C: HashToCurve<Base: Canonical>>(
         let dst = format!("ASSAY-V01-CS01-with-{suite}");
         let points = (0..ANSWERED).map(|index| C::hash(&work.message(index), dst.as_bytes()));
         let answer = points.flat_map(|point| affine_bytes(&point)).collect();
-        let mut message = work.message(0);
-        Ok(Prepared::new(answer, move |iterations| {
-            for _ in 0..iterations {
-                message[0] = message[0].wrapping_add(1);
-                black_box(C::hash(&message, dst.as_bytes()));
-            }
-        }))
+        let hash = move |message: &[u8; 32]| C::hash(message, dst.as_bytes());
+        Ok(Prepared::of_messages(answer, work.message(0), hash))
     });
 }
 
@@ -362,15 +351,13 @@ fn pairings<P: Pairing<Base: Canonical>>(table: &mut Table, curve: &'static str)
         let pairs = pairs(work);
         let answer = P::product(&pairs[..1]).bytes();
         Ok(Prepared::spread(answer, move |index| {
-            black_box(P::miller_loop(&pairs[index..=index]));
+            black_box(P::miller_loop(Backend::detect(), &pairs[index..=index]));
         }))
     });
     table.add(curve, "final-exponentiation", "Pairing::final_exponentiation", move |work| {
         let x = Fp12::element(work, "fp12", 0);
-        Ok(Prepared::new(P::final_exponentiation(&x).bytes(), move |iterations| {
-            for _ in 0..iterations {
-                black_box(P::final_exponentiation(black_box(&x)));
-            }
+        Ok(Prepared::repeated(P::final_exponentiation(Backend::detect(), &x).bytes(), move || {
+            P::final_exponentiation(Backend::detect(), black_box(&x))
         }))
     });
     table.add(curve, "pairing", "Pairing::pair", move |work| {
@@ -382,11 +369,7 @@ fn pairings<P: Pairing<Base: Canonical>>(table: &mut Table, curve: &'static str)
     });
     table.add(curve, "pairing-of-eight", "Pairing::product", move |work| {
         let pairs = pairs(work);
-        Ok(Prepared::new(P::product(&pairs[..8]).bytes(), move |iterations| {
-            for _ in 0..iterations {
-                black_box(P::product(&pairs[..8]));
-            }
-        }))
+        Ok(Prepared::repeated(P::product(&pairs[..8]).bytes(), move || P::product(&pairs[..8])))
     });
 }
 
@@ -419,7 +402,7 @@ impl Signers {
         let count = self.keys.len();
         let signed: Vec<bls::Signed<'_>> =
             (0..count).map(|k| (self.keys[k], &self.messages[k][..], self.signatures[k])).collect();
-        let batch = bls::Batch::new(&signed, &[3; 32]);
+        let batch = bls::Batch::new(Backend::detect(), &signed, &[3; 32]);
         let shares = in_parts(count, threads, SIGNATURES_OF_A_PART, |part| batch.share(part));
         batch.is_valid(&shares)
     }
@@ -428,14 +411,9 @@ impl Signers {
 fn signatures(table: &mut Table) {
     const GROUP: &str = "bls-signatures";
     table.add(GROUP, "sign", "SecretKey::sign, constant time", |work| {
-        let (secret, mut message) = (secret(work, 0), work.message(0));
+        let (secret, message) = (secret(work, 0), work.message(0));
         let answer = affine_bytes(secret.sign(&message).point());
-        Ok(Prepared::new(answer, move |iterations| {
-            for _ in 0..iterations {
-                message[0] = message[0].wrapping_add(1);
-                black_box(secret.sign(&message));
-            }
-        }))
+        Ok(Prepared::of_messages(answer, message, move |message| secret.sign(message)))
     });
     table.add(GROUP, "verify", "bls::verify; points known to be in their groups", |work| {
         let made = signed(work, 2, |index| work.message(index));
@@ -446,29 +424,21 @@ fn signatures(table: &mut Table) {
     table.add(GROUP, "decode-public-key", "PublicKey::from_bytes", |work| {
         let key = signed(work, 1, |index| work.message(index)).keys[0];
         let bytes = key.to_bytes();
-        Ok(Prepared::new(affine_bytes(key.point()), move |iterations| {
-            for _ in 0..iterations {
-                black_box(PublicKey::from_bytes(&bytes)).expect("it was valid before");
-            }
+        Ok(Prepared::repeated(affine_bytes(key.point()), move || {
+            PublicKey::from_bytes(&bytes).expect("it was valid before")
         }))
     });
     table.add(GROUP, "decode-signature", "Signature::from_bytes", |work| {
         let signature = signed(work, 1, |index| work.message(index)).signatures[0];
         let bytes = signature.to_bytes();
-        Ok(Prepared::new(affine_bytes(signature.point()), move |iterations| {
-            for _ in 0..iterations {
-                black_box(Signature::from_bytes(&bytes)).expect("it was valid before");
-            }
+        Ok(Prepared::repeated(affine_bytes(signature.point()), move || {
+            Signature::from_bytes(&bytes).expect("it was valid before")
         }))
     });
     table.add(GROUP, "aggregate", "Signature::aggregate", |work| {
         let made = signed(work, work.size, |index| work.message(index));
         let answer = affine_bytes(Signature::aggregate(&made.signatures).point());
-        Ok(Prepared::new(answer, move |iterations| {
-            for _ in 0..iterations {
-                black_box(Signature::aggregate(&made.signatures));
-            }
-        }))
+        Ok(Prepared::repeated(answer, move || Signature::aggregate(&made.signatures)))
     });
     table.add(GROUP, "fast-aggregate-verify", "bls::fast_aggregate_verify", |work| {
         let made = signed(work, work.size, |_| work.message(0));

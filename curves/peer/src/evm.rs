@@ -1,11 +1,6 @@
 //! revm's precompiles of the Ethereum virtual machine, by address, as of Osaka.
 
-use std::hint::black_box;
-
 use anyhow::{Context as _, Result, ensure};
-use ark_ec::AffineRepr as _;
-use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
-use ark_ff::Field;
 use p256::ecdsa::signature::hazmat::PrehashSigner as _;
 use p256::ecdsa::{Signature, SigningKey};
 use revm_precompile::{Precompile, Precompiles, u64_to_address};
@@ -13,12 +8,11 @@ use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 use secp256k1::{Message, SecretKey};
 use sha2::{Digest as _, Sha256};
 
-use crate::arkworks::{self, bytes, element};
+use crate::assay::{PRECOMPILES, precompile_input};
 use crate::derive::expand;
 use crate::kzg;
 use crate::table::{Prepared, Table, Work};
 
-/// Version of the crate.
 pub const VERSION: &str = "43.0.3";
 
 const GROUP: &str = "evm";
@@ -26,55 +20,18 @@ const GROUP: &str = "evm";
 /// More gas than any input here costs.
 const GAS: u64 = 1 << 60;
 
-type BnG1 = ark_bn254::g1::Config;
-type BnG2 = ark_bn254::g2::Config;
-type BlsG1 = ark_bls12_381::g1::Config;
-type BlsG2 = ark_bls12_381::g2::Config;
-
-/// Supported operations.
 pub fn table() -> Table {
     let mut table = Table::default();
     ecrecover(&mut table);
     ecrecover_many(&mut table);
-    let mut add = |name: &str, address: u64, input: fn(&Work) -> Result<Vec<u8>>| {
+    for (address, name, _) in PRECOMPILES.into_iter().filter(|(address, ..)| *address != 1) {
         let how = format!("Precompiles::osaka, address {address:#04x}");
         table.add(GROUP, name, how, move |work| {
-            let (run, input) = (at(address)?, input(work)?);
+            let (run, input) = (at(address)?, precompile_input(name, work)?);
             let answer = call(run, &input)?;
-            Ok(Prepared::new(answer, move |iterations| {
-                for _ in 0..iterations {
-                    black_box(call(run, &input)).expect("it worked before");
-                }
-            }))
+            Ok(Prepared::repeated(answer, move || call(run, &input).expect("it worked before")))
         });
-    };
-    add("bn254-add", 6, |work| Ok(plain_points::<BnG1>(work, 2)));
-    add("bn254-mul", 7, |work| {
-        let scalar: ark_bn254::Fr = element(work, "fr", 0);
-        Ok([plain_points::<BnG1>(work, 1), bytes(&scalar)].concat())
-    });
-    add("bn254-pairing", 8, |work| {
-        let coordinate = |x: &ark_bn254::Fq2| [bytes(&x.c1), bytes(&x.c0)].concat();
-        Ok(pairs::<BnG1, BnG2>(work, bytes, coordinate))
-    });
-    add("bls12-381-g1add", 0x0b, |work| Ok(padded_points::<BlsG1>(work, "g1", 2, false)));
-    add("bls12-381-g2add", 0x0d, |work| Ok(padded_points::<BlsG2>(work, "g2", 2, false)));
-    add("bls12-381-g1msm", 0x0c, |work| Ok(padded_points::<BlsG1>(work, "g1", work.size, true)));
-    add("bls12-381-g2msm", 0x0e, |work| Ok(padded_points::<BlsG2>(work, "g2", work.size, true)));
-    add("bls12-381-pairing", 0x0f, |work| Ok(pairs::<BlsG1, BlsG2>(work, padded, padded)));
-    add("bls12-381-map-fp-to-g1", 0x10, |work| {
-        Ok(padded(&element::<ark_bls12_381::Fq>(work, "fp", 0)))
-    });
-    add("bls12-381-map-fp2-to-g2", 0x11, |work| {
-        Ok(padded(&element::<ark_bls12_381::Fq2>(work, "fp2", 0)))
-    });
-    add("kzg-point-evaluation", 0x0a, point_evaluation);
-    add("modexp", 5, |work| Ok(modexp(work)));
-    add("sha256", 2, |work| Ok(expand("data", work.seed, 0, work.size)));
-    add("ripemd160", 3, |work| Ok(expand("data", work.seed, 0, work.size)));
-    add("identity", 4, |work| Ok(expand("data", work.seed, 0, work.size)));
-    add("blake2f", 9, |work| Ok(blake2f(work)));
-    add("p256verify", 0x100, p256_verify);
+    }
     table
 }
 
@@ -106,11 +63,7 @@ fn ecrecover(table: &mut Table) {
     table.add(GROUP, "ecrecover", "Precompiles::osaka, address 0x01", |work| {
         let (run, inputs) = (at(1)?, recovery_inputs(work)?);
         let answer = [call(run, &inputs[0])?, call(run, &inputs[1])?].concat();
-        Ok(Prepared::new(answer, move |iterations| {
-            for _ in 0..iterations {
-                black_box(call(run, &inputs[1])).expect("it worked before");
-            }
-        }))
+        Ok(Prepared::repeated(answer, move || call(run, &inputs[1]).expect("it worked before")))
     });
 }
 
@@ -131,11 +84,7 @@ fn ecrecover_many(table: &mut Table) {
         let all = move || -> Result<Vec<Vec<u8>>> {
             inputs.iter().map(|input| call(run, input)).collect()
         };
-        Ok(Prepared::new(all()?.concat(), move |iterations| {
-            for _ in 0..iterations {
-                black_box(all()).expect("it worked before");
-            }
-        }))
+        Ok(Prepared::repeated(all()?.concat(), move || all().expect("it worked before")))
     });
 }
 
@@ -161,58 +110,6 @@ pub(crate) fn recovery(work: &Work, index: usize) -> Result<Vec<u8>> {
     let mut v = [0; 32];
     v[31] = if id == RecoveryId::One { 28 } else { 27 };
     Ok([&message[..], &v, &compact].concat())
-}
-
-/// Coordinates of EIP-2537: 64 bytes with 16 leading zero bytes.
-fn padded<F: Field>(x: &F) -> Vec<u8> {
-    let coefficients = bytes(x);
-    coefficients.chunks_exact(48).flat_map(|part| [&[0; 16], part].concat()).collect()
-}
-
-fn encoded<P: SWCurveConfig>(
-    point: &Affine<P>,
-    coordinate: impl Fn(&P::BaseField) -> Vec<u8>,
-) -> Vec<u8> {
-    let (x, y) = point.xy().unwrap_or_default();
-    [coordinate(&x), coordinate(&y)].concat()
-}
-
-fn plain_points<P: SWCurveConfig>(work: &Work, count: usize) -> Vec<u8> {
-    let points = arkworks::points::<P>(work, "g1", count);
-    points.iter().flat_map(|point| encoded(point, bytes)).collect()
-}
-
-/// Points, each followed by its scalar if requested.
-fn padded_points<P: SWCurveConfig>(
-    work: &Work,
-    label: &str,
-    count: usize,
-    with_scalars: bool,
-) -> Vec<u8> {
-    let points = arkworks::points::<P>(work, label, count);
-    let scalars = arkworks::scalars::<P::ScalarField>(work, if with_scalars { count } else { 0 });
-    let one = |(index, point): (usize, &Affine<P>)| {
-        [encoded(point, padded), scalars.get(index).map(bytes).unwrap_or_default()].concat()
-    };
-    points.iter().enumerate().flat_map(one).collect()
-}
-
-/// Pairs of points; every second pair cancels the one before.
-fn pairs<P1: SWCurveConfig, P2: SWCurveConfig>(
-    work: &Work,
-    coordinate1: impl Fn(&P1::BaseField) -> Vec<u8>,
-    coordinate2: impl Fn(&P2::BaseField) -> Vec<u8>,
-) -> Vec<u8> {
-    let mut p = arkworks::points::<P1>(work, "g1", work.size);
-    let mut q = arkworks::points::<P2>(work, "g2", work.size);
-    for index in (1..work.size).step_by(2) {
-        p[index] = -p[index - 1];
-        q[index] = q[index - 1];
-    }
-    let one = |(p, q): (&Affine<P1>, &Affine<P2>)| {
-        [encoded(p, &coordinate1), encoded(q, &coordinate2)].concat()
-    };
-    p.iter().zip(&q).flat_map(one).collect()
 }
 
 /// Hash of a commitment, then the result of [`kzg::point_evaluation`].
@@ -249,6 +146,8 @@ pub(crate) fn modexp(work: &Work) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use assay_pairing::curve::{BlsG1, Curve as _};
+
     use super::*;
 
     fn bytes_of(hex: &str) -> Vec<u8> {
@@ -260,7 +159,7 @@ mod tests {
     /// EIP-2537, `bls_g1add_(g1+g1=2*g1)`.
     #[test]
     fn twice_the_generator() {
-        let generator = encoded(&Affine::<BlsG1>::generator(), padded);
+        let generator = BlsG1::GENERATOR.to_evm();
         let sum = call(at(0x0b).expect("there"), &generator.repeat(2)).expect("points");
         let x = "0572cbea904d67468808c8eb50a9450c9721db309128012543902d0ac358a62ae28f75bb8f1c7c42c39a8c5529bf0f4e";
         let y = "166a9d8cabc673a322fda673779d8e3822ba3ecb8670e461f73bb9021d5fd76a4c56d9d4cd16bd1bba86881979749d28";

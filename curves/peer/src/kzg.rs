@@ -1,6 +1,5 @@
 //! c-kzg: commitments and proofs of EIP-4844, cells of EIP-7594.
 
-use std::hint::black_box;
 use std::sync::Mutex;
 
 use anyhow::Result;
@@ -12,7 +11,6 @@ use c_kzg::{
 use crate::arkworks;
 use crate::table::{Prepared, Table, Work};
 
-/// Version of the crate.
 pub const VERSION: &str = "2.1.8";
 
 const GROUP: &str = "kzg";
@@ -109,20 +107,15 @@ fn joined(cells: &[Cell], proofs: impl Iterator<Item = Bytes48>) -> Vec<u8> {
 fn cells(table: &mut Table) {
     table.add(GROUP, "cells", "compute_cells", |work| {
         let Extended { made, cells, .. } = extended(work)?;
-        Ok(Prepared::new(joined(&cells, std::iter::empty()), move |iterations| {
-            for _ in 0..iterations {
-                black_box(settings_for_cells().compute_cells(&made.blob)).expect("a blob");
-            }
+        Ok(Prepared::repeated(joined(&cells, std::iter::empty()), move || {
+            settings_for_cells().compute_cells(&made.blob).expect("a blob")
         }))
     });
     let how = "compute_cells_and_kzg_proofs, tables of 8 bits";
     table.add(GROUP, "cells-and-proofs", how, |work| {
         let Extended { made, cells, proofs } = extended(work)?;
-        Ok(Prepared::new(joined(&cells, proofs.into_iter()), move |iterations| {
-            for _ in 0..iterations {
-                black_box(settings_for_cells().compute_cells_and_kzg_proofs(&made.blob))
-                    .expect("a blob");
-            }
+        Ok(Prepared::repeated(joined(&cells, proofs.into_iter()), move || {
+            settings_for_cells().compute_cells_and_kzg_proofs(&made.blob).expect("a blob")
         }))
     });
     let how = "recover_cells_and_kzg_proofs, tables of 8 bits";
@@ -133,11 +126,7 @@ fn cells(table: &mut Table) {
         let recover = move || settings_for_cells().recover_cells_and_kzg_proofs(&indices, &half);
         let (cells, proofs) = recover()?;
         let answer = joined(&cells[..], proofs.iter().map(c_kzg::KzgProof::to_bytes));
-        Ok(Prepared::new(answer, move |iterations| {
-            for _ in 0..iterations {
-                black_box(recover()).expect("half of the cells");
-            }
-        }))
+        Ok(Prepared::repeated(answer, move || recover().expect("half of the cells")))
     });
     table.add(GROUP, "verify-cells", "verify_cell_kzg_proof_batch", |work| {
         let Extended { made, mut cells, mut proofs } = extended(work)?;
@@ -164,33 +153,25 @@ fn checked(
     Ok(Prepared::checked(right, wrong, move || check().expect("it could be checked before")))
 }
 
-/// Supported operations.
 pub fn table() -> Table {
     let mut table = Table::default();
     cells(&mut table);
     table.add(GROUP, "commit", "blob_to_kzg_commitment", |work| {
         let made = first(work)?;
-        Ok(Prepared::new(made.commitment.to_vec(), move |iterations| {
-            for _ in 0..iterations {
-                black_box(settings().blob_to_kzg_commitment(&made.blob)).expect("a blob");
-            }
+        Ok(Prepared::repeated(made.commitment.to_vec(), move || {
+            settings().blob_to_kzg_commitment(&made.blob).expect("a blob")
         }))
     });
     table.add(GROUP, "proof", "compute_kzg_proof", |work| {
         let Opening { made, z, y, proof } = opening(work)?;
-        Ok(Prepared::new([&proof[..], &y[..]].concat(), move |iterations| {
-            for _ in 0..iterations {
-                black_box(settings().compute_kzg_proof(&made.blob, &z)).expect("a blob");
-            }
+        Ok(Prepared::repeated([&proof[..], &y[..]].concat(), move || {
+            settings().compute_kzg_proof(&made.blob, &z).expect("a blob")
         }))
     });
     table.add(GROUP, "blob-proof", "compute_blob_kzg_proof", |work| {
         let made = first(work)?;
-        Ok(Prepared::new(made.proof.to_vec(), move |iterations| {
-            for _ in 0..iterations {
-                black_box(settings().compute_blob_kzg_proof(&made.blob, &made.commitment))
-                    .expect("a blob");
-            }
+        Ok(Prepared::repeated(made.proof.to_vec(), move || {
+            settings().compute_blob_kzg_proof(&made.blob, &made.commitment).expect("a blob")
         }))
     });
     table.add(GROUP, "verify-proof", "verify_kzg_proof", |work| {

@@ -13,7 +13,6 @@ pub const VERSION: &str = "0.8.0 (crate 0.33)";
 
 const CURVE: &str = "secp256k1";
 
-/// Supported operations.
 pub fn table() -> Table {
     let mut table = Table::default();
     table.add(CURVE, "g1-mul", "PublicKey::mul_tweak, variable time", |work| {

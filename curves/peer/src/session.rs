@@ -31,19 +31,13 @@ pub const SUBJECTS: [&str; 12] = [
     "scoped-threads",
 ];
 
-/// A library with its operations.
 pub struct Subject {
-    /// Name.
     pub name: &'static str,
-    /// Version of the library.
     pub version: String,
-    /// Compiler of the library.
     pub compiler: String,
-    /// Supported operations.
     pub table: Table,
 }
 
-/// The subject of this name.
 pub fn subject(name: &str) -> Option<Subject> {
     let (name, version, table) = match name {
         "arkworks" => ("arkworks", arkworks::VERSION, arkworks::table()),
@@ -74,7 +68,6 @@ pub fn constantine(path: &Path) -> Result<Subject> {
 /// Name of the subject [`constantine`].
 pub const CONSTANTINE: &str = "constantine";
 
-/// An order of the client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 enum Order {
@@ -90,7 +83,6 @@ struct Current {
     pool: ThreadPool,
 }
 
-/// A session with one subject.
 pub struct Session {
     subject: Subject,
     current: Option<Current>,

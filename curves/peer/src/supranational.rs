@@ -15,12 +15,10 @@ use blst::*;
 
 use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
 
-/// Version of the crate.
 pub const VERSION: &str = "0.3.17";
 
 const CURVE: &str = "bls12-381";
 
-/// Supported operations.
 pub fn table() -> Table {
     let mut table = Table::default();
     fields(&mut table);
@@ -96,112 +94,67 @@ fn fp12_bytes(x: &blst_fp12) -> Vec<u8> {
     x.fp6.iter().flat_map(|half| &half.fp2).flat_map(fp2_bytes).collect()
 }
 
-fn fields(table: &mut Table) {
-    table.add(CURVE, "fr-mul", "blst_fr_mul", |work| {
-        let (x, y) = (fr(work, "fr", 0), fr(work, "fr", 1));
-        Ok(Prepared::chained(x, move |x| in_place!(blst_fr_mul(x, &y)), fr_bytes))
-    });
-    table.add(CURVE, "fr-inv", "blst_fr_eucl_inverse, constant time", |work| {
-        let (x, y) = (fr(work, "fr", 0), fr(work, "fr", 1));
-        let step = move |x: &mut blst_fr| {
-            in_place!(blst_fr_eucl_inverse(x));
-            in_place!(blst_fr_add(x, &y));
-        };
-        Ok(Prepared::chained(x, step, fr_bytes))
-    });
-    table.add(CURVE, "fp-mul", "blst_fp_mul", |work| {
-        let (x, y) = (fp(work, "fp", 0), fp(work, "fp", 1));
-        Ok(Prepared::chained(x, move |x| in_place!(blst_fp_mul(x, &y)), fp_bytes))
-    });
-    table.add(CURVE, "fp-sqr", "blst_fp_sqr", |work| {
-        Ok(Prepared::chained(fp(work, "fp", 0), |x| in_place!(blst_fp_sqr(x)), fp_bytes))
-    });
-    table.add(CURVE, "fp-inv", "blst_fp_eucl_inverse, constant time", |work| {
-        let (x, y) = (fp(work, "fp", 0), fp(work, "fp", 1));
-        let step = move |x: &mut blst_fp| {
-            in_place!(blst_fp_eucl_inverse(x));
-            in_place!(blst_fp_add(x, &y));
-        };
-        Ok(Prepared::chained(x, step, fp_bytes))
-    });
-    table.add(CURVE, "fp-sqrt", "blst_fp_sqrt", |work| {
-        let squares: Vec<_> = (0..SPREAD)
-            .map(|index| {
-                let mut x = fp(work, "fp", index);
-                let y = &mut x;
-                in_place!(blst_fp_sqr(y));
-                x
-            })
-            .collect();
-        let root = |square: &blst_fp| {
-            let mut x = blst_fp::default();
-            // SAFETY: both pointers are from references.
-            let is_square = unsafe { blst_fp_sqrt(&mut x, square) };
-            (is_square, x)
-        };
-        let answer = squares[..ANSWERED].iter().flat_map(|square| {
-            let (_, x) = root(square);
-            let mut opposite = x;
-            // SAFETY: pointers from references.
-            unsafe { blst_fp_cneg(&mut opposite, &x, true) };
-            fp_bytes(&x).min(fp_bytes(&opposite))
+/// Operations of a field: products and squares, inverses in a chain with sums, and roots.
+macro_rules! field {
+    (
+        $table:ident, $label:literal, $element:ident, $bytes:ident, $type:ident; $mul:ident $(, $square:ident)?
+        $(; $inverse:ident, $add:ident $(; $root:ident, $negate:ident, $square_of:ident)?)?
+    ) => {
+        $table.add(CURVE, concat!($label, "-mul"), stringify!($mul), |work| {
+            let (x, y) = ($element(work, $label, 0), $element(work, $label, 1));
+            Ok(Prepared::chained(x, move |x| in_place!($mul(x, &y)), $bytes))
         });
-        Ok(Prepared::spread(answer.collect(), move |index| {
-            assert!(black_box(root(&squares[index])).0, "a square");
-        }))
-    });
-    towers(table);
+        $($table.add(CURVE, concat!($label, "-sqr"), stringify!($square), |work| {
+            Ok(Prepared::chained($element(work, $label, 0), |x| in_place!($square(x)), $bytes))
+        });)?
+        $(
+            let how = concat!(stringify!($inverse), ", constant time");
+            $table.add(CURVE, concat!($label, "-inv"), how, |work| {
+                let (x, y) = ($element(work, $label, 0), $element(work, $label, 1));
+                let step = move |x: &mut $type| {
+                    in_place!($inverse(x));
+                    in_place!($add(x, &y));
+                };
+                Ok(Prepared::chained(x, step, $bytes))
+            });
+            $($table.add(CURVE, concat!($label, "-sqrt"), stringify!($root), |work| {
+                let mut squares: Vec<_> =
+                    (0..SPREAD).map(|index| $element(work, $label, index)).collect();
+                for x in &mut squares {
+                    in_place!($square_of(x));
+                }
+                let root = |square: &$type| {
+                    let mut x = $type::default();
+                    // SAFETY: both pointers are from references.
+                    let is_square = unsafe { $root(&mut x, square) };
+                    (is_square, x)
+                };
+                let answer = squares[..ANSWERED].iter().flat_map(|square| {
+                    let (_, x) = root(square);
+                    let mut opposite = x;
+                    // SAFETY: pointers from references.
+                    unsafe { $negate(&mut opposite, &x, true) };
+                    $bytes(&x).min($bytes(&opposite))
+                });
+                Ok(Prepared::spread(answer.collect(), move |index| {
+                    assert!(black_box(root(&squares[index])).0, "a square");
+                }))
+            });)?
+        )?
+    };
 }
 
-fn towers(table: &mut Table) {
-    table.add(CURVE, "fp2-mul", "blst_fp2_mul", |work| {
-        let (x, y) = (fp2(work, "fp2", 0), fp2(work, "fp2", 1));
-        Ok(Prepared::chained(x, move |x| in_place!(blst_fp2_mul(x, &y)), fp2_bytes))
-    });
-    table.add(CURVE, "fp2-sqr", "blst_fp2_sqr", |work| {
-        Ok(Prepared::chained(fp2(work, "fp2", 0), |x| in_place!(blst_fp2_sqr(x)), fp2_bytes))
-    });
-    table.add(CURVE, "fp2-inv", "blst_fp2_eucl_inverse, constant time", |work| {
-        let (x, y) = (fp2(work, "fp2", 0), fp2(work, "fp2", 1));
-        let step = move |x: &mut blst_fp2| {
-            in_place!(blst_fp2_eucl_inverse(x));
-            in_place!(blst_fp2_add(x, &y));
-        };
-        Ok(Prepared::chained(x, step, fp2_bytes))
-    });
-    table.add(CURVE, "fp2-sqrt", "blst_fp2_sqrt", |work| {
-        let squares: Vec<_> = (0..SPREAD)
-            .map(|index| {
-                let mut x = fp2(work, "fp2", index);
-                let y = &mut x;
-                in_place!(blst_fp2_sqr(y));
-                x
-            })
-            .collect();
-        let root = |square: &blst_fp2| {
-            let mut x = blst_fp2::default();
-            // SAFETY: both pointers are from references.
-            let is_square = unsafe { blst_fp2_sqrt(&mut x, square) };
-            (is_square, x)
-        };
-        let answer = squares[..ANSWERED].iter().flat_map(|square| {
-            let (_, x) = root(square);
-            let mut opposite = x;
-            // SAFETY: pointers from references.
-            unsafe { blst_fp2_cneg(&mut opposite, &x, true) };
-            fp2_bytes(&x).min(fp2_bytes(&opposite))
-        });
-        Ok(Prepared::spread(answer.collect(), move |index| {
-            assert!(black_box(root(&squares[index])).0, "a square");
-        }))
-    });
-    table.add(CURVE, "fp12-mul", "blst_fp12_mul", |work| {
-        let (x, y) = (fp12(work, "fp12", 0), fp12(work, "fp12", 1));
-        Ok(Prepared::chained(x, move |x| in_place!(blst_fp12_mul(x, &y)), fp12_bytes))
-    });
-    table.add(CURVE, "fp12-sqr", "blst_fp12_sqr", |work| {
-        Ok(Prepared::chained(fp12(work, "fp12", 0), |x| in_place!(blst_fp12_sqr(x)), fp12_bytes))
-    });
+fn fields(table: &mut Table) {
+    field!(table, "fr", fr, fr_bytes, blst_fr; blst_fr_mul; blst_fr_eucl_inverse, blst_fr_add);
+    field! {
+        table, "fp", fp, fp_bytes, blst_fp; blst_fp_mul, blst_fp_sqr; blst_fp_eucl_inverse, blst_fp_add;
+        blst_fp_sqrt, blst_fp_cneg, blst_fp_sqr
+    }
+    field! {
+        table, "fp2", fp2, fp2_bytes, blst_fp2; blst_fp2_mul, blst_fp2_sqr; blst_fp2_eucl_inverse, blst_fp2_add;
+        blst_fp2_sqrt, blst_fp2_cneg, blst_fp2_sqr
+    }
+    field!(table, "fp12", fp12, fp12_bytes, blst_fp12; blst_fp12_mul, blst_fp12_sqr);
     table.add(CURVE, "fp12-inv", "blst_fp12_inverse, constant time", |work| {
         let (x, y) = (fp12(work, "fp12", 0), fp12(work, "fp12", 1));
         let step = move |x: &mut blst_fp12| {
@@ -223,7 +176,7 @@ macro_rules! group {
         $module:ident, $label:literal, $suite:literal, $coordinate_bytes:ident,
         $point:ident, $affine:ident, $generator:ident, $mult:ident, $double:ident, $add:ident, $add_affine:ident,
         $to_affine:ident, $from_affine:ident, $in_group:ident, $hash:ident, $pippenger:ident,
-        $scratch:ident, $outside:expr
+        $scratch:ident, $uncompress:ident, $compressed_bytes:literal
     ) => {
         pub(crate) mod $module {
             use super::*;
@@ -268,6 +221,22 @@ macro_rules! group {
             fn is_in_group(point: &$affine) -> bool {
                 // SAFETY: a pointer from a reference.
                 unsafe { $in_group(point) }
+            }
+
+            /// A point of the curve outside the group: the one with the smallest x.
+            fn outside() -> Result<$affine> {
+                let mut compressed = [0; $compressed_bytes];
+                compressed[0] = 0x80;
+                for x in 1..=u8::MAX {
+                    compressed[$compressed_bytes - 1] = x;
+                    let mut point = $affine::default();
+                    // SAFETY: a pointer from a reference, and the length of a point.
+                    let status = unsafe { $uncompress(&mut point, compressed.as_ptr()) };
+                    if status == BLST_ERROR::BLST_SUCCESS && !is_in_group(&point) {
+                        return Ok(point);
+                    }
+                }
+                anyhow::bail!("every point is in the group")
             }
 
             pub(super) fn hash(message: &[u8], dst: &str) -> $point {
@@ -334,7 +303,7 @@ macro_rules! group {
                 );
                 table.add(CURVE, concat!($label, "-subgroup"), stringify!($in_group), |work| {
                     let points = points(work, SPREAD);
-                    let outside = $outside?;
+                    let outside = outside()?;
                     let answer = [points[0], outside].map(|point| u8::from(is_in_group(&point)));
                     Ok(Prepared::spread(answer.to_vec(), move |index| {
                         assert!(is_in_group(&points[index]), "in the group");
@@ -345,13 +314,8 @@ macro_rules! group {
                     let dst = concat!("ASSAY-V01-CS01-with-", $suite);
                     let answer =
                         (0..ANSWERED).flat_map(|index| bytes(&hash(&work.message(index), dst)));
-                    let mut message = work.message(0);
-                    Ok(Prepared::new(answer.collect(), move |iterations| {
-                        for _ in 0..iterations {
-                            message[0] = message[0].wrapping_add(1);
-                            black_box(to_affine(&hash(&message, dst)));
-                        }
-                    }))
+                    let hash = move |message: &[u8; 32]| to_affine(&hash(message, dst));
+                    Ok(Prepared::of_messages(answer.collect(), work.message(0), hash))
                 });
                 let how = concat!(
                     stringify!($pippenger),
@@ -369,11 +333,7 @@ macro_rules! group {
                         true => pippenger(&points, &scalars, &mut scratch),
                         false => points.as_slice().mult(&scalars, 255),
                     };
-                    Ok(Prepared::new(bytes(&sum()), move |iterations| {
-                        for _ in 0..iterations {
-                            black_box(sum());
-                        }
-                    }))
+                    Ok(Prepared::repeated(bytes(&sum()), sum))
                 });
             }
 
@@ -399,78 +359,17 @@ macro_rules! group {
     };
 }
 
-group!(
-    g1,
-    "g1",
-    "BLS12381G1_XMD:SHA-256_SSWU_RO_",
-    fp_bytes,
-    blst_p1,
-    blst_p1_affine,
-    blst_p1_generator,
-    blst_p1_mult,
-    blst_p1_double,
-    blst_p1_add_or_double,
-    blst_p1_add_or_double_affine,
-    blst_p1_to_affine,
-    blst_p1_from_affine,
-    blst_p1_affine_in_g1,
-    blst_hash_to_g1,
-    blst_p1s_mult_pippenger,
-    blst_p1s_mult_pippenger_scratch_sizeof,
-    outside_g1()
-);
-group!(
-    g2,
-    "g2",
-    "BLS12381G2_XMD:SHA-256_SSWU_RO_",
-    fp2_bytes,
-    blst_p2,
-    blst_p2_affine,
-    blst_p2_generator,
-    blst_p2_mult,
-    blst_p2_double,
-    blst_p2_add_or_double,
-    blst_p2_add_or_double_affine,
-    blst_p2_to_affine,
-    blst_p2_from_affine,
-    blst_p2_affine_in_g2,
-    blst_hash_to_g2,
-    blst_p2s_mult_pippenger,
-    blst_p2s_mult_pippenger_scratch_sizeof,
-    outside_g2()
-);
-
-/// A point of the curve outside the group: the one with the smallest x.
-fn outside_g1() -> Result<blst_p1_affine> {
-    for x in 1..=u8::MAX {
-        let (mut compressed, mut point) = ([0; 48], blst_p1_affine::default());
-        (compressed[0], compressed[47]) = (0x80, x);
-        // SAFETY: the buffer has 48 bytes; then a pointer from a reference.
-        let is_outside = unsafe {
-            blst_p1_uncompress(&mut point, compressed.as_ptr()) == BLST_ERROR::BLST_SUCCESS
-                && !blst_p1_affine_in_g1(&point)
-        };
-        if is_outside {
-            return Ok(point);
-        }
-    }
-    anyhow::bail!("every point is in the group")
+group! {
+    g1, "g1", "BLS12381G1_XMD:SHA-256_SSWU_RO_", fp_bytes,
+    blst_p1, blst_p1_affine, blst_p1_generator, blst_p1_mult, blst_p1_double, blst_p1_add_or_double,
+    blst_p1_add_or_double_affine, blst_p1_to_affine, blst_p1_from_affine, blst_p1_affine_in_g1, blst_hash_to_g1,
+    blst_p1s_mult_pippenger, blst_p1s_mult_pippenger_scratch_sizeof, blst_p1_uncompress, 48
 }
-
-fn outside_g2() -> Result<blst_p2_affine> {
-    for x in 1..=u8::MAX {
-        let (mut compressed, mut point) = ([0; 96], blst_p2_affine::default());
-        (compressed[0], compressed[95]) = (0x80, x);
-        // SAFETY: the buffer has 96 bytes; then a pointer from a reference.
-        let is_outside = unsafe {
-            blst_p2_uncompress(&mut point, compressed.as_ptr()) == BLST_ERROR::BLST_SUCCESS
-                && !blst_p2_affine_in_g2(&point)
-        };
-        if is_outside {
-            return Ok(point);
-        }
-    }
-    anyhow::bail!("every point is in the group")
+group! {
+    g2, "g2", "BLS12381G2_XMD:SHA-256_SSWU_RO_", fp2_bytes,
+    blst_p2, blst_p2_affine, blst_p2_generator, blst_p2_mult, blst_p2_double, blst_p2_add_or_double,
+    blst_p2_add_or_double_affine, blst_p2_to_affine, blst_p2_from_affine, blst_p2_affine_in_g2, blst_hash_to_g2,
+    blst_p2s_mult_pippenger, blst_p2s_mult_pippenger_scratch_sizeof, blst_p2_uncompress, 96
 }
 
 fn pairings(table: &mut Table) {
@@ -485,11 +384,7 @@ fn pairings(table: &mut Table) {
     });
     table.add(CURVE, "final-exponentiation", "blst_final_exp", move |work| {
         let x = fp12(work, "fp12", 0);
-        Ok(Prepared::new(fp12_bytes(&x.final_exp()), move |iterations| {
-            for _ in 0..iterations {
-                black_box(black_box(&x).final_exp());
-            }
-        }))
+        Ok(Prepared::repeated(fp12_bytes(&x.final_exp()), move || black_box(&x).final_exp()))
     });
     table.add(CURVE, "pairing", "blst_miller_loop, blst_final_exp", move |work| {
         let (p, q) = pairs(work);
@@ -502,11 +397,7 @@ fn pairings(table: &mut Table) {
     table.add(CURVE, "pairing-of-eight", "blst_miller_loop_n, blst_final_exp", move |work| {
         let (p, q) = pairs(work);
         let product = move || miller_loop_of_eight(&q, &p).final_exp();
-        Ok(Prepared::new(fp12_bytes(&product()), move |iterations| {
-            for _ in 0..iterations {
-                black_box(product());
-            }
-        }))
+        Ok(Prepared::repeated(fp12_bytes(&product()), product))
     });
 }
 

@@ -1,17 +1,17 @@
 //! Operations of a subject, and prepared operations.
 
+use std::hint::black_box;
+
 use anyhow::Result;
 use serde::Deserialize;
 
 use crate::trace::Trace;
 
-/// An order to prepare.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Work {
     /// Curve, or group of protocols: `bn254`, `kzg`, `evm`, `pool`.
     pub curve: String,
-    /// Name of the operation.
     pub operation: String,
     /// Size, such as a number of points or messages.
     #[serde(default)]
@@ -26,7 +26,6 @@ pub struct Work {
     pub inputs: String,
 }
 
-/// An operation with its inputs.
 pub struct Prepared {
     /// Canonical bytes of the result.
     pub answer: Vec<u8>,
@@ -40,6 +39,27 @@ impl Prepared {
     /// An operation with independent steps.
     pub fn new(answer: Vec<u8>, run: impl FnMut(u64) + Send + 'static) -> Self {
         Self { answer, run: Box::new(run), trace: None }
+    }
+
+    /// An operation without inputs that change.
+    pub fn repeated<T>(answer: Vec<u8>, mut call: impl FnMut() -> T + Send + 'static) -> Self {
+        Self::new(answer, move |iterations| {
+            for _ in 0..iterations {
+                black_box(call());
+            }
+        })
+    }
+
+    /// An operation on a message that changes.
+    pub fn of_messages<T>(
+        answer: Vec<u8>,
+        mut message: [u8; 32],
+        mut call: impl FnMut(&[u8; 32]) -> T + Send + 'static,
+    ) -> Self {
+        Self::repeated(answer, move || {
+            message[0] = message[0].wrapping_add(1);
+            call(&message)
+        })
     }
 
     /// A check of valid input, repeated; the answer has its verdicts on valid and on invalid input.
@@ -82,7 +102,7 @@ impl Prepared {
             for _ in 0..iterations {
                 step(&mut state);
             }
-            std::hint::black_box(&mut state);
+            black_box(&mut state);
         })
     }
 }
@@ -98,17 +118,14 @@ pub const ANSWERED: usize = 4;
 
 type Prepare = dyn Fn(&Work) -> Result<Prepared> + Send + Sync;
 
-/// A supported operation.
 pub struct Operation {
     /// Curve or group of protocols.
     pub curve: &'static str,
-    /// Name.
     pub name: String,
     /// Called functions of the library.
     pub how: String,
     /// True if the operation is only traced, and not listed among the timed ones.
     pub is_for_trace: bool,
-    /// Prepares the operation.
     pub prepare: Box<Prepare>,
 }
 
@@ -117,7 +134,6 @@ pub struct Operation {
 pub struct Table(pub Vec<Operation>);
 
 impl Table {
-    /// Adds an operation.
     pub fn add(
         &mut self,
         curve: &'static str,
@@ -146,7 +162,6 @@ impl Table {
         self.0.last_mut().expect("just added").is_for_trace = true;
     }
 
-    /// The operation of this name.
     pub fn find(&self, curve: &str, name: &str) -> Option<&Operation> {
         self.0.iter().find(|operation| operation.curve == curve && operation.name == name)
     }

@@ -17,9 +17,7 @@ pub struct Record {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(into = "(u64, u64)")]
 pub struct Span {
-    /// Start.
     pub start_ns: u64,
-    /// End.
     pub end_ns: u64,
 }
 

@@ -22,7 +22,6 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::{Chain, Kernel, LogTap, Settings, VERSIONS, chain_of_name, listen};
 use crate::verdict::Verdict;
 
-/// An order.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 enum Order {
@@ -118,10 +117,7 @@ struct Bench {
     tap: Option<LogTap>,
 }
 
-/// Executes orders until the input ends.
-///
-/// # Errors
-/// If orders cannot be read or answers cannot be written; failed work is reported in its answer.
+/// Executes orders until the input ends; failed work is reported in its answer.
 pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<()> {
     let mut bench = Bench::default();
     for line in input.lines() {

@@ -23,22 +23,16 @@ use crate::judge::{Judged, Pair};
 use crate::verdict::Verdict;
 use crate::world::World;
 
-/// Options of a comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Seed of all choices.
     pub seed: u64,
     /// Number of blocks in addition to the base chains.
     pub blocks: u64,
-    /// Number of blocks in a round.
     pub round_blocks: u64,
-    /// Number of the first round.
     pub first_round: u64,
     /// The only class to draw; `None` for all.
     pub class: Option<String>,
-    /// Number of parallel rounds.
     pub jobs: usize,
-    /// Folder for disagreements.
     pub out: PathBuf,
 }
 
@@ -48,14 +42,10 @@ pub const ROUND_BLOCKS: u64 = 1500;
 /// Number of blocks between restarts of the engine.
 const RESTART_BLOCKS: u64 = 400;
 
-/// Results of a class.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tally {
-    /// Submitted blocks.
     pub blocks: u64,
-    /// Accepted by the kernel.
     pub accepted: u64,
-    /// Rejected by the kernel.
     pub rejected: u64,
     /// Neither: undecodable, duplicate, inconclusive.
     pub other: u64,
@@ -65,16 +55,12 @@ pub struct Tally {
     pub not_meant: u64,
     /// Draws for which the round had no coins.
     pub skipped: u64,
-    /// Blocks with a disagreement.
     pub disagreements: u64,
-    /// Count of each reject reason.
     pub reasons: BTreeMap<String, u64>,
 }
 
-/// Results of all blocks.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
-    /// Seed.
     pub seed: u64,
     /// Rounds, in order.
     pub rounds: u64,
@@ -82,13 +68,10 @@ pub struct Summary {
     pub base_blocks: u64,
     /// Compared coins of undo data.
     pub undo_coins: u64,
-    /// Elapsed seconds.
     pub elapsed_s: f64,
-    /// Results by class.
     pub classes: BTreeMap<String, Tally>,
     /// Count of each reject reason, over all classes.
     pub reasons: BTreeMap<String, u64>,
-    /// Files with disagreements.
     pub files: Vec<PathBuf>,
 }
 
@@ -98,7 +81,6 @@ impl Summary {
         self.classes.values().map(|tally| tally.blocks).sum()
     }
 
-    /// Number of blocks with a disagreement.
     pub fn disagreements(&self) -> u64 {
         self.classes.values().map(|tally| tally.disagreements).sum()
     }
@@ -125,7 +107,6 @@ impl Summary {
         }
     }
 
-    /// Human-readable table.
     pub fn table(&self) -> String {
         let mut text = format!(
             "{:<34}{:>8}{:>9}{:>9}{:>8}{:>9}{:>9}{:>9}\n",
@@ -178,7 +159,6 @@ struct Evidence<'a> {
     kernel: String,
     engine_tip: String,
     kernel_tip: String,
-    /// Tip before the block.
     tip_before: String,
     height_before: u32,
     block: String,
@@ -188,9 +168,6 @@ struct Evidence<'a> {
 }
 
 /// Runs rounds until enough blocks have been submitted.
-///
-/// # Errors
-/// If a class is unknown, or one side fails with an error.
 pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Summary> {
     let start = Instant::now();
     let mut classes = classes::all();

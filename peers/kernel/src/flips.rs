@@ -3,25 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::{Flags, Interpreter};
-use assay_wire::{Block, Encoding};
+use assay_engine::parse_prevouts;
+use assay_wire::{Block, Encoding, TxOut};
 use serde::Serialize;
 
 use crate::build::{Output, Rng, Tx};
 use crate::scripts::{TxVerdict, describe, judge_tx};
 
-/// Results of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
-    /// Seed.
     pub seed: u64,
-    /// Blocks with their spent outputs.
     pub blocks: Vec<String>,
     /// Verified inputs of the unchanged blocks; both interpreters pass all of them.
     pub unchanged: u64,
-    /// Number of flips.
     pub flips: u64,
     /// Flips after which an input fails.
     pub rejected: u64,
@@ -29,7 +26,6 @@ pub struct Summary {
     pub ignored: u64,
     /// Rejected and ignored flips, by target.
     pub targets: BTreeMap<&'static str, (u64, u64)>,
-    /// Descriptions of disagreements.
     pub disagreements: Vec<String>,
 }
 
@@ -44,9 +40,6 @@ struct RealBlock {
 const INPUTS_MAX: usize = 40;
 
 /// Flips `flips` bits over all blocks of `data/blocks` that have prevouts.
-///
-/// # Errors
-/// If the data cannot be read or does not match its file name.
 pub fn run(data: &Path, flips: u64, seed: u64) -> Result<Summary> {
     let mut summary = Summary { seed, ..Summary::default() };
     let mut blocks = Vec::new();
@@ -84,26 +77,16 @@ fn load(path: &Path, name: &str) -> Result<RealBlock> {
     let params = ChainParams::by_name(network).context("unknown network")?;
     let height: u32 = height.parse().context("the name is not network-height")?;
     let block = Block::parse(std::fs::read(path)?, Encoding::Segwit)?;
-    let mut prevouts = &std::fs::read(path.with_extension("prevouts"))?[..];
     let txs: Vec<Tx> = block.txs().skip(1).map(Tx::from_wire).collect();
-    let mut spent = Vec::with_capacity(txs.len());
-    for tx in &txs {
-        let outputs: Option<Vec<Output>> =
-            (0..tx.inputs.len()).map(|_| take_output(&mut prevouts)).collect();
-        spent.push(outputs.context("the prevouts end too early")?);
-    }
-    if !prevouts.is_empty() {
-        bail!("{} bytes of prevouts are left over", prevouts.len());
-    }
+    let bytes = std::fs::read(path.with_extension("prevouts"))?;
+    let mut outputs = parse_prevouts(&bytes, txs.iter().map(|tx| tx.inputs.len()).sum())?
+        .into_iter()
+        .map(|TxOut { value, script_pubkey }| Output {
+            value,
+            script_pubkey: script_pubkey.to_vec(),
+        });
+    let spent = txs.iter().map(|tx| outputs.by_ref().take(tx.inputs.len()).collect()).collect();
     Ok(RealBlock { txs, spent, flags: params.block_script_flags(height, &block.hash()) })
-}
-
-fn take_output(bytes: &mut &[u8]) -> Option<Output> {
-    let (value, rest) = bytes.split_first_chunk::<8>()?;
-    let (len, rest) = rest.split_first_chunk::<4>()?;
-    let (script, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-    *bytes = rest;
-    Some(Output { value: i64::from_le_bytes(*value), script_pubkey: script.to_vec() })
 }
 
 fn judge_unchanged(block: &RealBlock, interpreter: &mut Interpreter, summary: &mut Summary) {

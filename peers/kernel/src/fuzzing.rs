@@ -116,22 +116,12 @@ fn built_lock(bytes: &mut Bytes<'_>) -> Lock {
         Place::TapKey,
         Place::TapScript,
     ];
-    const FLAWS: [Flaw; 8] = [
-        Flaw::None,
-        Flaw::None,
-        Flaw::OtherMessage,
-        Flaw::HighS,
-        Flaw::Padded,
-        Flaw::Short,
-        Flaw::NoHashType,
-        Flaw::Long,
-    ];
     let place = PLACES[usize::from(bytes.byte() % 8)];
     let script = bytes.string().to_vec();
     let items = (0..bytes.byte() % 6)
         .map(|_| match bytes.byte() {
             kind @ 0..=127 => {
-                let flaw = FLAWS[usize::from(kind % 8)];
+                let flaw = Flaw::ALL[usize::from((kind % 8).saturating_sub(1))];
                 let key = usize::from(bytes.byte()) % KEY_COUNT;
                 Item::Sig(Sig { flaw, ..Sig::typed(key, bytes.byte()) })
             }

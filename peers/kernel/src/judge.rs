@@ -19,16 +19,11 @@ pub struct Pair {
     kernel: Kernel,
 }
 
-/// Results of both for one block.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// Verdict of the engine.
     pub engine: Verdict,
-    /// Verdict of the kernel.
     pub kernel: Verdict,
-    /// Tip of the engine afterwards.
     pub engine_tip: (u32, BlockHash),
-    /// Tip of the kernel afterwards.
     pub kernel_tip: (u32, BlockHash),
 }
 
@@ -41,18 +36,12 @@ impl Judged {
 
 impl Pair {
     /// Opens both on an empty regtest chain below `dir`.
-    ///
-    /// # Errors
-    /// If one of them does not open.
     pub fn open(dir: &Path) -> Result<Self> {
         let params = ChainParams::by_name("regtest").context("regtest is a known chain")?;
         Self::open_chain(dir, params, &Chain::Known(bitcoinkernel::ChainType::Regtest))
     }
 
     /// Opens both on an empty chain below `dir`, given as each side names it.
-    ///
-    /// # Errors
-    /// If one of them does not open.
     pub fn open_chain(dir: &Path, params: ChainParams, chain: &Chain) -> Result<Self> {
         let mut config = Config::new(dir.join("engine"), Arc::new(params));
         config.cache_bytes_max = 64 << 20;
@@ -70,9 +59,6 @@ impl Pair {
 
     /// Reopens the engine: its state must not depend on its uptime. `is_clean` flushes everything
     /// first; otherwise it opens the files of a killed process.
-    ///
-    /// # Errors
-    /// If it does not reopen.
     pub fn restart_engine(&mut self, is_clean: bool) -> Result<()> {
         if let Some(engine) = self.engine.take().filter(|_| is_clean) {
             engine.shutdown().context("closing the engine")?;
@@ -114,9 +100,6 @@ impl Pair {
     }
 
     /// Compares the undo data of every active block; returns the number of coins.
-    ///
-    /// # Errors
-    /// If they differ or cannot be read.
     pub fn compare_undo(&self) -> Result<u64> {
         let (height, _) = self.kernel.tip();
         let mut count = 0;

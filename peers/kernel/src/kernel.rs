@@ -20,12 +20,9 @@ use bitcoinkernel::{
 
 use crate::verdict::Verdict;
 
-/// Chain of a kernel.
 #[derive(Clone, Debug)]
 pub enum Chain {
-    /// A chain known by name.
     Known(ChainType),
-    /// The signet with this challenge.
     Signet(Vec<u8>),
 }
 
@@ -44,7 +41,6 @@ pub const VERSIONS: &str = "bitcoinkernel 0.3.2: Bitcoin Core 31.99, RelWithDebI
 /// Length of a header in bytes.
 pub const HEADER_BYTES: usize = 80;
 
-/// A chain state of the kernel.
 pub struct Kernel {
     chain: ChainstateManager,
     _context: Context,
@@ -86,9 +82,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Connects to the kernel's log; reasons are available while the result lives.
-///
-/// # Errors
-/// If the kernel rejects the connection.
 pub fn listen() -> Result<LogTap> {
     let options =
         bitcoinkernel::log::logging::LoggingOptions { log_timestamps: false, ..Default::default() };
@@ -99,9 +92,6 @@ pub fn listen() -> Result<LogTap> {
 
 impl Kernel {
     /// Opens a chain in a folder.
-    ///
-    /// # Errors
-    /// If the folder or the chain's data cannot be used.
     pub fn open(chain: &Chain, datadir: &Path, settings: &Settings) -> Result<Self> {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let (checked, fatal) = (Arc::clone(&seen), Arc::clone(&seen));
@@ -137,13 +127,11 @@ impl Kernel {
         Ok(Self { chain, _context: context, seen })
     }
 
-    /// Height and hash of the tip.
     pub fn tip(&self) -> (u32, BlockHash) {
         let tip = self.chain.active_chain().tip();
         (tip.height() as u32, BlockHash(tip.block_hash().to_bytes()))
     }
 
-    /// Submits a block, as `submitblock` does.
     pub fn submit(&self, raw: &[u8]) -> Verdict {
         let Ok(block) = bitcoinkernel::Block::new(raw) else { return Verdict::Undecodable };
         let hash = block.hash().to_bytes();
@@ -189,9 +177,6 @@ impl Kernel {
     }
 
     /// The coins spent by the active block at `height`.
-    ///
-    /// # Errors
-    /// If there is no such block or it cannot be read.
     pub fn spent(&self, height: u32) -> Result<Vec<Coin>> {
         let entry =
             self.chain.active_chain().at_height(height as usize).context("no block there")?;

@@ -49,17 +49,14 @@ pub fn flags_of_bits(bits: u8) -> Flags {
     if flags.contains(Flags::WITNESS) { flags | Flags::P2SH } else { flags }
 }
 
-/// Verdicts of both on one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputVerdict {
-    /// Result of the engine's interpreter.
     pub engine: Result<(), ScriptError>,
     /// True if the kernel accepts the input.
     pub kernel: bool,
 }
 
 impl InputVerdict {
-    /// True if both agree.
     pub fn agrees(&self) -> bool {
         self.engine.is_ok() == self.kernel
     }
@@ -131,22 +128,15 @@ pub fn judge_tx(
     TxVerdict::Inputs(verdicts)
 }
 
-/// Results of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
-    /// Seed.
     pub seed: u64,
-    /// Verified inputs.
     pub inputs: u64,
-    /// Inputs accepted by both.
     pub passed: u64,
-    /// Count of each script error.
     pub errors: BTreeMap<String, u64>,
     /// Transactions that neither decoded.
     pub undecodable: u64,
-    /// Elapsed seconds.
     pub elapsed_s: f64,
-    /// Descriptions of disagreements.
     pub disagreements: Vec<String>,
 }
 

@@ -21,18 +21,12 @@ use crate::judge::Pair;
 use crate::kernel::Chain;
 use crate::verdict::Verdict;
 
-/// Results of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
-    /// Seed.
     pub seed: u64,
-    /// Submitted blocks.
     pub blocks: u64,
-    /// Verdicts of the kernel by case.
     pub cases: BTreeMap<&'static str, BTreeMap<String, u64>>,
-    /// Elapsed seconds.
     pub elapsed_s: f64,
-    /// Descriptions of disagreements.
     pub disagreements: Vec<String>,
 }
 
@@ -66,7 +60,6 @@ const CASES: [(Case, &str); 10] = [
 
 const SIGNET_HEADER: [u8; 4] = [0xec, 0xc7, 0xda, 0xa2];
 
-/// A signet under test.
 struct Net {
     params: ChainParams,
     challenge: Lock,
@@ -78,9 +71,6 @@ struct Net {
 }
 
 /// Mines and submits `blocks` blocks on signets with three kinds of challenges.
-///
-/// # Errors
-/// If one side does not open.
 pub fn run(seed: u64, blocks: u64) -> Result<Summary> {
     let start = Instant::now();
     let mut summary = Summary { seed, ..Summary::default() };

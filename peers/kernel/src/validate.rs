@@ -1,6 +1,6 @@
 //! Validation of a folder of block files by the kernel alone, for speed and for verdicts on chains.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -12,16 +12,12 @@ use crate::blockfile::Folder;
 use crate::kernel::{Kernel, Settings, VERSIONS, chain_of_name};
 use crate::verdict::Verdict;
 
-/// Options of a validation.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Folder of block files, or its parent.
     pub blocks: PathBuf,
-    /// Name of the chain.
     pub chain: String,
-    /// Folder for the kernel's chain.
     pub datadir: PathBuf,
-    /// Last height to submit.
     pub stop_height: Option<u32>,
     /// Number of script check threads in addition to the submitting one.
     pub workers: i32,
@@ -34,13 +30,9 @@ pub struct Options {
 pub struct Progress {
     /// `"height"`, or `"end"` for the last line.
     pub kind: &'static str,
-    /// Height of the tip.
     pub height: u32,
-    /// Hash of the tip.
     pub hash: String,
-    /// Submitted blocks.
     pub blocks: u64,
-    /// Total size of these blocks.
     pub bytes: u64,
     /// Seconds since the first block was submitted.
     pub elapsed_s: f64,
@@ -53,11 +45,8 @@ pub struct Progress {
 pub struct Explicit {
     /// `"settings"`.
     pub kind: &'static str,
-    /// Versions of the kernel.
     pub versions: &'static str,
-    /// Name of the chain.
     pub chain: String,
-    /// Number of blocks in the folder.
     pub blocks: u64,
     /// Number of script check threads in addition to the submitting one.
     pub worker_threads: i32,
@@ -71,9 +60,6 @@ pub struct Explicit {
 const DB_CACHE_MIB: u32 = 450;
 
 /// Submits all blocks in order of height; `settings` is called once, `progress` about every half second and at the end.
-///
-/// # Errors
-/// If the chain is unknown, files cannot be read, there are no blocks of this chain, or a block is invalid.
 pub fn run(
     options: &Options,
     settings: &dyn Fn(&Explicit),
@@ -82,7 +68,7 @@ pub fn run(
     let params = ChainParams::by_name(&options.chain).context("unknown chain")?;
     let chain = chain_of_name(params.name).context("the kernel does not know this chain")?;
     let _tap = crate::kernel::listen()?;
-    let folder = open_folder(&options.blocks, params.disk_magic)?;
+    let folder = Folder::open(&options.blocks, params.disk_magic)?;
     let order = folder.in_order(params.genesis_hash);
     ensure!(
         !order.is_empty(),
@@ -134,13 +120,6 @@ pub fn run(
     Ok(end)
 }
 
-/// Opens block files in a folder or in its `blocks`, as `assay validate` does.
-fn open_folder(dir: &Path, magic: [u8; 4]) -> Result<Folder> {
-    let folder = Folder::open(dir, magic)?;
-    let below = dir.join("blocks");
-    if folder.count() == 0 && below.is_dir() { Folder::open(&below, magic) } else { Ok(folder) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,19 +136,6 @@ mod tests {
             in_memory: true,
         };
         let error = run(&options, &|_| {}, &|_| {}).unwrap_err().to_string();
-        assert!(error.contains("0 blocks"), "{error}");
-    }
-
-    #[test]
-    fn blocks_are_found_one_folder_down() {
-        let magic = [1, 2, 3, 4];
-        let dir = tempfile::tempdir().unwrap();
-        let below = dir.path().join("blocks");
-        std::fs::create_dir(&below).unwrap();
-        let record = [&magic[..], &80u32.to_le_bytes(), &[0; 80]].concat();
-        std::fs::write(below.join("blk00000.dat"), record).unwrap();
-        for place in [dir.path(), &below] {
-            assert_eq!(open_folder(place, magic).unwrap().count(), 1);
-        }
+        assert!(error.contains("holds no blk*.dat"), "{error}");
     }
 }

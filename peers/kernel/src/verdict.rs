@@ -4,7 +4,6 @@ use std::fmt;
 
 use assay_engine::SubmitOutcome;
 
-/// Result of submitting a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Valid and part of the active chain on return.
@@ -13,14 +12,12 @@ pub enum Verdict {
     Inconclusive,
     /// Already known, and not invalid.
     Duplicate,
-    /// Breaks a rule.
     Rejected {
         /// Reject reason; for the kernel, with the debug message of its log.
         reason: String,
         /// The kernel's class of the result, if available.
         class: Option<&'static str>,
     },
-    /// The bytes are not a block.
     Undecodable,
     /// Any other failure, which is always a defect.
     Failed(String),

@@ -13,14 +13,10 @@ use assay_wire::{BlockHash, Encoding, Header, OutPoint};
 use crate::build::{Block, Input, Lock, Output, Rng, Tx, random_lock, unlock};
 use crate::verdict::Verdict;
 
-/// An unspent output.
 #[derive(Clone, Debug)]
 pub struct Coin {
-    /// Outpoint.
     pub outpoint: OutPoint,
-    /// Value and script.
     pub output: Output,
-    /// Height of its block.
     pub height: u32,
     /// True for an output of a coinbase.
     pub coinbase: bool,
@@ -33,17 +29,14 @@ pub struct Coin {
 pub struct State {
     /// Hash and time of every block from genesis on.
     pub headers: Vec<(BlockHash, u32)>,
-    /// Unspent outputs.
     pub coins: BTreeMap<OutPoint, Rc<Coin>>,
 }
 
 impl State {
-    /// Height of the last block.
     pub fn height(&self) -> u32 {
         self.headers.len() as u32 - 1
     }
 
-    /// Hash of the last block.
     pub fn hash(&self) -> BlockHash {
         self.headers[self.headers.len() - 1].0
     }
@@ -86,11 +79,8 @@ impl State {
 
 /// Chain and random generator of a round.
 pub struct World {
-    /// Source of all random choices.
     pub rng: Rng,
-    /// Parameters of regtest.
     pub params: ChainParams,
-    /// State at the tip.
     pub state: Rc<State>,
     /// Recently accepted blocks, oldest first.
     pub accepted: Vec<Vec<u8>>,
@@ -114,9 +104,6 @@ const SPREAD_BLOCKS: u32 = 6;
 
 impl World {
     /// A round at genesis.
-    ///
-    /// # Errors
-    /// If regtest is not a known chain.
     pub fn new(seed: u64, round: u64) -> Result<Self> {
         let params = ChainParams::by_name("regtest").context("regtest is a known chain")?;
         let state = Rc::new(State {
@@ -155,9 +142,6 @@ impl World {
     }
 
     /// Records the verdict on a block.
-    ///
-    /// # Errors
-    /// If the tip is a block that this round does not know.
     pub fn note(&mut self, raw: &[u8], verdict: &Verdict, tip: BlockHash) -> Result<()> {
         match verdict {
             _ if raw.len() == Header::SIZE => {}

@@ -12,7 +12,7 @@ use core::arch::x86_64::{
 };
 
 use super::chains::{self, Chain, TreePath, chain_entries};
-use super::lanes::{self, LANES_MAX, Words, entries};
+use super::lanes::{self, LANES_MAX, Words, entries, intrinsics};
 use super::muhash::{self, Limbs, Wide, muhash_entries};
 use crate::cpu::{CpuFeature, has};
 use crate::num3072::Num3072;
@@ -73,9 +73,9 @@ impl Words for Lanes {
         Self(intrinsic!(_mm256_set1_epi32(word as i32)))
     }
 
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        Self(intrinsic!(_mm256_add_epi32(self.0, other.0)))
+    intrinsics! {
+        add(other): _mm256_add_epi32;
+        xor(other): _mm256_xor_si256;
     }
 
     #[inline(always)]
@@ -94,11 +94,6 @@ impl Words for Lanes {
     #[inline(always)]
     fn shift_right(self, bits: u32) -> Self {
         Self(intrinsic!(_mm256_srlv_epi32(self.0, _mm256_set1_epi32(bits as i32))))
-    }
-
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        Self(intrinsic!(_mm256_xor_si256(self.0, other.0)))
     }
 
     #[inline(always)]
@@ -162,24 +157,16 @@ impl Words for Lanes {
 }
 
 impl Wide for Lanes {
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        Self(intrinsic!(_mm256_and_si256(self.0, other.0)))
+    intrinsics! {
+        and(other): _mm256_and_si256;
+        add_64(other): _mm256_add_epi64;
+        sub_64(other): _mm256_sub_epi64;
+        multiply(other): _mm256_mul_epu32;
     }
 
     #[inline(always)]
     fn splat_64(word: u64) -> Self {
         Self(intrinsic!(_mm256_set1_epi64x(word as i64)))
-    }
-
-    #[inline(always)]
-    fn add_64(self, other: Self) -> Self {
-        Self(intrinsic!(_mm256_add_epi64(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn sub_64(self, other: Self) -> Self {
-        Self(intrinsic!(_mm256_sub_epi64(self.0, other.0)))
     }
 
     #[inline(always)]
@@ -190,11 +177,6 @@ impl Wide for Lanes {
     #[inline(always)]
     fn shift_right_64(self, bits: u32) -> Self {
         Self(intrinsic!(_mm256_srlv_epi64(self.0, _mm256_set1_epi64x(bits.into()))))
-    }
-
-    #[inline(always)]
-    fn multiply(self, other: Self) -> Self {
-        Self(intrinsic!(_mm256_mul_epu32(self.0, other.0)))
     }
 
     #[inline(always)]

@@ -17,7 +17,7 @@ use core::arch::x86_64::{
 };
 
 use super::chains::{self, Chain, TreePath, chain_entries};
-use super::lanes::{self, LANES_MAX, Words, entries};
+use super::lanes::{self, LANES_MAX, Words, entries, intrinsics};
 use super::muhash::{self, Limbs, Wide, muhash_entries};
 use crate::cpu::{CpuFeature, has};
 use crate::num3072::Num3072;
@@ -63,9 +63,14 @@ impl Words for Lanes {
         Self(intrinsic!(_mm512_set1_epi32(word as i32)))
     }
 
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_add_epi32(self.0, other.0)))
+    intrinsics! {
+        add(other): _mm512_add_epi32;
+        xor(other): _mm512_xor_si512;
+        // The immediate of a three-input function is its truth table, for inputs 0xf0, 0xcc and 0xaa.
+        xor3(y, z): _mm512_ternarylogic_epi32::<0x96>;
+        choose(y, z): _mm512_ternarylogic_epi32::<0xca>;
+        majority(y, z): _mm512_ternarylogic_epi32::<0xe8>;
+        or_not_xor(y, z): _mm512_ternarylogic_epi32::<0x59>;
     }
 
     #[inline(always)]
@@ -76,33 +81,6 @@ impl Words for Lanes {
     #[inline(always)]
     fn shift_right(self, bits: u32) -> Self {
         Self(intrinsic!(_mm512_srlv_epi32(self.0, _mm512_set1_epi32(bits as i32))))
-    }
-
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_xor_si512(self.0, other.0)))
-    }
-
-    // The immediate of a three-input function is its truth table, for inputs 0xf0, 0xcc and 0xaa.
-
-    #[inline(always)]
-    fn xor3(self, y: Self, z: Self) -> Self {
-        Self(intrinsic!(_mm512_ternarylogic_epi32::<0x96>(self.0, y.0, z.0)))
-    }
-
-    #[inline(always)]
-    fn choose(self, y: Self, z: Self) -> Self {
-        Self(intrinsic!(_mm512_ternarylogic_epi32::<0xca>(self.0, y.0, z.0)))
-    }
-
-    #[inline(always)]
-    fn majority(self, y: Self, z: Self) -> Self {
-        Self(intrinsic!(_mm512_ternarylogic_epi32::<0xe8>(self.0, y.0, z.0)))
-    }
-
-    #[inline(always)]
-    fn or_not_xor(self, y: Self, z: Self) -> Self {
-        Self(intrinsic!(_mm512_ternarylogic_epi32::<0x59>(self.0, y.0, z.0)))
     }
 
     #[inline(always)]
@@ -147,24 +125,16 @@ impl Words for Lanes {
 }
 
 impl Wide for Lanes {
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_and_si512(self.0, other.0)))
+    intrinsics! {
+        and(other): _mm512_and_si512;
+        add_64(other): _mm512_add_epi64;
+        sub_64(other): _mm512_sub_epi64;
+        multiply(other): _mm512_mul_epu32;
     }
 
     #[inline(always)]
     fn splat_64(word: u64) -> Self {
         Self(intrinsic!(_mm512_set1_epi64(word as i64)))
-    }
-
-    #[inline(always)]
-    fn add_64(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_add_epi64(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn sub_64(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_sub_epi64(self.0, other.0)))
     }
 
     #[inline(always)]
@@ -175,11 +145,6 @@ impl Wide for Lanes {
     #[inline(always)]
     fn shift_right_64(self, bits: u32) -> Self {
         Self(intrinsic!(_mm512_srlv_epi64(self.0, _mm512_set1_epi64(bits.into()))))
-    }
-
-    #[inline(always)]
-    fn multiply(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_mul_epu32(self.0, other.0)))
     }
 
     #[inline(always)]

@@ -136,6 +136,19 @@ macro_rules! sixteen {
 
 pub(super) use sixteen;
 
+/// Methods of a vector that are one intrinsic each.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! intrinsics {
+    ($($name:ident($($operand:ident),+): $intrinsic:path;)+) => {$(
+        #[inline(always)]
+        fn $name(self, $($operand: Self),+) -> Self {
+            Self(intrinsic!($intrinsic(self.0, $($operand.0),+)))
+        }
+    )+};
+}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(super) use intrinsics;
+
 /// Generates the entry functions of the kernels of a word type. They are safe to call if the module's `available` is true.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! entries {

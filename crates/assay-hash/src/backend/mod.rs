@@ -84,22 +84,20 @@ const ALL: &[Backend] = &[
     Backend(Kernels::Avx512),
 ];
 
-/// SHA-256 blocks hashed sequentially in the time of one block in each of eight lanes, without a SHA unit: 2.8 with BMI2, 1.9
-/// without.
-#[cfg(target_arch = "x86_64")]
-const AVX2_BREAK_EVEN: usize = 3;
-
-/// The same for sixteen lanes: 2.3 and 1.5.
-#[cfg(target_arch = "x86_64")]
-const AVX512F_BREAK_EVEN: usize = 3;
-
-/// The same for four lanes of NEON, from instruction counts.
-#[cfg(target_arch = "aarch64")]
-const NEON_BREAK_EVEN: usize = 2;
-
-/// Blocks hashed by the SHA unit, two messages interleaved, in the time of one block in each of sixteen lanes.
-#[cfg(target_arch = "x86_64")]
-const AVX512_BREAK_EVEN: usize = 9;
+/// Calls a kernel of the backend's lanes.
+macro_rules! in_lanes {
+    ($kernels:expr; $kernel:ident $(::<$twice:ident>)? ($($argument:expr),+); _ => $otherwise:expr) => {
+        match $kernels {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => avx2::$kernel $(::<$twice>)? ($($argument),+),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f | Kernels::Avx512 => avx512::$kernel $(::<$twice>)? ($($argument),+),
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => neon::$kernel $(::<$twice>)? ($($argument),+),
+            _ => $otherwise,
+        }
+    };
+}
 
 /// Every backend of this architecture, slowest first.
 #[cfg(target_arch = "aarch64")]
@@ -204,6 +202,24 @@ impl Backend {
         self != Self::PORTABLE && bmi2::available()
     }
 
+    /// Number of SHA-256 blocks hashed sequentially in the time of one block in each lane.
+    #[inline]
+    fn break_even(self) -> usize {
+        match self.0 {
+            // With BMI2 and without: 2.8 and 1.9 in eight lanes, 2.3 and 1.5 in sixteen.
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 | Kernels::Avx512f => 3,
+            // By the SHA unit, two messages interleaved.
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => 9,
+            // From instruction counts.
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => 2,
+            // There are no lanes.
+            _ => usize::MAX,
+        }
+    }
+
     /// Absorbs whole blocks into a SHA-256 state.
     #[inline]
     pub(crate) fn compress(self, state: &mut [u32; 8], blocks: &[[u8; 64]]) {
@@ -274,17 +290,8 @@ impl Backend {
     #[inline]
     pub(crate) fn double_64(self, messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
         assert_eq!(messages.len(), digests.len(), "one digest per message");
-        let done = match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx2 => avx2::double_64(messages, digests, AVX2_BREAK_EVEN),
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512f => avx512::double_64(messages, digests, AVX512F_BREAK_EVEN),
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512 => avx512::double_64(messages, digests, AVX512_BREAK_EVEN),
-            #[cfg(target_arch = "aarch64")]
-            Kernels::Neon => neon::double_64(messages, digests, NEON_BREAK_EVEN),
-            _ => 0,
-        };
+        let least = self.break_even();
+        let done = in_lanes!(self.0; double_64(messages, digests, least); _ => 0);
         let (messages, digests) = (&messages[done..], &mut digests[done..]);
         if self.has_unit() {
             return unit::double_64(messages, digests);
@@ -312,17 +319,8 @@ impl Backend {
         messages: &[&[u8]],
         digests: &mut [[u8; 32]],
     ) -> usize {
-        let done = match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx2 => avx2::group::<TWICE>(messages, digests, AVX2_BREAK_EVEN),
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512f => avx512::group::<TWICE>(messages, digests, AVX512F_BREAK_EVEN),
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512 => avx512::group::<TWICE>(messages, digests, AVX512_BREAK_EVEN),
-            #[cfg(target_arch = "aarch64")]
-            Kernels::Neon => neon::group::<TWICE>(messages, digests, NEON_BREAK_EVEN),
-            _ => 0,
-        };
+        let least = self.break_even();
+        let done = in_lanes!(self.0; group::<TWICE>(messages, digests, least); _ => 0);
         if done > 0 {
             return done;
         }
@@ -357,24 +355,8 @@ impl Backend {
     /// Absorbs a block into each of up to [`GROUP_MAX`](Self::GROUP_MAX) SHA-256 states.
     #[inline]
     pub(crate) fn compress_each(self, states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx2 if states.len() >= AVX2_BREAK_EVEN => {
-                return avx2::compress_each(states, blocks);
-            }
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512f if states.len() >= AVX512F_BREAK_EVEN => {
-                return avx512::compress_each(states, blocks);
-            }
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512 if states.len() >= AVX512_BREAK_EVEN => {
-                return avx512::compress_each(states, blocks);
-            }
-            #[cfg(target_arch = "aarch64")]
-            Kernels::Neon if states.len() >= NEON_BREAK_EVEN => {
-                return neon::compress_each(states, blocks);
-            }
-            _ => {}
+        if states.len() >= self.break_even() {
+            return in_lanes!(self.0; compress_each(states, blocks); _ => unreachable!("no lanes"));
         }
         if self.has_unit() {
             return unit::compress_each(states, blocks);
@@ -400,17 +382,10 @@ impl Backend {
 
     /// Runs chains, the longest first, up to step `end`; at least one and at most [`chains_at_once`](Self::chains_at_once).
     pub(crate) fn iterate<const N: usize>(self, chains: &mut [Chain<'_, N>], end: u8) {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx2 if chains.len() >= AVX2_BREAK_EVEN => avx2::iterate(chains, end),
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512f if chains.len() >= AVX512F_BREAK_EVEN => avx512::iterate(chains, end),
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512 if chains.len() >= AVX512_BREAK_EVEN => avx512::iterate(chains, end),
-            #[cfg(target_arch = "aarch64")]
-            Kernels::Neon if chains.len() >= NEON_BREAK_EVEN => neon::iterate(chains, end),
-            _ => self.iterate_in_blocks(chains, end),
+        if chains.len() < self.break_even() {
+            return self.iterate_in_blocks(chains, end);
         }
+        in_lanes!(self.0; iterate(chains, end); _ => unreachable!("no lanes"));
     }
 
     /// The same without vectors; shorter chains join at their first step.
@@ -442,15 +417,15 @@ impl Backend {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx2 => paths.chunks_mut(8).for_each(|paths| {
-                if paths.len() < AVX2_BREAK_EVEN {
+                if paths.len() < self.break_even() {
                     return self.climb_in_blocks(paths, height);
                 }
                 avx2::climb(paths, height);
             }),
             #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512f if paths.len() >= AVX512F_BREAK_EVEN => avx512::climb(paths, height),
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512 if paths.len() >= AVX512_BREAK_EVEN => avx512::climb(paths, height),
+            Kernels::Avx512f | Kernels::Avx512 if paths.len() >= self.break_even() => {
+                avx512::climb(paths, height);
+            }
             #[cfg(target_arch = "aarch64")]
             Kernels::Neon => paths.chunks_mut(4).for_each(|paths| neon::climb(paths, height)),
             _ => self.climb_in_blocks(paths, height),

@@ -10,7 +10,7 @@ use core::arch::aarch64::{
 };
 
 use super::chains::{self, Chain, TreePath, chain_entries};
-use super::lanes::{self, LANES_MAX, Words, entries};
+use super::lanes::{self, LANES_MAX, Words, entries, intrinsics};
 
 entries!(Lanes, "neon");
 chain_entries!(Lanes, "neon");
@@ -55,9 +55,10 @@ impl Words for Lanes {
         Self(intrinsic!(vdupq_n_u32(word)))
     }
 
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        Self(intrinsic!(vaddq_u32(self.0, other.0)))
+    intrinsics! {
+        add(other): vaddq_u32;
+        xor(other): veorq_u32;
+        choose(y, z): vbslq_u32;
     }
 
     #[inline(always)]
@@ -76,18 +77,8 @@ impl Words for Lanes {
     }
 
     #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        Self(intrinsic!(veorq_u32(self.0, other.0)))
-    }
-
-    #[inline(always)]
     fn xor3(self, y: Self, z: Self) -> Self {
         self.xor(y).xor(z)
-    }
-
-    #[inline(always)]
-    fn choose(self, y: Self, z: Self) -> Self {
-        Self(intrinsic!(vbslq_u32(self.0, y.0, z.0)))
     }
 
     #[inline(always)]

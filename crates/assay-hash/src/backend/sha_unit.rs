@@ -208,7 +208,6 @@ pub(super) fn rehash<U: Unit>(words: &[u32; 8]) -> [u8; 32] {
     digest
 }
 
-/// Hashes the digest of each state.
 #[inline(always)]
 fn second_hash<U: Unit, const N: usize>(states: &[U; N], digests: &mut [[u8; 32]; N]) {
     // FIPS 180-4 padding of a 32-byte message: one bit, zeros, length 256.
@@ -222,7 +221,6 @@ fn second_hash<U: Unit, const N: usize>(states: &[U; N], digests: &mut [[u8; 32]
     store_digests(&outer, digests);
 }
 
-/// The digests of the states.
 #[inline(always)]
 fn store_digests<U: Unit, const N: usize>(states: &[U; N], digests: &mut [[u8; 32]; N]) {
     for (digest, state) in digests.iter_mut().zip(states) {

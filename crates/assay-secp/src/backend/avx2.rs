@@ -11,8 +11,7 @@ use core::arch::x86_64::{
 };
 use std::marker::PhantomData;
 
-use super::multiplier::{Multiplier, multiplied_by};
-use super::x86::intrinsic;
+use super::multiplier::{Multiplier, intrinsic, intrinsics, multiplied_by};
 use crate::lanes::{LANES, Lanes, Line};
 
 /// Four lanes with their multiplier.
@@ -59,24 +58,12 @@ impl<M: Multiplier<__m256i>> Lanes for Quad<M> {
         intrinsic!(_mm256_storeu_si256(words.cast(), self.0));
     }
 
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        quad(intrinsic!(_mm256_add_epi64(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        quad(intrinsic!(_mm256_sub_epi64(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        quad(intrinsic!(_mm256_and_si256(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        quad(intrinsic!(_mm256_or_si256(self.0, other.0)))
+    intrinsics! {
+        quad;
+        add(other): _mm256_add_epi64;
+        sub(other): _mm256_sub_epi64;
+        and(other): _mm256_and_si256;
+        or(other): _mm256_or_si256;
     }
 
     #[inline(always)]
@@ -144,14 +131,10 @@ impl<M: Multiplier<__m256i>> Quad<M> {
         ]
     }
 
-    #[inline(always)]
-    fn low(self, other: Self) -> Self {
-        quad(intrinsic!(_mm256_unpacklo_epi64(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn high(self, other: Self) -> Self {
-        quad(intrinsic!(_mm256_unpackhi_epi64(self.0, other.0)))
+    intrinsics! {
+        quad;
+        low(other): _mm256_unpacklo_epi64;
+        high(other): _mm256_unpackhi_epi64;
     }
 
     /// One half of each.

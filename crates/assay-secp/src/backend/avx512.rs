@@ -11,8 +11,7 @@ use core::arch::x86_64::{
 };
 use std::marker::PhantomData;
 
-use super::multiplier::{Multiplier, multiplied_by};
-use super::x86::intrinsic;
+use super::multiplier::{Multiplier, intrinsic, intrinsics, multiplied_by};
 use crate::lanes::{LANES, Lanes, Line};
 
 /// Eight lanes with their multiplier.
@@ -47,24 +46,12 @@ impl<M: Multiplier<__m512i>> Lanes for Octet<M> {
         intrinsic!(_mm512_storeu_si512(words.as_mut_ptr().cast(), self.0));
     }
 
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        octet(intrinsic!(_mm512_add_epi64(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        octet(intrinsic!(_mm512_sub_epi64(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        octet(intrinsic!(_mm512_and_si512(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        octet(intrinsic!(_mm512_or_si512(self.0, other.0)))
+    intrinsics! {
+        octet;
+        add(other): _mm512_add_epi64;
+        sub(other): _mm512_sub_epi64;
+        and(other): _mm512_and_si512;
+        or(other): _mm512_or_si512;
     }
 
     #[inline(always)]
@@ -124,14 +111,10 @@ impl<M: Multiplier<__m512i>> Lanes for Octet<M> {
 }
 
 impl<M: Multiplier<__m512i>> Octet<M> {
-    #[inline(always)]
-    fn low(self, other: Self) -> Self {
-        octet(intrinsic!(_mm512_unpacklo_epi64(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn high(self, other: Self) -> Self {
-        octet(intrinsic!(_mm512_unpackhi_epi64(self.0, other.0)))
+    intrinsics! {
+        octet;
+        low(other): _mm512_unpacklo_epi64;
+        high(other): _mm512_unpackhi_epi64;
     }
 
     /// Four words of each of two lines.

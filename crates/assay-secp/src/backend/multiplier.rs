@@ -19,8 +19,29 @@ use core::arch::x86_64::{
     _mm512_set1_epi64, _mm512_sub_pd,
 };
 
-use super::x86::intrinsic;
 use crate::lanes::steps::Operation;
+
+/// Intrinsics as an expression.
+macro_rules! intrinsic {
+    ($call:expr) => {{
+        // SAFETY: only code inlined into the kernels has vectors to pass, and their callers have
+        // checked the CPU for the features; memory operands are references to as many bytes as the
+        // instruction reads or writes.
+        unsafe { $call }
+    }};
+}
+pub(super) use intrinsic;
+
+/// Methods of a vector that are one intrinsic each.
+macro_rules! intrinsics {
+    ($wrap:ident; $($name:ident($($operand:ident),+): $intrinsic:path;)+) => {$(
+        #[inline(always)]
+        fn $name(self, $($operand: Self),+) -> Self {
+            $wrap(intrinsic!($intrinsic(self.0, $($operand.0),+)))
+        }
+    )+};
+}
+pub(super) use intrinsics;
 
 /// Multiplies in the lanes of a vector; the methods are those of [`Lanes`](crate::lanes::Lanes).
 pub(super) trait Multiplier<V>: Copy {
@@ -221,6 +242,45 @@ macro_rules! constant {
     };
 }
 
+/// Conversions of factors, and sums of small products, by doubles; the offset is that of low parts.
+macro_rules! of_doubles {
+    (
+        $vector:ty, $offset:expr, $fma:ident; $set:ident, $and:ident, $or:ident, $sum:ident, $add:ident, $sub:ident,
+        $doubles:ident, $bits:ident
+    ) => {
+        #[inline(always)]
+        fn factor(limb: $vector) -> $vector {
+            let unit = constant!($set, UNIT);
+            intrinsic!({
+                let low = $and(limb, $set(MASK_52));
+                let above = $doubles($or(low, unit));
+                $bits($sub(above, $doubles(unit)))
+            })
+        }
+
+        #[inline(always)]
+        fn value(factor: $vector) -> $vector {
+            let unit = constant!($set, UNIT);
+            intrinsic!({
+                let above = $add($doubles(factor), $doubles(unit));
+                $and($bits(above), $set(MASK_52))
+            })
+        }
+
+        #[inline(always)]
+        fn twice_factor(factor: $vector) -> $vector {
+            let factor = intrinsic!($doubles(factor));
+            intrinsic!($bits($add(factor, factor)))
+        }
+
+        #[inline(always)]
+        fn add_small_product(sum: $vector, a: $vector, b: $vector) -> $vector {
+            let product = $fma(a, b, constant!($set, $offset));
+            intrinsic!($sum(sum, product))
+        }
+    };
+}
+
 impl Multiplier<__m512i> for Doubles {
     const LOW_OFFSET: u64 = UNIT.to_bits();
     const HIGH_OFFSET: u64 = HIGH.to_bits();
@@ -230,30 +290,10 @@ impl Multiplier<__m512i> for Doubles {
 
     run_apart!("avx512f");
 
-    #[inline(always)]
-    fn factor(limb: __m512i) -> __m512i {
-        let unit = constant!(_mm512_set1_epi64, UNIT);
-        intrinsic!({
-            let low = _mm512_and_si512(limb, _mm512_set1_epi64(MASK_52));
-            let above = _mm512_castsi512_pd(_mm512_or_si512(low, unit));
-            _mm512_castpd_si512(_mm512_sub_pd(above, _mm512_castsi512_pd(unit)))
-        })
-    }
-
-    #[inline(always)]
-    fn value(factor: __m512i) -> __m512i {
-        let unit = constant!(_mm512_set1_epi64, UNIT);
-        intrinsic!({
-            let above = _mm512_add_pd(_mm512_castsi512_pd(factor), _mm512_castsi512_pd(unit));
-            _mm512_and_si512(_mm512_castpd_si512(above), _mm512_set1_epi64(MASK_52))
-        })
-    }
-
-    #[inline(always)]
-    fn twice_factor(factor: __m512i) -> __m512i {
-        let factor = intrinsic!(_mm512_castsi512_pd(factor));
-        intrinsic!(_mm512_castpd_si512(_mm512_add_pd(factor, factor)))
-    }
+    of_doubles!(
+        __m512i, UNIT, fma_512; _mm512_set1_epi64, _mm512_and_si512, _mm512_or_si512, _mm512_add_epi64,
+        _mm512_add_pd, _mm512_sub_pd, _mm512_castsi512_pd, _mm512_castpd_si512
+    );
 
     #[inline(always)]
     fn add_mul_low(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
@@ -269,12 +309,6 @@ impl Multiplier<__m512i> for Doubles {
     fn add_mul_high(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
         let high = fma_512(a, b, constant!(_mm512_set1_epi64, HIGH));
         intrinsic!(settled(_mm512_add_epi64(sum, high)))
-    }
-
-    #[inline(always)]
-    fn add_small_product(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-        let product = fma_512(a, b, constant!(_mm512_set1_epi64, UNIT));
-        intrinsic!(_mm512_add_epi64(sum, product))
     }
 }
 
@@ -311,30 +345,10 @@ impl Multiplier<__m256i> for Doubles {
 
     run_apart!("avx2,fma");
 
-    #[inline(always)]
-    fn factor(limb: __m256i) -> __m256i {
-        let unit = constant!(_mm256_set1_epi64x, UNIT);
-        intrinsic!({
-            let low = _mm256_and_si256(limb, _mm256_set1_epi64x(MASK_52));
-            let above = _mm256_castsi256_pd(_mm256_or_si256(low, unit));
-            _mm256_castpd_si256(_mm256_sub_pd(above, _mm256_castsi256_pd(unit)))
-        })
-    }
-
-    #[inline(always)]
-    fn value(factor: __m256i) -> __m256i {
-        let unit = constant!(_mm256_set1_epi64x, UNIT);
-        intrinsic!({
-            let above = _mm256_add_pd(_mm256_castsi256_pd(factor), _mm256_castsi256_pd(unit));
-            _mm256_and_si256(_mm256_castpd_si256(above), _mm256_set1_epi64x(MASK_52))
-        })
-    }
-
-    #[inline(always)]
-    fn twice_factor(factor: __m256i) -> __m256i {
-        let factor = intrinsic!(_mm256_castsi256_pd(factor));
-        intrinsic!(_mm256_castpd_si256(_mm256_add_pd(factor, factor)))
-    }
+    of_doubles!(
+        __m256i, 1.5 * UNIT, fma_256; _mm256_set1_epi64x, _mm256_and_si256, _mm256_or_si256, _mm256_add_epi64,
+        _mm256_add_pd, _mm256_sub_pd, _mm256_castsi256_pd, _mm256_castpd_si256
+    );
 
     /// 2^104 plus 1.5 * 2^52 is not a double, so two steps are needed from one to the other.
     #[inline(always)]
@@ -353,12 +367,6 @@ impl Multiplier<__m256i> for Doubles {
     fn add_mul_high(sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
         let high = fma_256(a, b, constant!(_mm256_set1_epi64x, HIGH));
         intrinsic!(_mm256_add_epi64(sum, high))
-    }
-
-    #[inline(always)]
-    fn add_small_product(sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
-        let product = fma_256(a, b, constant!(_mm256_set1_epi64x, 1.5 * UNIT));
-        intrinsic!(_mm256_add_epi64(sum, product))
     }
 }
 

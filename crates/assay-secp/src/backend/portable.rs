@@ -5,7 +5,7 @@
 use std::array::from_fn;
 
 use super::Kernels;
-use crate::lanes::group;
+use crate::lanes::answer;
 use crate::lanes::msm;
 #[cfg(test)]
 use crate::lanes::small_groups;
@@ -176,7 +176,7 @@ impl<const WIDTH: usize, const ROUNDS: bool> Lanes for Plain<WIDTH, ROUNDS> {
 macro_rules! kernels {
     ($lanes:ty) => {
         Kernels {
-            answer: group::answer::<$lanes>,
+            answer: answer::answer::<$lanes>,
             weighted_sum: msm::sum::<$lanes>,
             #[cfg(test)]
             formulas: small_groups::Formulas {

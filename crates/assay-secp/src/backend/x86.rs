@@ -15,21 +15,11 @@ use super::{Kernels, Vectors};
 #[cfg(test)]
 use crate::lanes::LANES;
 use crate::lanes::Line;
-use crate::lanes::group::{self, Group, Question};
+use crate::lanes::answer;
+use crate::lanes::group::{Group, Question};
 use crate::lanes::msm::{self, Work};
 #[cfg(test)]
 use crate::lanes::small_groups::{self, Formulas, Raw};
-
-/// Intrinsics as an expression.
-macro_rules! intrinsic {
-    ($call:expr) => {{
-        // SAFETY: only code inlined into the kernels has vectors to pass, and their callers have
-        // checked the CPU for the features; memory operands are references to as many bytes as the
-        // instruction reads or writes.
-        unsafe { $call }
-    }};
-}
-pub(super) use intrinsic;
 
 /// The kernels for these vectors, if this CPU has the features.
 pub(super) fn kernels(vectors: Vectors) -> Option<Kernels> {
@@ -69,7 +59,7 @@ macro_rules! kernels {
 
             #[target_feature(enable = $features)]
             fn answer(question: Question, groups: &mut [Group], table: &[Line]) {
-                group::answer::<$lanes>(question, groups, table);
+                answer::answer::<$lanes>(question, groups, table);
             }
 
             #[target_feature(enable = $features)]

@@ -57,7 +57,6 @@ macro_rules! in_step {
 pub(super) use in_step;
 
 impl<L: Lanes> Affine<L> {
-    /// Negates in the lanes of the mask.
     #[inline(always)]
     fn negate_where(self, mask: u8) -> Self {
         Self { x: self.x, y: self.y.negate_where(mask) }
@@ -98,7 +97,6 @@ impl<L: Lanes> Jacobian<L> {
         scaled[0]
     }
 
-    /// Adds an affine point.
     #[inline(always)]
     pub(crate) fn add(&self, point: &Affine<L>) -> Self {
         let mut points = [*self];
@@ -170,7 +168,6 @@ pub(crate) fn add<L: Lanes, const N: usize>(
     h
 }
 
-/// Adds affine points.
 #[inline(always)]
 fn add_affine<L: Lanes, const N: usize>(sums: &mut [Jacobian<L>; N], points: &[Affine<L>; N]) {
     let scales = in_step!(k => sums[k].z);

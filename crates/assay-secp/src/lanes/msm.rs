@@ -8,8 +8,8 @@
 mod lists;
 
 use super::curve::{BETA, Jacobian, load_points};
-use super::field::{self, Fe, Sum};
-use super::{LANES, Lanes, Line};
+use super::field::{Fe, Sum};
+use super::{LANES, Lanes, Line, steps};
 use crate::scalar::Digits;
 use lists::{Lists, NEGATIVE, Nodes};
 
@@ -25,7 +25,6 @@ const EMPTY: u32 = u32::MAX;
 /// Digit shape of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Bits of a window.
     width: usize,
 }
 
@@ -66,7 +65,6 @@ impl Shape {
         1 << ((self.width - 1) / 2)
     }
 
-    /// Its rows.
     pub(crate) fn rows(self) -> usize {
         self.buckets() / self.columns()
     }
@@ -154,7 +152,7 @@ fn push_points<L: Lanes>(groups: &[[[u64; LANES]; 4]], odd: u8, nodes: &mut Node
             let cube = xs[k].sqr().mul(&xs[k]);
             cubics[k] = Sum::primes(0).plus(&cube).plus(&seven).carry().mul(&Fe::one());
         }
-        let roots = field::square_roots(&cubics);
+        let roots = steps::square_roots(&cubics);
         for k in 0..count {
             if roots[k].sqr().equals(&cubics[k]) != L::ALL {
                 return false;
@@ -346,7 +344,7 @@ fn reduce<L: Lanes>(work: &mut Work) -> bool {
         if sum.z.fe().zeros() != 0 {
             return false;
         }
-        let inverse = field::inverse(sum.z);
+        let inverse = steps::inverse(sum.z);
         let square = inverse.sqr();
         let x = sum.x.mul(square).normalize();
         let y = sum.y.mul(square.mul(inverse)).fe().normalize();

@@ -1,7 +1,7 @@
 //! The field against reference arithmetic, and the scalars' digits against their definition.
 
-use super::field::{self, Columns, Fe, Sum};
-use super::{LANES, Lanes};
+use super::field::{Columns, Fe, Sum};
+use super::{LANES, Lanes, steps};
 use crate::backend::{Portable, PortableRounded};
 
 pub(super) type Words = [u64; 4];
@@ -114,12 +114,12 @@ fn check_field<L: Lanes>() {
         assert_eq!(eight.mul(&Fe::one()).zeros() & !square.zeros(), 0);
         let back = Sum::primes(0).plus(&eights).plus(&eight).carry().mul(&Fe::one());
         assert_eq!(back.equals(&x.mul(&y)), L::ALL);
-        let inverse = field::inverse(&x);
+        let inverse = steps::inverse(&x);
         let unit = inverse.mul(&x).fe();
         for (unit, a) in read(unit).into_iter().zip(a).take(L::WIDTH) {
             assert_eq!(unit, if a == [0; 4] { [0; 4] } else { [1, 0, 0, 0] });
         }
-        let [root] = field::square_roots(&[x.sqr()]);
+        let [root] = steps::square_roots(&[x.sqr()]);
         assert_eq!(root.sqr().equals(&x.sqr()), L::ALL);
     }
 }

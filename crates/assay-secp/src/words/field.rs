@@ -16,7 +16,6 @@ impl Fe {
     pub(super) const ZERO: Self = Self([0; 4]);
     pub(super) const ONE: Self = Self([1, 0, 0, 0]);
 
-    /// Any words.
     pub(super) const fn from_words(words: [u64; 4]) -> Self {
         Self(words)
     }
@@ -45,7 +44,6 @@ impl Fe {
         self.mul_portable(other)
     }
 
-    /// The square.
     #[inline(always)]
     pub(super) fn square(&self) -> Self {
         #[cfg(target_arch = "x86_64")]

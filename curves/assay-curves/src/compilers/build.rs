@@ -31,23 +31,19 @@ const SOURCES_FOLDER: &str = "sources";
 
 const PROGRAM: &str = "kernels";
 
-/// Flags of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flags {
-    /// Optimisation level.
     pub(super) level: u8,
     /// True if the compiler may use MULX and ADX.
     pub(super) mulx: bool,
 }
 
 impl Flags {
-    /// Name in reports.
     pub(super) fn label(self) -> String {
         format!("-O{}{}", self.level, if self.mulx { " +mulx" } else { "" })
     }
 }
 
-/// Errors of building a program.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BuildError {
     #[error("cannot use {}", path.display())]
@@ -124,7 +120,6 @@ impl Build {
         Ok(Self { compiler: index, flags, routines, talk, program })
     }
 
-    /// The routine of a kernel.
     pub(super) fn routine(&self, kernel: Kernel, style: Style) -> Option<&Routine> {
         self.routines.get(&kernel.symbol(style))
     }

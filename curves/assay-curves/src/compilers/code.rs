@@ -6,7 +6,6 @@ use object::{Object, ObjectSection, ObjectSymbol};
 /// Static counts of a function's machine code; the instructions of a loop are counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Code {
-    /// Size in bytes.
     pub(super) bytes: u64,
     /// All instructions but padding and landing pads (`nop`, `endbr64`).
     pub(super) instructions: u64,
@@ -26,13 +25,11 @@ pub(super) struct Code {
     pub(super) stack_accesses: u64,
     /// Conditional jumps.
     pub(super) branches: u64,
-    /// Calls.
     pub(super) calls: u64,
     /// Maximum depth below the return address in bytes: pushes, `sub rsp`, and the used part of the red zone.
     pub(super) stack_bytes: u64,
 }
 
-/// Reason why code cannot be counted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CodeError {
     #[error("the program is no ELF file that can be read")]
@@ -84,7 +81,7 @@ impl Code {
                 Some(&mut self.saved_carries)
             }
             Mnemonic::Call => Some(&mut self.calls),
-            mnemonic if is_branch(mnemonic) => Some(&mut self.branches),
+            _ if is_branch(instruction) => Some(&mut self.branches),
             _ => None,
         };
         if let Some(counter) = counter {
@@ -96,31 +93,12 @@ impl Code {
     }
 }
 
-fn is_branch(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Ja
-            | Mnemonic::Jae
-            | Mnemonic::Jb
-            | Mnemonic::Jbe
-            | Mnemonic::Je
-            | Mnemonic::Jne
-            | Mnemonic::Jg
-            | Mnemonic::Jge
-            | Mnemonic::Jl
-            | Mnemonic::Jle
-            | Mnemonic::Jo
-            | Mnemonic::Jno
-            | Mnemonic::Js
-            | Mnemonic::Jns
-            | Mnemonic::Jp
-            | Mnemonic::Jnp
-            | Mnemonic::Jrcxz
-            | Mnemonic::Jecxz
-            | Mnemonic::Loop
-            | Mnemonic::Loope
-            | Mnemonic::Loopne
-    )
+/// True for conditional jumps, by flags or `rcx`.
+fn is_branch(instruction: &Instruction) -> bool {
+    instruction.is_jcc_short_or_near()
+        || instruction.is_jcx_short()
+        || instruction.is_loop()
+        || instruction.is_loopcc()
 }
 
 /// Displacement from `rsp` of a memory operand.

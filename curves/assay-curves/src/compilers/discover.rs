@@ -43,7 +43,6 @@ impl Family {
     }
 }
 
-/// A compiler of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Compiler {
     /// Name in the plan.
@@ -70,7 +69,6 @@ pub(super) struct Absent {
     pub(super) why: String,
 }
 
-/// Result of the search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) compilers: Vec<Compiler>,

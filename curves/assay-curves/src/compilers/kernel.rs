@@ -27,7 +27,6 @@ pub(super) const SOURCES: [(&str, &str); 7] = [
     ("driver.rs", include_str!("kernels/driver.rs")),
 ];
 
-/// Style of a kernel's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Style {
     /// 128-bit integers, or additions that return overflow.

@@ -65,7 +65,6 @@ impl From<CompilersError> for BenchError {
     }
 }
 
-/// The suite of section `[compilers]`.
 #[derive(Debug)]
 pub(crate) struct CompilersSuite {
     settings: CompilersSettings,
@@ -81,7 +80,6 @@ struct Missing {
     why: BuildError,
 }
 
-/// All compilers and programs.
 #[derive(Debug)]
 struct Programs {
     found: Found,
@@ -108,7 +106,6 @@ const fn has_mulx() -> bool {
 }
 
 impl CompilersSuite {
-    /// A suite with these settings.
     pub(crate) const fn new(settings: CompilersSettings) -> Self {
         Self { settings, programs: OnceCell::new() }
     }
@@ -224,7 +221,6 @@ impl Programs {
         &self.found.compilers[build.compiler]
     }
 
-    /// Name of an alternative.
     fn label(&self, build: &Build, style: Style) -> String {
         format!("{} {}, {}", self.compiler(build).label, build.flags.label(), style.name())
     }

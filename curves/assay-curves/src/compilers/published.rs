@@ -35,11 +35,9 @@ struct Ratios {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PublishedRatio {
-    /// Quote of the source.
     claim: String,
     /// Published ratio of times.
     published: String,
-    /// Difference in the measured work.
     differs: String,
     kernels: Vec<String>,
     slower: Side,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 /// gcc counts the return address, clang does not.
 const RETURN_ADDRESS: u64 = 8;
 
-/// A malformed line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the stack usage is not `FILE:LINE:FUNCTION BYTES KIND`: {text}")]
 pub(super) struct StackUsageError {

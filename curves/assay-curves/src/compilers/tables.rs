@@ -21,7 +21,6 @@ pub(super) fn is_of(row: &Row, kernel: Kernel) -> bool {
     row.name.split_once('/').is_some_and(|(name, _)| name == kernel.name)
 }
 
-/// All times of a kernel's benchmark.
 pub(super) fn timed<'a>(
     programs: &'a Programs,
     row: &'a Row,

@@ -4,17 +4,15 @@ use assay_bench::plan::PairingSettings;
 use assay_bench::suite::Extent;
 
 use super::data::{BUILT_IN, ThreadsOf};
-use super::subjects::{Offer, Order, Subject, Subjects};
+use super::protocol::{Offer, Order};
+use super::subjects::{Subject, Subjects};
 
-/// One benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Case {
     pub name: String,
     /// Name without the size.
     pub series: String,
-    /// Size, if there is one.
     pub size: Option<u64>,
-    /// Unit of the size.
     pub unit: &'static str,
     /// Order for the subjects.
     pub order: Order,

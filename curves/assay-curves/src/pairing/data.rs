@@ -98,7 +98,6 @@ impl Program {
 }
 
 impl Data {
-    /// Shape of an operation.
     pub(super) fn shape(&self, curve: &str, operation: &str) -> Option<&Shape> {
         self.shapes.iter().find(|shape| {
             shape.curve.as_ref().is_none_or(|of| of == curve)
@@ -109,7 +108,6 @@ impl Data {
 }
 
 impl Shape {
-    /// The sizes measured at an extent.
     pub(super) fn sizes(&self, settings: &PairingSettings, extent: Extent) -> Vec<usize> {
         let all = match &self.sizes {
             Sizes::Listed(sizes) => sizes,

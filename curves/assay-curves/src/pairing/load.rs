@@ -3,9 +3,9 @@
 use assay_bench::suite::{Extent, Study, StudyLaneGroup, StudyLanes, StudyTable};
 use assay_bench::{BenchError, Progress};
 use assay_report::number::duration;
-use serde::Deserialize;
 
-use super::subjects::{Order, Subject, Subjects};
+use super::protocol::{Order, Thread, Trace};
+use super::subjects::{Subject, Subjects};
 
 const CURVE: &str = "pool";
 const OPERATION: &str = "render";
@@ -23,25 +23,6 @@ const ROWS_SMOKE: usize = 32;
 /// Number of slices of the time axis.
 const SLICES: usize = 120;
 
-/// Trace of one run of a subject.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Trace {
-    wall_ns: u64,
-    threads: Vec<Thread>,
-    /// SHA-256 of the computed result.
-    digest: String,
-}
-
-/// Activity of one thread; times in nanoseconds since the start of the run.
-#[derive(Clone, Debug, Deserialize)]
-struct Thread {
-    /// Time spent in rows.
-    busy_ns: u64,
-    /// Starts and ends, in order.
-    spans: Vec<(u64, u64)>,
-}
-
-/// Trace of one pool.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     name: String,
@@ -97,7 +78,6 @@ pub(super) fn measure(
     Ok(loads)
 }
 
-/// The run with the median time.
 fn median(mut traces: Vec<Trace>) -> Option<Trace> {
     traces.sort_by_key(|trace| trace.wall_ns);
     let middle = traces.len() / 2;

@@ -9,6 +9,7 @@ mod data;
 mod load;
 mod own;
 mod pools;
+mod protocol;
 mod ranking;
 mod studies;
 mod subjects;
@@ -24,7 +25,8 @@ use assay_bench::{BenchError, Progress};
 pub(crate) use ranking::interval;
 
 use cases::Case;
-use subjects::{Answer, Order, Subject, Subjects};
+use protocol::{Answer, Order};
+use subjects::{Subject, Subjects};
 
 const FIGURES: &str = include_str!("../../../../plans/published/pairing-curves.toml");
 
@@ -42,7 +44,6 @@ pub(crate) struct PairingSuite {
 }
 
 impl PairingSuite {
-    /// A suite with these settings.
     pub(crate) fn new(settings: PairingSettings) -> Self {
         Self { settings, subjects: OnceCell::new() }
     }

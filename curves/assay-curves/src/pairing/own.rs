@@ -7,12 +7,10 @@ use assay_secp::{Backend, BatchVerifier, Check};
 use faster_hex::hex_string;
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, XOnlyPublicKey, ecdsa, schnorr};
 
-use super::subjects::{Answer, Description, Offer, Order};
+use super::protocol::{Answer, Description, Offer, Order};
 
-/// Name in the report.
 pub(super) const NAME: &str = "assay";
 
-/// Description as a subject.
 pub(super) fn description() -> Description {
     let offer = |operation: &str, how: &str| Offer {
         curve: "secp256k1".to_owned(),
@@ -41,7 +39,6 @@ struct Signed {
     msg: [u8; 32],
 }
 
-/// Prepared signatures.
 #[derive(Debug, Default)]
 pub(super) struct Own {
     signed: Vec<Signed>,
@@ -69,7 +66,6 @@ impl Own {
         Answer { digest: hex_string(&sha256(&bytes)), shown }
     }
 
-    /// Verifies all signatures `iterations` times.
     pub(super) fn time(&mut self, iterations: u64) -> Sample {
         let Self { signed, is_schnorr, verifier } = self;
         let checks = checks(signed, *is_schnorr);

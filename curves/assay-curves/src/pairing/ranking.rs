@@ -105,7 +105,6 @@ pub(super) fn fastest(settings: &PairingSettings, rows: &[Row]) -> Option<Study>
     })
 }
 
-/// A ratio with its interval.
 pub(crate) fn interval(ratio: &Ratio) -> String {
     format!("{:.2} ({:.2} to {:.2})", ratio.median, ratio.low, ratio.high)
 }

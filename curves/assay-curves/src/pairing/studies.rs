@@ -8,11 +8,11 @@ use assay_report::stats::ratio::Ratio;
 
 use super::load::{self, Load};
 use super::pools;
+use super::protocol::Description;
 use super::published;
 use super::ranking::{fastest, interval};
-use super::subjects::{Description, Subjects, TIMINGS, figures_of, timing_of};
+use super::subjects::{Subjects, TIMINGS, figures_of, timing_of};
 
-/// All studies.
 pub(super) fn all(
     settings: &PairingSettings,
     subjects: &Subjects,

@@ -12,47 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::data::BUILT_IN;
-use super::load::Trace;
 use super::own::{self, Own};
-
-/// Self-description of a subject.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Description {
-    pub name: String,
-    pub version: String,
-    /// Compiler with its flags.
-    pub compiler: String,
-    pub operations: Vec<Offer>,
-    /// Operations that can be traced; older programs list none.
-    #[serde(default)]
-    pub traces: Vec<Offer>,
-}
-
-/// An operation of a subject.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Offer {
-    /// Curve or group of protocols.
-    pub curve: String,
-    pub operation: String,
-    /// Called functions of the library.
-    pub how: String,
-}
-
-/// An operation to prepare.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Order {
-    /// Curve or group of protocols.
-    pub curve: String,
-    pub operation: String,
-    /// Size, such as a number of points.
-    pub size: usize,
-    /// Number of threads; 0 for all.
-    pub threads: usize,
-    pub seed: u64,
-    /// Inputs that do not follow from the seed, hexadecimal.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub inputs: String,
-}
+use super::protocol::{Answer, Description, Offer, Order, Trace};
 
 impl Order {
     /// Adds the inputs that subjects cannot generate.
@@ -67,17 +28,6 @@ impl Order {
     }
 }
 
-/// Result of an operation.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Answer {
-    /// SHA-256 of the canonical bytes.
-    pub digest: String,
-    /// First bytes of the result.
-    #[serde(rename = "answer")]
-    pub shown: String,
-}
-
-/// Executor of a subject.
 #[derive(Debug)]
 enum Worker {
     Process(Talk),
@@ -87,12 +37,9 @@ enum Worker {
 /// A library or pool that is measured.
 #[derive(Debug)]
 pub(super) struct Subject {
-    /// Name in the report.
     pub name: String,
-    /// Self-description.
     pub description: Description,
     worker: RefCell<Worker>,
-    /// Prepared operation.
     current: RefCell<Option<Order>>,
 }
 
@@ -191,7 +138,6 @@ pub(super) fn figures_of<'r>(row: &'r Row, subject: &str) -> Option<&'r Figures>
     row.figures.iter().find(is_it)
 }
 
-/// The serialised order to prepare.
 #[derive(Serialize)]
 struct Prepare<'a> {
     #[serde(rename = "do")]
@@ -200,7 +146,6 @@ struct Prepare<'a> {
     order: &'a Order,
 }
 
-/// Times measured by a subject.
 #[derive(Deserialize)]
 struct Times {
     wall_ns: u64,
@@ -211,18 +156,14 @@ struct Times {
 const CONSTANTINE: &str = "constantine";
 const CONSTANTINE_VARIABLE: &str = "ASSAY_CONSTANTINE";
 
-/// An unavailable program.
 #[derive(Clone, Debug)]
 pub(super) struct Absent {
-    /// Names of its subjects.
     pub names: Vec<String>,
-    /// Expected path.
     pub program: PathBuf,
     /// Command that builds it.
     pub build: &'static str,
 }
 
-/// Available and missing subjects.
 #[derive(Debug)]
 pub(super) struct Subjects {
     /// Available subjects, in the order of columns.

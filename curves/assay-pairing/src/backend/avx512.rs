@@ -22,19 +22,24 @@ macro_rules! intrinsic {
     }};
 }
 
+/// Methods of a vector that are one intrinsic each.
+macro_rules! intrinsics {
+    ($($name:ident($($operand:ident),+): $intrinsic:path;)+) => {$(
+        #[inline(always)]
+        fn $name(self, $($operand: Self),+) -> Self {
+            Self(intrinsic!($intrinsic(self.0, $($operand.0),+)))
+        }
+    )+};
+}
+
 /// Eight lanes.
 #[derive(Clone, Copy)]
 pub(crate) struct Ifma(__m512i);
 
 impl Ifma {
-    #[inline(always)]
-    fn low(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_unpacklo_epi64(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn high(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_unpackhi_epi64(self.0, other.0)))
+    intrinsics! {
+        low(other): _mm512_unpacklo_epi64;
+        high(other): _mm512_unpackhi_epi64;
     }
 
     /// Selects two of the four 128-bit parts of each.
@@ -80,29 +85,18 @@ impl Lanes for Ifma {
         intrinsic!(_mm512_storeu_si512(words.as_mut_ptr().cast(), self.0));
     }
 
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_add_epi64(self.0, other.0)))
+    intrinsics! {
+        add(other): _mm512_add_epi64;
+        sub(other): _mm512_sub_epi64;
+        and(other): _mm512_and_si512;
+        or(other): _mm512_or_si512;
+        add_mul_low(a, b): _mm512_madd52lo_epu64;
+        add_mul_high(a, b): _mm512_madd52hi_epu64;
     }
 
     #[inline(always)]
     fn add_where(self, mask: u8, other: Self) -> Self {
         Self(intrinsic!(_mm512_mask_add_epi64(self.0, mask, self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_sub_epi64(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_and_si512(self.0, other.0)))
-    }
-
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_or_si512(self.0, other.0)))
     }
 
     #[inline(always)]
@@ -118,16 +112,6 @@ impl Lanes for Ifma {
     #[inline(always)]
     fn shl<const BITS: u32>(self) -> Self {
         Self(intrinsic!(_mm512_slli_epi64::<BITS>(self.0)))
-    }
-
-    #[inline(always)]
-    fn add_mul_low(self, a: Self, b: Self) -> Self {
-        Self(intrinsic!(_mm512_madd52lo_epu64(self.0, a.0, b.0)))
-    }
-
-    #[inline(always)]
-    fn add_mul_high(self, a: Self, b: Self) -> Self {
-        Self(intrinsic!(_mm512_madd52hi_epu64(self.0, a.0, b.0)))
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use super::{
     Batch, PublicKey, SecretKey, Signature, Signed, aggregate_verify, fast_aggregate_verify,
-    verify, verify_batch, verify_batch_with, verify_possession,
+    verify, verify_batch, verify_possession,
 };
 use crate::curve::{Affine, BlsG1, BlsG2, Curve as _, Jacobian};
 use crate::encoding::DecodeError;
@@ -74,11 +74,10 @@ fn batches() {
         .map(|(secret, message)| (secret.public_key(), &message[..], secret.sign(message)))
         .collect();
     for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
-        assert!(verify_batch_with(backend, &signed, &[7; 32]), "{}", backend.name());
+        assert!(verify_batch(backend, &signed, &[7; 32]), "{}", backend.name());
     }
-    assert!(verify_batch(&signed, &[7; 32]));
     let in_shares = |signed: &[Signed<'_>], places: &[usize]| {
-        let batch = Batch::new(signed, &[7; 32]);
+        let batch = Batch::new(Backend::detect(), signed, &[7; 32]);
         let shares: Vec<_> = places.windows(2).map(|ends| batch.share(ends[0]..ends[1])).collect();
         batch.is_valid(&shares)
     };
@@ -95,27 +94,27 @@ fn batches() {
         let missing = std::panic::catch_unwind(|| in_shares(&signed, places));
         assert!(missing.is_err(), "{places:?}");
     }
-    let batch = Batch::new(&signed, &[7; 32]);
+    let batch = Batch::new(Backend::detect(), &signed, &[7; 32]);
     let half = count / 2;
     let others = [
-        Batch::new(&signed, &[8; 32]).share(half..count),
-        Batch::new(&signed[..count - 1], &[7; 32]).share(half..count - 1),
+        Batch::new(Backend::detect(), &signed, &[8; 32]).share(half..count),
+        Batch::new(Backend::detect(), &signed[..count - 1], &[7; 32]).share(half..count - 1),
     ];
     for other in others {
         let mixed = [batch.share(0..half), other];
         let foreign = std::panic::catch_unwind(|| batch.is_valid(&mixed));
         assert!(foreign.is_err(), "a share of another batch");
     }
-    assert!(verify_batch(&signed[..1], &[7; 32]));
-    assert!(verify_batch(&[], &[7; 32]));
+    assert!(verify_batch(Backend::detect(), &signed[..1], &[7; 32]));
+    assert!(verify_batch(Backend::detect(), &[], &[7; 32]));
     // Two wrong signatures whose errors cancel in a plain sum.
     let shift = BlsG2::GENERATOR.multiply(&[9, 0, 0, 0]);
     let (first, second) = (signed[0].2, signed[1].2);
     signed[0].2 = Signature((Jacobian::from(first.0) + shift).to_affine());
     signed[1].2 = Signature((Jacobian::from(second.0) - shift).to_affine());
-    assert!(!verify_batch(&signed, &[7; 32]));
+    assert!(!verify_batch(Backend::detect(), &signed, &[7; 32]));
     (signed[0].2, signed[1].2) = (second, first);
-    assert!(!verify_batch(&signed, &[7; 32]));
+    assert!(!verify_batch(Backend::detect(), &signed, &[7; 32]));
 }
 
 #[test]

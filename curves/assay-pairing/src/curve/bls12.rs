@@ -7,12 +7,12 @@ use super::scalar::{Short, divide, low};
 use super::{Affine, Curve, Jacobian, twist_constant, twist_frobenius};
 use crate::field::{Fe, Modulus};
 use crate::tower::{Fp2, TowerModulus};
+use crate::{bls12_377, bls12_381};
 
 /// Parameters of both groups and the pairing.
 pub trait Parameters:
     Copy + Eq + core::fmt::Debug + core::hash::Hash + Send + Sync + 'static
 {
-    /// Base field.
     type Base: TowerModulus<6>;
     /// Scalar field: `r = x^4 - x^2 + 1`.
     type Scalar: Modulus<4>;
@@ -23,9 +23,7 @@ pub trait Parameters:
     /// A number whose power `(p - 1) / 3` is beta, the cube root of one with
     /// `(beta x, y) = -x^2 (x, y)` in the first group.
     const BETA_ROOT: u64;
-    /// The generator of the first group.
     const G1: [Fe<Self::Base, 6>; 2];
-    /// The generator of the second group.
     const G2: [Fp2<Fe<Self::Base, 6>>; 2];
 }
 
@@ -37,7 +35,6 @@ pub struct G1<F>(PhantomData<F>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct G2<F>(PhantomData<F>);
 
-/// The square of x.
 const fn square<F: Parameters>() -> u128 {
     F::X as u128 * F::X as u128
 }
@@ -118,4 +115,48 @@ impl<F: Parameters> Curve for G2<F> {
     fn times_lambda(point: &Jacobian<Self>) -> Jacobian<Self> {
         Self::times_x(point)
     }
+}
+
+impl Parameters for bls12_381::Parameters {
+    type Base = bls12_381::FpModulus;
+    type Scalar = bls12_381::FrModulus;
+    const X: u64 = bls12_381::X;
+    const IS_NEGATIVE: bool = true;
+    const BETA_ROOT: u64 = 2;
+    const G1: [Fe<Self::Base, 6>; 2] = Fe::all_from_hex([
+        "17f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb",
+        "08b3f481e3aaa0f1a09e30ed741d8ae4fcf5e095d5d00af600db18cb2c04b3edd03cc744a2888ae40caa232946c5e7e1",
+    ]);
+    const G2: [Fp2<Fe<Self::Base, 6>>; 2] = Fp2::all_from_hex([
+        [
+            "024aa2b2f08f0a91260805272dc51051c6e47ad4fa403b02b4510b647ae3d1770bac0326a805bbefd48056c8c121bdb8",
+            "13e02b6052719f607dacd3a088274f65596bd0d09920b61ab5da61bbdc7f5049334cf11213945d57e5ac7d055d042b7e",
+        ],
+        [
+            "0ce5d527727d6e118cc9cdc6da2e351aadfd9baa8cbdd3a76d429a695160d12c923ac9cc3baca289e193548608b82801",
+            "0606c4a02ea734cc32acd2b02bc28b99cb3e287e85a763af267492ab572e99ab3f370d275cec1da1aaa9075ff05f79be",
+        ],
+    ]);
+}
+
+impl Parameters for bls12_377::Parameters {
+    type Base = bls12_377::FpModulus;
+    type Scalar = bls12_377::FrModulus;
+    const X: u64 = bls12_377::X;
+    const IS_NEGATIVE: bool = false;
+    const BETA_ROOT: u64 = 2;
+    const G1: [Fe<Self::Base, 6>; 2] = Fe::all_from_hex([
+        "008848defe740a67c8fc6225bf87ff5485951e2caa9d41bb188282c8bd37cb5cd5481512ffcd394eeab9b16eb21be9ef",
+        "01914a69c5102eff1f674f5d30afeec4bd7fb348ca3e52d96d182ad44fb82305c2fe3d3634a9591afd82de55559c8ea6",
+    ]);
+    const G2: [Fp2<Fe<Self::Base, 6>>; 2] = Fp2::all_from_hex([
+        [
+            "018480be71c785fec89630a2a3841d01c565f071203e50317ea501f557db6b9b71889f52bb53540274e3e48f7c005196",
+            "00ea6040e700403170dc5a51b1b140d5532777ee6651cecbe7223ece0799c9de5cf89984bff76fe6b26bfefa6ea16afe",
+        ],
+        [
+            "00690d665d446f7bd960736bcbb2efb4de03ed7274b49a58e458c282f832d204f2cf88886d8c7c2ef094094409fd4ddf",
+            "00f8169fd28355189e549da3151a70aa61ef11ac3d591bf12463b01acee304c24279b83f5e52270bd9a1cdd185eb8f93",
+        ],
+    ]);
 }

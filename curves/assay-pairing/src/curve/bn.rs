@@ -7,6 +7,7 @@ use super::scalar::{Short, by_windows};
 use super::{Affine, Curve, Jacobian, gls, prime_order, twist_constant, twist_frobenius};
 use crate::field::{Fe, Modulus as _};
 use crate::tower::{Fp2, TowerModulus};
+use crate::{bn254, bn254_nogami};
 
 /// Parameters of the second group and the pairing.
 pub trait Parameters: prime_order::Parameters<Base: TowerModulus<4>> {
@@ -14,7 +15,6 @@ pub trait Parameters: prime_order::Parameters<Base: TowerModulus<4>> {
     const X: u64;
     /// True if x is negative.
     const IS_NEGATIVE: bool;
-    /// The generator of the second group.
     const G2: [Fp2<Fe<Self::Base, 4>>; 2];
 }
 
@@ -71,4 +71,54 @@ impl<F: Parameters> Curve for G2<F> {
     fn times_lambda(point: &Jacobian<Self>) -> Jacobian<Self> {
         Self::endomorphism(point)
     }
+}
+
+impl prime_order::Parameters for bn254::Parameters {
+    type Base = bn254::FpModulus;
+    type Scalar = bn254::FrModulus;
+    const B: u64 = bn254::FpModulus::B;
+    const BETA_ROOT: u64 = 3;
+    const LATTICE: Lattice = lattice(&bn254::FrModulus::MODULUS, bn254::X, false);
+    const GENERATOR: [Fe<Self::Base, 4>; 2] = [Fe::ONE, Fe::from_u64(2)];
+}
+
+impl Parameters for bn254::Parameters {
+    const X: u64 = bn254::X;
+    const IS_NEGATIVE: bool = false;
+    const G2: [Fp2<Fe<Self::Base, 4>>; 2] = Fp2::all_from_hex([
+        [
+            "1800deef121f1e76426a00665e5c4479674322d4f75edadd46debd5cd992f6ed",
+            "198e9393920d483a7260bfb731fb5d25f1aa493335a9e71297e485b7aef312c2",
+        ],
+        [
+            "12c85ea5db8c6deb4aab71808dcb408fe3d1e7690c43d37b4ce6cc0166fa7daa",
+            "090689d0585ff075ec9e99ad690c3395bc4b313370b38ef355acdadcd122975b",
+        ],
+    ]);
+}
+
+impl prime_order::Parameters for bn254_nogami::Parameters {
+    type Base = bn254_nogami::FpModulus;
+    type Scalar = bn254_nogami::FrModulus;
+    const B: u64 = bn254_nogami::FpModulus::B;
+    const BETA_ROOT: u64 = 2;
+    const LATTICE: Lattice = lattice(&bn254_nogami::FrModulus::MODULUS, bn254_nogami::X, true);
+    const GENERATOR: [Fe<Self::Base, 4>; 2] = [Fe::ONE.negated(), Fe::ONE];
+}
+
+impl Parameters for bn254_nogami::Parameters {
+    const X: u64 = bn254_nogami::X;
+    const IS_NEGATIVE: bool = true;
+    /// The point (-u, 1) times the cofactor, as in Aranha et al., "Faster explicit formulas for computing pairings over ordinary
+    /// curves" (2011).
+    const G2: [Fp2<Fe<Self::Base, 4>>; 2] = Fp2::all_from_hex([
+        [
+            "061a10bb519eb62feb8d8c7e8c61edb6a4648bbb4898bf0d91ee4224c803fb2b",
+            "0516aaf9ba737833310aa78c5982aa5b1f4d746bae3784b70d8c34c1e7d54cf3",
+        ],
+        [
+            "021897a06baf93439a90e096698c822329bd0ae6bdbe09bd19f0e07891cd2b9a",
+            "0ebb2b0e7c8b15268f6d4456f5f38d37b09006ffd739c9578a2d1aec6b3ace9b",
+        ],
+    ]);
 }

@@ -13,9 +13,7 @@ use crate::limbs;
 pub trait Parameters:
     Copy + Eq + core::fmt::Debug + core::hash::Hash + Send + Sync + 'static
 {
-    /// Base field.
     type Base: Modulus<4>;
-    /// Scalar field.
     type Scalar: Modulus<4>;
     /// The constant of the equation.
     const B: u64;
@@ -23,11 +21,9 @@ pub trait Parameters:
     const BETA_ROOT: u64;
     /// Lattice that splits numbers by that endomorphism.
     const LATTICE: Lattice;
-    /// The generator.
     const GENERATOR: [Fe<Self::Base, 4>; 2];
 }
 
-/// The group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PrimeOrder<F>(PhantomData<F>);
 

@@ -36,7 +36,6 @@ impl Short {
     }
 }
 
-/// The odd multiples of a point.
 fn odd_multiples<C: Curve>(point: &Jacobian<C>) -> Multiples<C> {
     let twice = point.double();
     let mut multiples = [*point; 1 << (WIDTH - 2)];

@@ -6,7 +6,7 @@ use super::{
 use crate::bn254_nogami;
 use crate::field::Field as _;
 use crate::limbs;
-use crate::testing::{Point as _, Rng};
+use crate::testing::{Point as _, Rng, tests};
 use crate::tower::Fp2;
 
 fn check<C: Curve>(is_cofactor_one: bool)
@@ -103,39 +103,14 @@ fn slow_sum<C: Curve>(a: &Affine<C>, b: &Affine<C>) -> Affine<C> {
     Affine::new(x, slope * (a.x - x) - a.y)
 }
 
-#[test]
-fn bls12_381_g1() {
-    check::<BlsG1>(false);
-}
-
-#[test]
-fn bls12_381_g2() {
-    check::<BlsG2>(false);
-}
-
-#[test]
-fn bn254_g1() {
-    check::<BnG1>(true);
-}
-
-#[test]
-fn bn254_g2() {
-    check::<BnG2>(false);
-}
-
-#[test]
-fn bls12_377_g1() {
-    check::<Bls377G1>(false);
-}
-
-#[test]
-fn bls12_377_g2() {
-    check::<Bls377G2>(false);
-}
-
-#[test]
-fn bn254_nogami_g1() {
-    check::<NogamiG1>(true);
+tests! {
+    bls12_381_g1: check::<BlsG1>(false);
+    bls12_381_g2: check::<BlsG2>(false);
+    bn254_g1: check::<BnG1>(true);
+    bn254_g2: check::<BnG2>(false);
+    bls12_377_g1: check::<Bls377G1>(false);
+    bls12_377_g2: check::<Bls377G2>(false);
+    bn254_nogami_g1: check::<NogamiG1>(true);
 }
 
 /// Its generator is the point (-u, 1) times the cofactor `2 p - r`.

@@ -9,7 +9,7 @@ use crate::encoding::DecodeError;
 use crate::hash_to_curve::HashToCurve as _;
 use crate::limbs;
 use crate::membership::{BatchMembership, each_in_group};
-use crate::msm::sum_of_products;
+use crate::msm::{Backend, sum_of_products};
 use crate::pairing::{Bls12381, Pairing as _};
 use crate::tower::{Fp2, Fp12};
 
@@ -81,7 +81,11 @@ fn units(input: &[u8], unit: usize) -> Result<core::slice::ChunksExact<'_, u8>, 
 }
 
 fn in_group<C: BatchMembership>(points: &[Affine<C>]) -> Result<(), PrecompileError> {
-    if each_in_group(points) { Ok(()) } else { Err(DecodeError::NotInGroup.into()) }
+    if each_in_group(Backend::detect(), points) {
+        Ok(())
+    } else {
+        Err(DecodeError::NotInGroup.into())
+    }
 }
 
 fn g1(bytes: &[u8], first: usize) -> Result<Affine<BlsG1>, PrecompileError> {
@@ -123,7 +127,7 @@ pub fn bls_g1_msm(input: &[u8]) -> Result<[u8; G1_BYTES], PrecompileError> {
         scalars.push(limbs::from_be_bytes(&bytes[G1_BYTES..]));
     }
     in_group(&points)?;
-    Ok(sum_of_products(&points, &scalars).to_affine().to_evm())
+    Ok(sum_of_products(Backend::detect(), &points, &scalars).to_affine().to_evm())
 }
 
 /// Address 0x0e: the sum of points of the second group times numbers of up to 256 bits.
@@ -137,7 +141,7 @@ pub fn bls_g2_msm(input: &[u8]) -> Result<[u8; G2_BYTES], PrecompileError> {
         scalars.push(limbs::from_be_bytes(&bytes[G2_BYTES..]));
     }
     in_group(&points)?;
-    Ok(sum_of_products(&points, &scalars).to_affine().to_evm())
+    Ok(sum_of_products(Backend::detect(), &points, &scalars).to_affine().to_evm())
 }
 
 /// Address 0x0f: true if the product of the pairings of all pairs is one.
@@ -152,7 +156,8 @@ pub fn bls_pairing(input: &[u8]) -> Result<bool, PrecompileError> {
     }
     in_group(&first)?;
     let pairs: Vec<_> = first.into_iter().zip(second).collect();
-    let product = Bls12381::checked_product(&pairs).ok_or(DecodeError::NotInGroup)?;
+    let product =
+        Bls12381::checked_product(Backend::detect(), &pairs).ok_or(DecodeError::NotInGroup)?;
     Ok(product == Fp12::ONE)
 }
 

@@ -28,7 +28,6 @@ impl Natural {
         self.0.iter().all(|limb| *limb == 0)
     }
 
-    /// Removes leading zeros.
     fn trimmed(mut self) -> Self {
         while self.0.last() == Some(&0) {
             self.0.pop();
@@ -364,7 +363,6 @@ fn inverse_modulo_two(odd: &[u64], length: usize) -> Vec<u64> {
     inverse
 }
 
-/// Power modulo a power of two.
 fn power_modulo_two(base: &Natural, exponent: &[u8], bits: usize) -> Natural {
     let size = bits.div_ceil(64);
     let product = |a: &[u64], b: &[u64]| {

@@ -30,31 +30,11 @@ impl Modulus<5> for Order {
 type Fp = Fe<Prime, 5>;
 type Scalar = Fe<Order, 5>;
 
-const fn fp(limbs: [u64; 4]) -> Fp {
-    let [a, b, c, d] = limbs;
-    Fp::from_limbs([a, b, c, d, 0]).expect("a constant below the prime")
-}
-
-const B: Fp = fp([
-    0x3bce_3c3e_27d2_604b,
-    0x651d_06b0_cc53_b0f6,
-    0xb3eb_bd55_7698_86bc,
-    0x5ac6_35d8_aa3a_93e7,
-]);
+const B: Fp = Fp::from_hex("5ac635d8aa3a93e7b3ebbd55769886bc651d06b0cc53b0f63bce3c3e27d2604b");
 
 const GENERATOR: Point = Point {
-    x: fp([
-        0xf4a1_3945_d898_c296,
-        0x7703_7d81_2deb_33a0,
-        0xf8bc_e6e5_63a4_40f2,
-        0x6b17_d1f2_e12c_4247,
-    ]),
-    y: fp([
-        0xcbb6_4068_37bf_51f5,
-        0x2bce_3357_6b31_5ece,
-        0x8ee7_eb4a_7c0f_9e16,
-        0x4fe3_42e2_fe1a_7f9b,
-    ]),
+    x: Fp::from_hex("6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"),
+    y: Fp::from_hex("4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5"),
     z: Fp::ONE,
 };
 

@@ -5,13 +5,9 @@
 #[cfg(target_arch = "x86_64")]
 mod carries;
 #[cfg(target_arch = "x86_64")]
-mod complex;
-#[cfg(target_arch = "x86_64")]
 mod mulx;
 #[cfg(target_arch = "x86_64")]
 mod shifted;
-#[cfg(target_arch = "x86_64")]
-mod sums;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
@@ -57,6 +53,18 @@ pub(super) fn apart<const N: usize>(limbs: &[u64; N]) -> [u64; N] {
     copy
 }
 
+/// Returns the result of a kernel of four or six limbs for operands of N limbs.
+#[cfg(target_arch = "x86_64")]
+macro_rules! by_limbs {
+    ($n:ident: $four:path, $six:path; $($operand:ident),+; $prime:ident) => {
+        match $n {
+            4 => return widened($four($($operand.first_chunk()?,)+ $prime)),
+            6 => return widened($six($($operand.first_chunk()?,)+ $prime)),
+            _ => {}
+        }
+    };
+}
+
 /// The sum of numbers below the prime, modulo the prime.
 #[inline(always)]
 pub(super) fn plus<const N: usize>(
@@ -65,11 +73,7 @@ pub(super) fn plus<const N: usize>(
     prime: &'static Prime,
 ) -> Option<[u64; N]> {
     #[cfg(target_arch = "x86_64")]
-    match N {
-        4 => return widened(carries::plus_4(a.first_chunk()?, b.first_chunk()?, prime)),
-        6 => return widened(carries::plus_6(a.first_chunk()?, b.first_chunk()?, prime)),
-        _ => {}
-    }
+    by_limbs!(N: carries::four::plus, carries::six::plus; a, b; prime);
     None
 }
 
@@ -81,11 +85,7 @@ pub(super) fn minus<const N: usize>(
     prime: &'static Prime,
 ) -> Option<[u64; N]> {
     #[cfg(target_arch = "x86_64")]
-    match N {
-        4 => return widened(carries::minus_4(a.first_chunk()?, b.first_chunk()?, prime)),
-        6 => return widened(carries::minus_6(a.first_chunk()?, b.first_chunk()?, prime)),
-        _ => {}
-    }
+    by_limbs!(N: carries::four::minus, carries::six::minus; a, b; prime);
     None
 }
 
@@ -93,11 +93,7 @@ pub(super) fn minus<const N: usize>(
 #[inline(always)]
 pub(super) fn half<const N: usize>(a: &[u64; N], prime: &'static Prime) -> Option<[u64; N]> {
     #[cfg(target_arch = "x86_64")]
-    match N {
-        4 => return widened(carries::half_4(a.first_chunk()?, prime)),
-        6 => return widened(carries::half_6(a.first_chunk()?, prime)),
-        _ => {}
-    }
+    by_limbs!(N: carries::four::half, carries::six::half; a; prime);
     None
 }
 
@@ -106,11 +102,11 @@ pub(super) fn half<const N: usize>(a: &[u64; N], prime: &'static Prime) -> Optio
 pub(super) fn add_short<const N: usize>(a: &mut [u64; N], b: &[u64; N]) {
     #[cfg(target_arch = "x86_64")]
     if let (Some(a), Some(b)) = (exactly::<N, 6>(a), b.first_chunk()) {
-        return carries::add_6(a, b);
+        return carries::six::add(a, b);
     }
     #[cfg(target_arch = "x86_64")]
     if let (Some(a), Some(b)) = (exactly::<N, 4>(a), b.first_chunk()) {
-        return carries::add_4(a, b);
+        return carries::four::add(a, b);
     }
     *a = limbs::add(a, b).0;
 }
@@ -197,12 +193,7 @@ pub(crate) unsafe fn complex_product<const N: usize>(
     #[cfg(target_arch = "x86_64")]
     if mulx::is_available() {
         // SAFETY: guaranteed by the caller, and the CPU has the instructions.
-        return unsafe {
-            match b {
-                Some(b) => complex::product(out, a, b, prime),
-                None => complex::square(out, a, prime),
-            }
-        };
+        return unsafe { shifted::complex_product(out, a, b, prime) };
     }
     let _ = (out, a, b, prime);
     false
@@ -218,13 +209,13 @@ pub(super) fn sum_of<const N: usize, const T: usize>(
     #[cfg(target_arch = "x86_64")]
     if mulx::is_available() {
         return match (N, T) {
-            (4, 2) => widened(sums::sum_4_of_2(&chunks(a)?, &chunks(b)?, prime)),
-            (4, 3) => widened(sums::sum_4_of_3(&chunks(a)?, &chunks(b)?, prime)),
-            (4, 6) => widened(sums::sum_4_of_6(&chunks(a)?, &chunks(b)?, prime)),
-            (6, 2) => widened(sums::sum_6_of_2(&chunks(a)?, &chunks(b)?, prime)),
-            (6, 3) => widened(sums::sum_6_of_3(&chunks(a)?, &chunks(b)?, prime)),
-            (6, 4) => widened(sums::sum_6_of_4(&chunks(a)?, &chunks(b)?, prime)),
-            (6, 6) => widened(sums::sum_6_of_6(&chunks(a)?, &chunks(b)?, prime)),
+            (4, 2) => widened(mulx::sum_4_of_2(&chunks(a)?, &chunks(b)?, prime)),
+            (4, 3) => widened(mulx::sum_4_of_3(&chunks(a)?, &chunks(b)?, prime)),
+            (4, 6) => widened(mulx::sum_4_of_6(&chunks(a)?, &chunks(b)?, prime)),
+            (6, 2) => widened(mulx::sum_6_of_2(&chunks(a)?, &chunks(b)?, prime)),
+            (6, 3) => widened(mulx::sum_6_of_3(&chunks(a)?, &chunks(b)?, prime)),
+            (6, 4) => widened(mulx::sum_6_of_4(&chunks(a)?, &chunks(b)?, prime)),
+            (6, 6) => widened(mulx::sum_6_of_6(&chunks(a)?, &chunks(b)?, prime)),
             _ => None,
         };
     }

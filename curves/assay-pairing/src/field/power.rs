@@ -3,7 +3,6 @@
 use super::{Fe, Field, Modulus, backend};
 use crate::limbs;
 
-/// Bits of a window.
 const WIDTH: usize = 5;
 
 /// Power by sliding windows that skip zeros and end in a one, so that odd powers of the element are enough.

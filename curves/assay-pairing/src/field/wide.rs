@@ -101,7 +101,6 @@ impl<M: Modulus<N>, const N: usize, R: Range> Bounds<M, N, R> {
 }
 
 impl<M: Modulus<N>, const N: usize> Wide<M, N> {
-    /// Zero.
     pub(crate) const ZERO: Self = Self([[0; N]; 2], PhantomData);
 
     /// Sets the sum to the product of two numbers below R.
@@ -112,7 +111,6 @@ impl<M: Modulus<N>, const N: usize> Wide<M, N> {
         }
     }
 
-    /// Adds another sum.
     #[inline(always)]
     pub(crate) fn add(&mut self, other: &Self) {
         if !backend::wide_add(&mut self.0, &other.0) {
@@ -120,7 +118,6 @@ impl<M: Modulus<N>, const N: usize> Wide<M, N> {
         }
     }
 
-    /// Subtracts another sum.
     #[inline(always)]
     pub(crate) fn sub(&mut self, other: &Self) {
         if !backend::wide_sub(&mut self.0, &other.0) {

@@ -87,7 +87,6 @@ pub(super) fn map_slowly(u: &Fp2<Fp>) -> Jacobian<BlsG2> {
     evaluate(&G2, x, y)
 }
 
-/// In words.
 pub(super) fn map_in_words(elements: &[Fp2<Fp>]) -> Vec<Jacobian<BlsG2>> {
     map(elements, |x, exponent| x.iter().map(|x| x.power(exponent)).collect())
 }

@@ -1,6 +1,6 @@
 //! The vectors of the standard, and the map at its exceptions.
 
-use super::{HashToCurve, expand_message, first, hash_all_with, second, vectors};
+use super::{HashToCurve, expand_message, first, hash_all, second, vectors};
 use crate::bls12_381::Fp;
 use crate::curve::{BlsG1, BlsG2};
 use crate::field::Field as _;
@@ -79,9 +79,9 @@ fn many_at_once() {
     let messages: Vec<Vec<u8>> = (0..19u8).map(|k| vec![k; usize::from(k)]).collect();
     let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
     for count in [0, 1, 7, 8, 19] {
-        let right = hash_all_with(Backend::Scalar, &messages[..count], b"tag");
+        let right = hash_all(Backend::Scalar, &messages[..count], b"tag");
         for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
-            let found = hash_all_with(backend, &messages[..count], b"tag");
+            let found = hash_all(backend, &messages[..count], b"tag");
             assert_eq!(found, right, "{count} messages, {}", backend.name());
         }
     }

@@ -31,7 +31,6 @@ use crate::limbs;
 
 /// Number of field elements of a cell.
 pub const CELL_ELEMENTS: usize = 64;
-/// Length of a cell in bytes.
 pub const CELL_BYTES: usize = 32 * CELL_ELEMENTS;
 /// Number of cells of an extended blob.
 pub const CELLS: usize = EXTENDED / CELL_ELEMENTS;
@@ -59,7 +58,6 @@ fn numbers(cell: &[u8]) -> Result<[Fr; CELL_ELEMENTS], KzgError> {
     Ok(numbers)
 }
 
-/// Numbers as cells.
 fn cells(numbers: &[Fr]) -> Vec<[u8; CELL_BYTES]> {
     let cell = |numbers: &[Fr]| {
         let mut cell = [0; CELL_BYTES];

@@ -4,7 +4,7 @@ use super::{BLOB_ELEMENTS, KzgError, Settings, challenge, evaluate, numbers, rev
 use crate::bls12_381::Fr;
 use crate::curve::{Affine, BlsG1};
 use crate::field::Field as _;
-use crate::msm::sum_of_products;
+use crate::msm::{Backend, sum_of_products};
 
 /// Part of a trusted setup needed for commitments: the Lagrange polynomials at its secret, times the generator.
 #[derive(Clone, Debug)]
@@ -81,6 +81,6 @@ impl Prover {
 
     fn sum(&self, numbers: &[Fr]) -> [u8; 48] {
         let scalars: Vec<_> = numbers.iter().map(Fr::to_limbs).collect();
-        sum_of_products(&self.points, &scalars).to_affine().to_compressed()
+        sum_of_products(Backend::detect(), &self.points, &scalars).to_affine().to_compressed()
     }
 }

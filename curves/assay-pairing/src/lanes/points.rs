@@ -81,7 +81,6 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Coordinate
     }
 }
 
-/// A point in each lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LanePoint<E> {
     pub(crate) x: E,

@@ -18,7 +18,6 @@ use crate::tower::{Fp2, TowerModulus, TowerRing, Twist, times_small, triple_b_ov
 /// Columns of a sum of products, signed, each less than 2^62 in magnitude.
 pub(super) type Columns<L> = [L; 16];
 
-/// Adds a product.
 #[inline(always)]
 pub(super) fn add_product<L: Lanes, const K: usize>(
     columns: &mut Columns<L>,
@@ -248,7 +247,6 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
         Self::settle(&limbs)
     }
 
-    /// Both products.
     #[inline(always)]
     pub(crate) fn both_products(a: &[Self; 2], b: &[Self; 2]) -> [Self; 2] {
         let products = L::run(Products([&a[0], &a[1]], [&b[0], &b[1]]));

@@ -6,6 +6,7 @@
 
 use core::marker::PhantomData;
 
+use crate::backend::on_backend;
 use crate::curve::{Affine, Curve, Jacobian, bls12, bn};
 use crate::lanes::groups::{Frobenius, InLanes};
 use crate::lanes::points::{AffineLanes, LanePoint};
@@ -82,14 +83,7 @@ impl<C: Sides, L: Lanes> Task for Check<'_, C, L> {
 
 /// True if each point of the curve is in the group.
 pub(super) fn all<C: Sides>(backend: Backend, points: &[Affine<C>]) -> bool {
-    match backend {
-        Backend::Scalar => points.iter().all(C::is_in_group),
-        Backend::Portable => in_lanes::<C, crate::backend::Portable>(points),
-        #[cfg(target_arch = "x86_64")]
-        Backend::Ifma => in_lanes::<C, crate::backend::Ifma>(points),
-        #[cfg(not(target_arch = "x86_64"))]
-        Backend::Ifma => unreachable!("not available here"),
-    }
+    on_backend!(backend; points.iter().all(C::is_in_group), L => in_lanes::<C, L>(points))
 }
 
 fn in_lanes<C: Sides, L: Lanes>(points: &[Affine<C>]) -> bool {

@@ -1,6 +1,6 @@
 //! Sets of points with a few outside of the group.
 
-use super::{BatchMembership, all_in_group_with, each_in_group_with, shape_for};
+use super::{BatchMembership, all_in_group, each_in_group, shape_for};
 use crate::curve::{
     Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG2, Curve as _, Jacobian, NogamiG2,
 };
@@ -24,7 +24,7 @@ fn check<C: BatchMembership<Base: Random>>(counts: &[usize]) {
             if !backend.is_available() {
                 continue;
             }
-            let all = |points: &[Affine<C>]| all_in_group_with(backend, points, &[5; 32]);
+            let all = |points: &[Affine<C>]| all_in_group(backend, points, &[5; 32]);
             assert!(all(&points), "{count}");
             let place = rng.word() as usize % count;
             let mut changed = points.clone();
@@ -65,7 +65,7 @@ fn points_of_order_two_are_found() {
         for points in [alone, added].map(|points| Jacobian::all_to_affine(&points)) {
             for backend in [Backend::Scalar, Backend::Ifma] {
                 for round in (0..10).filter(|_| backend.is_available()) {
-                    assert!(!all_in_group_with(backend, &points, &[round; 32]), "{places:?}");
+                    assert!(!all_in_group(backend, &points, &[round; 32]), "{places:?}");
                 }
             }
         }
@@ -97,7 +97,7 @@ fn points_of_small_order_are_found() {
         points[77] = points[77] + point;
         let points = Jacobian::all_to_affine(&points);
         for round in 0..20 {
-            assert!(!all_in_group_with(Backend::detect(), &points, &[round; 32]), "{small}");
+            assert!(!all_in_group(Backend::detect(), &points, &[round; 32]), "{small}");
         }
     }
 }
@@ -114,21 +114,21 @@ fn check_each<C: BatchMembership<Base: Random>>(special: &[Affine<C>]) {
     let good = Jacobian::all_to_affine(&good);
     for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
         for count in [0, 1, 2, 3, 7, 8, 9, 16, 17] {
-            assert!(each_in_group_with(backend, &good[..count]), "{backend:?}, {count}");
+            assert!(each_in_group(backend, &good[..count]), "{backend:?}, {count}");
             let random: Affine<C> = rng.point_of_curve();
             for bad in special.iter().chain([&random]) {
                 assert!(!C::is_in_group(bad));
                 let mut points = good[..count].to_vec();
                 if count > 0 {
                     points[rng.word() as usize % count] = *bad;
-                    assert!(!each_in_group_with(backend, &points), "{backend:?}, {count}");
+                    assert!(!each_in_group(backend, &points), "{backend:?}, {count}");
                 }
             }
         }
         for place in 0..8 {
             let mut points = good[..8].to_vec();
             points[place] = rng.point_of_curve();
-            assert!(!each_in_group_with(backend, &points), "{backend:?}, {place}");
+            assert!(!each_in_group(backend, &points), "{backend:?}, {place}");
         }
     }
 }

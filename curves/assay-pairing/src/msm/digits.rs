@@ -10,7 +10,6 @@ use crate::limbs;
 pub(super) struct Shape {
     /// Bits of a window. Digits are from `-2^(width - 1) + 1` to `2^(width - 1)`.
     pub(super) width: usize,
-    /// Number of windows of a scalar.
     pub(super) windows: usize,
     /// Number of bits of a column's index.
     pub(super) column_bits: usize,
@@ -35,7 +34,6 @@ impl Shape {
         self.windows.div_ceil(shares) * (points + 2 * self.buckets() + 8 * lanes)
     }
 
-    /// The windows of a share.
     pub(super) fn windows_of(&self, share: Share) -> Range<usize> {
         let start = |index: usize| index * self.windows / share.count;
         start(share.index)..start(share.index + 1)

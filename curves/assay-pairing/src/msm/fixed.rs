@@ -8,15 +8,13 @@ use super::digits::{Shape, for_each_digit};
 use super::lists::Lists;
 use super::vector::{Single, Vector, VectorOf};
 use super::{Backend, sign, sum_bits, sum_lines};
-use crate::backend::Portable;
+use crate::backend::on_backend;
 use crate::bls12_381::Fp;
 use crate::curve::{Affine, BlsG1, Curve, Jacobian};
 use crate::limbs;
 
-/// Bits of a window.
 const WIDTH: usize = 8;
 
-/// Number of windows of a scalar.
 const WINDOWS: usize = limbs::bits(&BlsG1::ORDER) / WIDTH + 1;
 
 /// Lists of points, each of the same length, and their multiples by powers of 2^8: 3 KB per point.
@@ -48,14 +46,11 @@ impl FixedLists {
     /// For each list, the sum of its points times as many scalars below the order.
     pub(crate) fn sums(&self, backend: Backend, scalars: &[Vec<[u64; 4]>]) -> Vec<Jacobian<BlsG1>> {
         assert_eq!(scalars.len(), self.multiples.len(), "scalars for every list");
-        match backend {
-            Backend::Scalar => self.sums_by::<Single<Fp>>(scalars),
-            Backend::Portable => self.sums_by::<VectorOf<Portable, Fp>>(scalars),
-            #[cfg(target_arch = "x86_64")]
-            Backend::Ifma => self.sums_by::<VectorOf<crate::backend::Ifma, Fp>>(scalars),
-            #[cfg(not(target_arch = "x86_64"))]
-            Backend::Ifma => unreachable!("not available here"),
-        }
+        on_backend!(
+            backend;
+            self.sums_by::<Single<Fp>>(scalars),
+            L => self.sums_by::<VectorOf<L, Fp>>(scalars)
+        )
     }
 
     fn sums_by<V: Vector<Scalar = Fp>>(&self, scalars: &[Vec<[u64; 4]>]) -> Vec<Jacobian<BlsG1>> {

@@ -101,7 +101,6 @@ impl<V: Vector> Lists<V> {
         self.nodes.truncate(self.kept);
     }
 
-    /// The point of a reference.
     pub(super) fn point(&self, reference: u32) -> Option<(V::Scalar, V::Scalar)> {
         (reference != EMPTY).then(|| {
             let point = &self.nodes[(reference & !NEGATIVE) as usize];

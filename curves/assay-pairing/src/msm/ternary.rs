@@ -9,7 +9,6 @@ use crate::curve::{Affine, Curve, Jacobian};
 pub struct Ternary {
     /// Number of digits per block; even.
     pub places: u32,
-    /// Number of blocks.
     pub blocks: usize,
 }
 

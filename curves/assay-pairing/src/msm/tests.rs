@@ -1,6 +1,6 @@
 //! Sums against one product after the other, on every backend.
 
-use super::{Backend, MultiScalar, Share, share_of_products_with, sum_of_products_with};
+use super::{Backend, MultiScalar, Share, share_of_products, sum_of_products};
 use crate::curve::{
     Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Jacobian, NogamiG1, NogamiG2,
 };
@@ -29,7 +29,7 @@ fn check<C: MultiScalar>(points: &[Affine<C>], scalars: &[[u64; 4]], what: &str)
         }
         // As a whole, and in shares, of which there may be more than windows.
         for count in [1, 2, 3, 40] {
-            let share = |share| share_of_products_with(backend, points, scalars, share);
+            let share = |share| share_of_products(backend, points, scalars, share);
             let sum = Share::all(count).map(share).fold(Jacobian::INFINITY, |sum, x| sum + x);
             let (count, name) = (points.len(), backend.name());
             assert_eq!(sum, right, "{what}, {count} points, {name}");
@@ -119,7 +119,7 @@ fn many_points() {
             + step.multiply(&wide((n - 1) * n * (2 * n - 1) / 6));
         for backend in [Backend::Scalar, Backend::Ifma] {
             if backend.is_available() {
-                assert_eq!(sum_of_products_with(backend, &all, &scalars), right, "{backend:?}");
+                assert_eq!(sum_of_products(backend, &all, &scalars), right, "{backend:?}");
             }
         }
     }

@@ -11,11 +11,8 @@ pub(crate) trait Vector: Copy {
     const WIDTH: usize;
     /// Number of references that are sorted and summed at a time, such that their sums fit into the L2 cache.
     const REFS_AT_ONCE: usize;
-    /// A coordinate.
     type Scalar: Field;
-    /// A point in memory.
     type Point: Copy;
-    /// A vector in memory.
     type Memory: Copy;
     const ZERO_POINT: Self::Point;
     const ZERO_MEMORY: Self::Memory;
@@ -32,7 +29,6 @@ pub(crate) trait Vector: Copy {
     fn load_x<'p>(point: &impl Fn(usize) -> &'p Self::Point) -> Self
     where
         Self::Point: 'p;
-    /// Prefetches a point.
     fn prefetch(point: &Self::Point);
     fn store_points(x: &Self, y: &Self, points: &mut [Self::Point]);
     fn from_memory(memory: &Self::Memory) -> Self;
@@ -54,7 +50,6 @@ pub(crate) trait Vector: Copy {
     fn run<T: Task>(task: T) -> T::Result;
 }
 
-/// A single coordinate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Single<F>(F);
 

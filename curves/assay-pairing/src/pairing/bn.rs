@@ -93,7 +93,7 @@ impl<F: Parameters> Pairing for Bn<F> {
         backends::miller_loop::<Self, F::Base, 4, 5>(backend, pairs)
     }
 
-    fn final_exponentiation_with(backend: Backend, x: &Fp12<Self::Base>) -> Fp12<Self::Base> {
+    fn final_exponentiation(backend: Backend, x: &Fp12<Self::Base>) -> Fp12<Self::Base> {
         backends::final_exponentiation::<Self, F::Base, 4, 5>(backend, x)
     }
 }

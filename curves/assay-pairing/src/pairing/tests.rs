@@ -5,7 +5,7 @@ use crate::curve::{Affine, Curve, Jacobian};
 use crate::field::Fe;
 use crate::limbs;
 use crate::msm::Backend;
-use crate::testing::{Point as _, Random, Rng};
+use crate::testing::{Point as _, Random, Rng, tests};
 use crate::tower::{Fp6, Fp12, TowerModulus};
 use crate::{bn254, bn254_nogami};
 
@@ -30,13 +30,11 @@ fn check_backends<P: Pairing>() {
             pairs[count - 1].1 = Affine::INFINITY;
             pairs[2] = pairs[0];
         }
-        let right = P::final_exponentiation_with(
-            Backend::Scalar,
-            &P::miller_loop_with(Backend::Scalar, &pairs),
-        );
+        let f = P::miller_loop(Backend::Scalar, &pairs);
+        let right = P::final_exponentiation(Backend::Scalar, &f);
         for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
-            let f = P::miller_loop_with(backend, &pairs);
-            let found = P::final_exponentiation_with(backend, &f);
+            let f = P::miller_loop(backend, &pairs);
+            let found = P::final_exponentiation(backend, &f);
             assert_eq!(found, right, "{count} pairs, {}", backend.name());
         }
     }
@@ -67,22 +65,22 @@ where
             })
             .collect();
         for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
-            let f = P::miller_loop_with(backend, &pairs);
-            let product = Some(P::final_exponentiation_with(backend, &f));
-            assert_eq!(P::checked_product_with(backend, &pairs), product);
+            let f = P::miller_loop(backend, &pairs);
+            let product = Some(P::final_exponentiation(backend, &f));
+            assert_eq!(P::checked_product(backend, &pairs), product);
             for (kind, q) in bad.iter().enumerate() {
                 assert!(q.is_on_curve() && !P::G2::is_in_group(q));
                 for first in [P::G1::GENERATOR, Affine::INFINITY] {
                     let mut pairs = pairs.clone();
                     pairs[rng.word() as usize % count] = (first, *q);
-                    let product = P::checked_product_with(backend, &pairs);
+                    let product = P::checked_product(backend, &pairs);
                     assert_eq!(product, None, "{count} pairs, {}, {kind}", backend.name());
                 }
             }
             let mut pairs = pairs.clone();
             pairs[0] = (Affine::INFINITY, P::G2::GENERATOR);
             pairs[count - 1].1 = Affine::INFINITY;
-            assert!(P::checked_product_with(backend, &pairs).is_some());
+            assert!(P::checked_product(backend, &pairs).is_some());
         }
     }
 }
@@ -110,24 +108,11 @@ fn second_points_are_checked_on_the_way() {
     check_second_points::<Bn254Nogami>(&[1]);
 }
 
-#[test]
-fn bls12_381_backends() {
-    check_backends::<Bls12381>();
-}
-
-#[test]
-fn bls12_377_backends() {
-    check_backends::<Bls12377>();
-}
-
-#[test]
-fn bn254_backends() {
-    check_backends::<Bn254>();
-}
-
-#[test]
-fn bn254_nogami_backends() {
-    check_backends::<Bn254Nogami>();
+tests! {
+    bls12_381_backends: check_backends::<Bls12381>();
+    bls12_377_backends: check_backends::<Bls12377>();
+    bn254_backends: check_backends::<Bn254>();
+    bn254_nogami_backends: check_backends::<Bn254Nogami>();
 }
 
 fn check<P: Pairing>() {
@@ -155,24 +140,11 @@ fn check<P: Pairing>() {
     assert_eq!(P::pair(&Affine::INFINITY, &q), Fp12::ONE);
 }
 
-#[test]
-fn bls12_381_is_bilinear() {
-    check::<Bls12381>();
-}
-
-#[test]
-fn bls12_377_is_bilinear() {
-    check::<Bls12377>();
-}
-
-#[test]
-fn bn254_is_bilinear() {
-    check::<Bn254>();
-}
-
-#[test]
-fn bn254_nogami_is_bilinear() {
-    check::<Bn254Nogami>();
+tests! {
+    bls12_381_is_bilinear: check::<Bls12381>();
+    bls12_377_is_bilinear: check::<Bls12377>();
+    bn254_is_bilinear: check::<Bn254>();
+    bn254_nogami_is_bilinear: check::<Bn254Nogami>();
 }
 
 /// The final exponentiation against one power, for every curve.
@@ -195,11 +167,11 @@ fn final_exponentiations_are_powers() {
             let x = rng.fp12::<M, N>();
             let easy = x.conjugate() * x.inverse().expect("not zero");
             let power = (easy.frobenius(2) * easy).power(&exponent);
-            let found = P::final_exponentiation(&x);
+            let found = P::final_exponentiation(Backend::detect(), &x);
             assert_eq!(found, if is_negative { power.conjugate() } else { power });
             // Factors in subfields are removed.
             let y = Fp12 { c0: rng.fp6::<M, N>(), c1: Fp6::ZERO };
-            assert_eq!(P::final_exponentiation(&(x * y)), found);
+            assert_eq!(P::final_exponentiation(Backend::detect(), &(x * y)), found);
         }
     }
     check::<Bls12381, _, 6>(&[3], false);
@@ -249,6 +221,7 @@ mod by_definition {
     use super::super::{Bls12377, Bls12381, Bn254, Bn254Nogami, Pairing};
     use crate::curve::{Affine, Curve};
     use crate::field::{Fe, Field as _};
+    use crate::msm::Backend;
     use crate::tower::{Fp2, Fp6, Fp12, TowerModulus, Twist};
 
     type Point<F> = (Fp12<F>, Fp12<F>);
@@ -321,7 +294,7 @@ mod by_definition {
             let (last, _) = step(&next, &(x, -y), [p.x, p.y]);
             f = f * line * last;
         }
-        P::final_exponentiation(&f)
+        P::final_exponentiation(Backend::detect(), &f)
     }
 
     #[test]

@@ -1,22 +1,17 @@
 //! `Fp12 = Fp6[w] / (w^2 - v)`, the target field of pairings.
 
-use super::cyclotomic::Cyclotomic as _;
 use super::{Fp2, Fp6, TowerField, operators};
 use crate::limbs;
 
 /// `c0 + c1 w`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fp12<F> {
-    /// The constant coefficient.
     pub c0: Fp6<F>,
-    /// The factor of w.
     pub c1: Fp6<F>,
 }
 
 impl<F: TowerField> Fp12<F> {
-    /// Zero.
     pub const ZERO: Self = Self { c0: Fp6::ZERO, c1: Fp6::ZERO };
-    /// One.
     pub const ONE: Self = Self { c0: Fp6::ONE, c1: Fp6::ZERO };
 
     #[inline(always)]
@@ -39,7 +34,6 @@ impl<F: TowerField> Fp12<F> {
         F::line_product(self, b0, b1, b4)
     }
 
-    /// The square.
     #[must_use]
     pub fn square(&self) -> Self {
         let product = self.c0 * self.c1;
@@ -47,7 +41,6 @@ impl<F: TowerField> Fp12<F> {
         Self { c0, c1: product + product }
     }
 
-    /// The inverse; `None` for zero.
     pub fn inverse(&self) -> Option<Self> {
         let inverse = (self.c0.square() - self.c1.square().times_v()).inverse()?;
         Some(Self { c0: self.c0 * inverse, c1: -(self.c1 * inverse) })
@@ -82,28 +75,6 @@ impl<F: TowerField> Fp12<F> {
             let square = power.square();
             if limbs::bit(exponent, index) { square * *self } else { square }
         })
-    }
-
-    /// The square of an element of the cyclotomic subgroup (Granger and Scott, 2010).
-    #[must_use]
-    pub fn cyclotomic_square(&self) -> Self {
-        // 3 t - 2 z and 3 t + 2 z.
-        let minus = |t: Fp2<F>, z: Fp2<F>| (t - z).double() + t;
-        let plus = |t: Fp2<F>, z: Fp2<F>| (t + z).double() + t;
-        let (x, y) = (&self.c0, &self.c1);
-        let [t0, t1] = F::square_4(&x.c0, &y.c1);
-        let [t2, t3] = F::square_4(&y.c0, &x.c2);
-        let [t4, t5] = F::square_4(&x.c1, &y.c2);
-        Self {
-            c0: Fp6 { c0: minus(t0, x.c0), c1: minus(t2, x.c1), c2: minus(t4, x.c2) },
-            c1: Fp6 { c0: plus(t5.times_xi(), y.c0), c1: plus(t1, y.c1), c2: plus(t3, y.c2) },
-        }
-    }
-
-    /// The power of an element of the cyclotomic subgroup.
-    #[must_use]
-    pub fn cyclotomic_power(&self, exponent: u64) -> Self {
-        self.power_of(exponent)
     }
 }
 

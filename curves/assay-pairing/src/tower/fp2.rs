@@ -1,15 +1,13 @@
 //! `Fp2 = Fp[u] / (u^2 + NON_RESIDUE)`.
 
-use super::{TowerField, TowerRing, times_small};
-use crate::field::Field;
+use super::{TowerField, TowerModulus, TowerRing, times_small};
+use crate::field::{Fe, Field};
 
 /// `c0 + c1 u`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Fp2<F> {
-    /// The real part.
     pub c0: F,
-    /// The factor of u.
     pub c1: F,
 }
 
@@ -22,6 +20,19 @@ impl<F: TowerField> Fp2<F> {
     /// The norm, `c0^2 + NON_RESIDUE c1^2`.
     pub fn norm(&self) -> F {
         F::norm(self)
+    }
+}
+
+impl<M: TowerModulus<N>, const N: usize> Fp2<Fe<M, N>> {
+    /// Published constants, the real part of each first.
+    pub(crate) const fn all_from_hex<const K: usize>(digits: [[&str; 2]; K]) -> [Self; K] {
+        let (mut all, mut i) = ([Self { c0: Fe::ZERO, c1: Fe::ZERO }; K], 0);
+        while i < K {
+            let [c0, c1] = Fe::all_from_hex(digits[i]);
+            all[i] = Self { c0, c1 };
+            i += 1;
+        }
+        all
     }
 }
 
@@ -40,21 +51,18 @@ impl<F: TowerRing> Fp2<F> {
         F::scaled(self, &factor)
     }
 
-    /// The square.
     #[must_use]
     #[inline(always)]
     pub fn square(&self) -> Self {
         F::square(self)
     }
 
-    /// Twice the element.
     #[must_use]
     #[inline(always)]
     pub fn double(&self) -> Self {
         *self + *self
     }
 
-    /// Three times the element.
     #[must_use]
     #[inline(always)]
     pub fn tripled(&self) -> Self {
@@ -77,7 +85,6 @@ impl<F: TowerRing> Fp2<F> {
         Self { c0, c1: self.c0 + multiple.c1 }
     }
 
-    /// Half of the element.
     #[must_use]
     #[inline(always)]
     pub fn halved(&self) -> Self {

@@ -6,18 +6,13 @@ use crate::field::Field;
 /// `c0 + c1 v + c2 v^2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fp6<F> {
-    /// The constant coefficient.
     pub c0: Fp2<F>,
-    /// The factor of v.
     pub c1: Fp2<F>,
-    /// The factor of v^2.
     pub c2: Fp2<F>,
 }
 
 impl<F: TowerField> Fp6<F> {
-    /// Zero.
     pub const ZERO: Self = Self { c0: Fp2::ZERO, c1: Fp2::ZERO, c2: Fp2::ZERO };
-    /// One.
     pub const ONE: Self = Self { c0: Fp2::ONE, c1: Fp2::ZERO, c2: Fp2::ZERO };
 
     #[inline(always)]
@@ -42,14 +37,12 @@ impl<F: TowerField> Fp6<F> {
         self.map(|c| c * factor)
     }
 
-    /// The product with v.
     #[must_use]
     #[inline]
     pub fn times_v(&self) -> Self {
         Self { c0: self.c2.times_xi(), c1: self.c0, c2: self.c1 }
     }
 
-    /// The square.
     #[must_use]
     #[inline]
     pub fn square(&self) -> Self {
@@ -62,7 +55,6 @@ impl<F: TowerField> Fp6<F> {
         Self { c0: s0 + s3.times_xi(), c1: s1 + s4.times_xi(), c2: s1 + s2 + s3 - s0 - s4 }
     }
 
-    /// The inverse; `None` for zero.
     pub fn inverse(&self) -> Option<Self> {
         let Self { c0, c1, c2 } = *self;
         let adjoint = Self {

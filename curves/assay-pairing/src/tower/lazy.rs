@@ -153,7 +153,6 @@ macro_rules! ranges {
 ranges! {
     /// The real part of a product in Fp2.
     ProductReal(n, xi): n, 1;
-    /// The norm.
     Norm(n, xi): 0, n + 1;
     /// The real part of [`Coefficient::exact`].
     Real(n, xi): with_xi::<M, N>(n * (11 + 5 * xi), 5 * n), with_xi::<M, N>(6, 5);
@@ -353,7 +352,6 @@ fn pair_sum<M: TowerModulus<N>, const N: usize>(
     *a + *b
 }
 
-/// The product in Fp6.
 pub(super) fn product_6<M: TowerModulus<N>, const N: usize>(
     a: &Fp6<Fe<M, N>>,
     b: &Fp6<Fe<M, N>>,
@@ -363,7 +361,6 @@ pub(super) fn product_6<M: TowerModulus<N>, const N: usize>(
     product.reduced()
 }
 
-/// The product in Fp12.
 pub(super) fn product_12<M: TowerModulus<N>, const N: usize>(
     a: &Fp12<Fe<M, N>>,
     b: &Fp12<Fe<M, N>>,
@@ -418,7 +415,6 @@ pub(super) fn square_4<M: TowerModulus<N>, const N: usize>(
     [squares, other]
 }
 
-/// The product in Fp2.
 #[inline(never)]
 pub(super) fn product_2<M: TowerModulus<N>, const N: usize>(
     a: &Fp2<Fe<M, N>>,

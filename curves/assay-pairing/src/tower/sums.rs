@@ -19,7 +19,6 @@ impl<'a, M: TowerModulus<N>, const N: usize> Factor<'a, M, N> {
         Self { c0: &x.c0, c1: &x.c1, wrapped: x.c1.times_u_square() }
     }
 
-    /// The product.
     #[inline(always)]
     fn times(&self, x: &Fp2<Fe<M, N>>) -> Fp2<Fe<M, N>> {
         Fp2 {
@@ -28,7 +27,6 @@ impl<'a, M: TowerModulus<N>, const N: usize> Factor<'a, M, N> {
         }
     }
 
-    /// The sum of three products.
     #[inline(always)]
     fn sum([a, b, c]: [&Self; 3], [x, y, z]: [&Fp2<Fe<M, N>>; 3]) -> Fp2<Fe<M, N>> {
         Fp2 {
@@ -44,7 +42,6 @@ impl<'a, M: TowerModulus<N>, const N: usize> Factor<'a, M, N> {
     }
 }
 
-/// The product in Fp2.
 #[inline(never)]
 pub(super) fn product_2<M: TowerModulus<N>, const N: usize>(
     a: &Fp2<Fe<M, N>>,

@@ -1,7 +1,6 @@
 //! Precompiles of the Ethereum virtual machine, on the inputs of `evm.rs`.
 
 use std::hint::black_box;
-
 use std::sync::LazyLock;
 
 use anyhow::Result;
@@ -90,11 +89,7 @@ pub(super) fn operations(table: &mut Table) {
         let how = format!("assay_pairing::evm, address {address:#04x}");
         table.add(GROUP, name, how, move |work| {
             let input = input(name, work)?;
-            Ok(Prepared::new(run(&input)?, move |iterations| {
-                for _ in 0..iterations {
-                    black_box(run(&input)).expect("it worked before");
-                }
-            }))
+            Ok(Prepared::repeated(run(&input)?, move || run(&input).expect("it worked before")))
         });
     }
 }
@@ -105,11 +100,7 @@ fn recover(table: &mut Table) {
         let inputs = peer::recovery_inputs(work)?;
         let answer: Vec<u8> =
             inputs.iter().filter_map(|input| ecrecover(input)).flatten().collect();
-        Ok(Prepared::new(answer, move |iterations| {
-            for _ in 0..iterations {
-                black_box(ecrecover(&inputs[1])).expect("it worked before");
-            }
-        }))
+        Ok(Prepared::repeated(answer, move || ecrecover(&inputs[1]).expect("it worked before")))
     });
     table.add(GROUP, "ecrecover-many", "assay_secp::ethereum::ecrecover_all", |work| {
         let (inputs, mut recoverer) = (peer::recoveries(work)?, Recoverer::new());

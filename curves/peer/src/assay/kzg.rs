@@ -1,6 +1,5 @@
 //! Commitments and proofs of EIP-4844 and cells of EIP-7594, with c-kzg's setup.
 
-use std::hint::black_box;
 use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result};
@@ -45,20 +44,12 @@ fn cells(table: &mut Table) {
     table.add(GROUP, "cells", "CellProver::cells", |work| {
         let (made, prover) = (first(work)?, cell_prover()?);
         let compute = move || prover.cells(&made.blob[..]);
-        Ok(Prepared::new(compute()?.concat(), move |iterations| {
-            for _ in 0..iterations {
-                black_box(compute()).expect("a blob");
-            }
-        }))
+        Ok(Prepared::repeated(compute()?.concat(), move || compute().expect("a blob")))
     });
     table.add(GROUP, "cells-and-proofs", "CellProver::prove", |work| {
         let (made, prover) = (first(work)?, cell_prover()?);
         let prove = move || prover.prove(&made.blob[..]);
-        Ok(Prepared::new(joined(&prove()?), move |iterations| {
-            for _ in 0..iterations {
-                black_box(prove()).expect("a blob");
-            }
-        }))
+        Ok(Prepared::repeated(joined(&prove()?), move || prove().expect("a blob")))
     });
     table.add(GROUP, "recover-cells", "CellProver::recover", |work| {
         let (Extended { cells, .. }, prover) = (extended(work)?, cell_prover()?);
@@ -68,11 +59,7 @@ fn cells(table: &mut Table) {
             let found: Vec<_> = half.iter().map(|(index, cell)| (*index, &cell[..])).collect();
             prover.recover(&found)
         };
-        Ok(Prepared::new(joined(&recover()?), move |iterations| {
-            for _ in 0..iterations {
-                black_box(recover()).expect("half of the cells");
-            }
-        }))
+        Ok(Prepared::repeated(joined(&recover()?), move || recover().expect("half of the cells")))
     });
     table.add(GROUP, "verify-cells", "CellVerifier::verify", |work| {
         let Extended { made, cells, proofs } = extended(work)?;
@@ -105,32 +92,20 @@ pub(super) fn operations(table: &mut Table) {
     table.add(GROUP, "commit", "Prover::commit", |work| {
         let (made, prover) = (first(work)?, prover()?);
         let commit = move || prover.commit(&made.blob[..]);
-        Ok(Prepared::new(commit()?.to_vec(), move |iterations| {
-            for _ in 0..iterations {
-                black_box(commit()).expect("a blob");
-            }
-        }))
+        Ok(Prepared::repeated(commit()?.to_vec(), move || commit().expect("a blob")))
     });
     table.add(GROUP, "proof", "Prover::prove", |work| {
         let (opening, prover) = (opening(work)?, prover()?);
         let z: [u8; 32] = opening.z[..].try_into().context("32 bytes")?;
         let prove = move || prover.prove(&opening.made.blob[..], &z);
         let (proof, y) = prove()?;
-        Ok(Prepared::new([&proof[..], &y].concat(), move |iterations| {
-            for _ in 0..iterations {
-                black_box(prove()).expect("a blob");
-            }
-        }))
+        Ok(Prepared::repeated([&proof[..], &y].concat(), move || prove().expect("a blob")))
     });
     table.add(GROUP, "blob-proof", "Prover::prove_blob", |work| {
         let (made, prover) = (first(work)?, prover()?);
         let commitment: [u8; 48] = made.commitment[..].try_into().context("48 bytes")?;
         let prove = move || prover.prove_blob(&made.blob[..], &commitment);
-        Ok(Prepared::new(prove()?.to_vec(), move |iterations| {
-            for _ in 0..iterations {
-                black_box(prove()).expect("a blob");
-            }
-        }))
+        Ok(Prepared::repeated(prove()?.to_vec(), move || prove().expect("a blob")))
     });
     table.add(GROUP, "verify-proof", "Settings::verify_proof", |work| {
         let (opening, settings) = (opening(work)?, Settings::ethereum());

@@ -320,13 +320,7 @@ impl Named {
             let answer = (0..ANSWERED)
                 .flat_map(|index| of.coordinates.write(&hash(&work.message(index))))
                 .collect();
-            let mut message = work.message(0);
-            Ok(Prepared::new(answer, move |iterations| {
-                for _ in 0..iterations {
-                    message[0] = message[0].wrapping_add(1);
-                    black_box(hash(&message));
-                }
-            }))
+            Ok(Prepared::of_messages(answer, work.message(0), move |message| hash(message)))
         });
         Ok(())
     }
@@ -428,11 +422,7 @@ impl<P: SWCurveConfig> Group<P> {
             unsafe { (self.sum)(sum.as_mut_ptr(), scalars.as_ptr(), points.as_ptr(), count) };
             sum
         };
-        Prepared::new(self.bytes(&sum()), move |iterations| {
-            for _ in 0..iterations {
-                black_box(sum());
-            }
-        })
+        Prepared::repeated(self.bytes(&sum()), sum)
     }
 }
 

@@ -89,17 +89,14 @@ fn precompiles(table: &mut Table, library: &'static Library) -> Result<()> {
     Ok(())
 }
 
-/// A key in the library's representation.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Key([u8; 96]);
 
-/// A signature.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Sig([u8; 192]);
 
-/// A message.
 #[repr(C)]
 struct Span {
     at: *const u8,
@@ -171,7 +168,7 @@ fn signatures(table: &mut Table, library: &'static Library) -> Result<()> {
     let (bls, group) = (Bls::new(library)?, "bls-signatures");
     table.add(group, "sign", "ctt_eth_bls_sign, constant time", move |work| {
         let signers = Signers::new(work, 1, |index| work.message(index))?;
-        let (mut secret, mut message) = ([0; 32], work.message(0));
+        let (mut secret, message) = ([0; 32], work.message(0));
         let bytes = signers.secrets[0].to_bytes();
         // SAFETY: space for a secret, and 32 bytes.
         let status = unsafe { (bls.read_secret)(&raw mut secret, bytes.as_ptr()) };
@@ -188,12 +185,8 @@ fn signatures(table: &mut Table, library: &'static Library) -> Result<()> {
         // SAFETY: space for 96 bytes, and a signature.
         unsafe { (bls.write_sig)(compressed.as_mut_ptr(), &raw const signature) };
         ensure!(compressed == signers.sigs[0].compress(), "another signature than blst's");
-        Ok(Prepared::new(signers.signature_bytes(0), move |iterations| {
-            for _ in 0..iterations {
-                message[0] = message[0].wrapping_add(1);
-                black_box(sign(&message));
-            }
-        }))
+        let answer = signers.signature_bytes(0);
+        Ok(Prepared::of_messages(answer, message, move |message| sign(message)))
     });
     let how = "ctt_eth_bls_verify; points known to be in their groups";
     table.add(group, "verify", how, move |work| {
@@ -209,10 +202,8 @@ fn signatures(table: &mut Table, library: &'static Library) -> Result<()> {
         let signers = Signers::new(work, 1, |index| work.message(index))?;
         let compressed = signers.keys[0].compress();
         bls.key(&compressed)?;
-        Ok(Prepared::new(signers.key_bytes(0), move |iterations| {
-            for _ in 0..iterations {
-                black_box(bls.key(&compressed).expect("it was valid before"));
-            }
+        Ok(Prepared::repeated(signers.key_bytes(0), move || {
+            bls.key(&compressed).expect("it was valid before")
         }))
     });
     let how = "ctt_eth_bls_deserialize_signature_compressed";
@@ -220,10 +211,8 @@ fn signatures(table: &mut Table, library: &'static Library) -> Result<()> {
         let signers = Signers::new(work, 1, |index| work.message(index))?;
         let compressed = signers.sigs[0].compress();
         bls.signature(&compressed)?;
-        Ok(Prepared::new(signers.signature_bytes(0), move |iterations| {
-            for _ in 0..iterations {
-                black_box(bls.signature(&compressed).expect("it was valid before"));
-            }
+        Ok(Prepared::repeated(signers.signature_bytes(0), move || {
+            bls.signature(&compressed).expect("it was valid before")
         }))
     });
     // The library sums 16 keys and more in place: it overwrites the caller's keys (commit e6bee85e).

@@ -45,17 +45,14 @@ pub trait Forks: Pool {
         second: impl FnOnce(&mut Self::Scope<'_>) -> B + Send,
     ) -> (A, B);
 
-    /// Runs a task.
     fn run<R: Send>(self, task: impl Task<R>) -> R;
 }
 
 /// A task that forks, independent of the pool.
 pub trait Task<R>: Send {
-    /// Runs the task.
     fn run<F: Forks>(self, scope: &mut F::Scope<'_>) -> R;
 }
 
-/// Names of the pools.
 pub const NAMES: [&str; 6] =
     ["sequential", "assay-pool", "rayon", "chili", "orx-parallel", "scoped-threads"];
 

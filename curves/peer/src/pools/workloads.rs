@@ -16,11 +16,7 @@ pub(super) const GROUP: &str = "pool";
 /// A workload whose answer is its result.
 fn repeated(mut work: impl FnMut() -> Vec<u8> + Send + 'static) -> Prepared {
     let answer = work();
-    Prepared::new(answer, move |iterations| {
-        for _ in 0..iterations {
-            black_box(work());
-        }
-    })
+    Prepared::repeated(answer, work)
 }
 
 /// Adds the workloads with forks.

@@ -1,7 +1,5 @@
 //! blst's BLS signatures with keys in G1: the scheme with proofs of possession.
 
-use std::hint::black_box;
-
 use anyhow::{Result, anyhow};
 use blst::min_pk::{AggregateSignature, PublicKey, SecretKey, Signature};
 use blst::{BLST_ERROR, Pairing, blst_p1_affine, blst_p2_affine, blst_scalar};
@@ -85,13 +83,9 @@ fn verify(sig: &Signature, message: &[u8], key: &PublicKey) -> bool {
 pub(super) fn operations(table: &mut Table) {
     table.add(GROUP, "sign", "SecretKey::sign, constant time", |work| {
         let keys = Signers::new(work, 1, |index| work.message(index))?;
-        let mut message = work.message(0);
-        Ok(Prepared::new(signature_bytes(&keys.sigs[0]), move |iterations| {
-            for _ in 0..iterations {
-                message[0] = message[0].wrapping_add(1);
-                black_box(keys.secrets[0].sign(&message, DST, &[]));
-            }
-        }))
+        let answer = signature_bytes(&keys.sigs[0]);
+        let sign = move |message: &[u8; 32]| keys.secrets[0].sign(message, DST, &[]);
+        Ok(Prepared::of_messages(answer, work.message(0), sign))
     });
     table.add(GROUP, "verify", "Signature::verify; points known to be in their groups", |work| {
         let keys = Signers::new(work, 2, |index| work.message(index))?;
@@ -103,11 +97,7 @@ pub(super) fn operations(table: &mut Table) {
     table.add(GROUP, "aggregate", "AggregateSignature::aggregate, without group checks", |work| {
         let keys = Signers::new(work, work.size, |index| work.message(index))?;
         let aggregate = move || keys.aggregate().expect("there are some");
-        Ok(Prepared::new(signature_bytes(&aggregate()), move |iterations| {
-            for _ in 0..iterations {
-                black_box(aggregate());
-            }
-        }))
+        Ok(Prepared::repeated(signature_bytes(&aggregate()), aggregate))
     });
     table.add(GROUP, "fast-aggregate-verify", "Signature::fast_aggregate_verify", |work| {
         let keys = Signers::new(work, work.size, |_| work.message(0))?;
@@ -132,10 +122,8 @@ fn decoding(table: &mut Table) {
         let keys = Signers::new(work, 1, |index| work.message(index))?;
         let compressed = keys.keys[0].compress();
         let key = PublicKey::key_validate(&compressed).map_err(failed)?;
-        Ok(Prepared::new(key_bytes(&key), move |iterations| {
-            for _ in 0..iterations {
-                black_box(PublicKey::key_validate(&compressed)).expect("it was valid before");
-            }
+        Ok(Prepared::repeated(key_bytes(&key), move || {
+            PublicKey::key_validate(&compressed).expect("it was valid before")
         }))
     });
     let how = "Signature::sig_validate: decompression and group check";
@@ -143,10 +131,8 @@ fn decoding(table: &mut Table) {
         let keys = Signers::new(work, 1, |index| work.message(index))?;
         let compressed = keys.sigs[0].compress();
         let sig = Signature::sig_validate(&compressed, true).map_err(failed)?;
-        Ok(Prepared::new(signature_bytes(&sig), move |iterations| {
-            for _ in 0..iterations {
-                black_box(Signature::sig_validate(&compressed, true)).expect("it was valid before");
-            }
+        Ok(Prepared::repeated(signature_bytes(&sig), move || {
+            Signature::sig_validate(&compressed, true).expect("it was valid before")
         }))
     });
 }

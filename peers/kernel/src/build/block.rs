@@ -10,22 +10,18 @@ use assay_wire::{BlockHash, Header, Txid, Wtxid};
 
 use super::tx::{Input, Output, Tx};
 
-/// A block as plain data.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// The header.
     pub header: Header,
     /// The transactions, the coinbase first.
     pub txs: Vec<Tx>,
 }
 
 impl Block {
-    /// Converts a parsed block.
     pub fn from_wire(block: &assay_wire::Block) -> Self {
         Self { header: *block.header(), txs: block.txs().map(Tx::from_wire).collect() }
     }
 
-    /// The serialisation.
     pub fn bytes(&self) -> Vec<u8> {
         let mut out = self.header.to_bytes().to_vec();
         compact_size(&mut out, self.txs.len() as u64);
@@ -35,7 +31,6 @@ impl Block {
         out
     }
 
-    /// The hash of the header.
     pub fn hash(&self) -> BlockHash {
         self.header.hash()
     }

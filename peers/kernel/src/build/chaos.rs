@@ -91,16 +91,7 @@ pub fn random_item(rng: &mut Rng) -> Item {
 }
 
 fn random_sig(rng: &mut Rng) -> Sig {
-    const FLAWS: [Flaw; 7] = [
-        Flaw::None,
-        Flaw::OtherMessage,
-        Flaw::HighS,
-        Flaw::Padded,
-        Flaw::Short,
-        Flaw::NoHashType,
-        Flaw::Long,
-    ];
-    let flaw = if rng.chance(2, 3) { Flaw::None } else { *rng.pick(&FLAWS) };
+    let flaw = if rng.chance(2, 3) { Flaw::None } else { *rng.pick(&Flaw::ALL) };
     let hash_type =
         if rng.chance(1, 6) { rng.u64() as u8 } else { *rng.pick(&[0, 1, 2, 3, 0x81, 0x82, 0x83]) };
     Sig { flaw, ..Sig::typed(rng.below(KEY_COUNT), hash_type) }

@@ -1,5 +1,6 @@
 //! Locks: output scripts with the data that spends them.
 
+use assay_consensus::script::asm::push;
 use assay_consensus::script::{
     SIGHASH_ALL, TapscriptPosition, TxContext, annex_hash, tap_branch_hash, tap_leaf_hash,
     tap_tweak_hash,
@@ -9,7 +10,7 @@ use assay_wire::{Encoding, Transaction, TxOut};
 use secp256k1::{Keypair, Message, Parity, Scalar, ecdsa};
 
 use super::keys::{KeyForm, encoded_key, keypair, x_only};
-use super::script::{Writer, push};
+use super::script::Writer;
 use super::tx::{Output, Tx};
 
 /// Location of the script of a lock.
@@ -52,6 +53,13 @@ pub enum Flaw {
     Long,
 }
 
+impl Flaw {
+    pub const ALL: [Self; 7] = {
+        use Flaw::{HighS, Long, NoHashType, None, OtherMessage, Padded, Short};
+        [None, OtherMessage, HighS, Padded, Short, NoHashType, Long]
+    };
+}
+
 /// A signature to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sig {
@@ -63,7 +71,6 @@ pub struct Sig {
     pub code_from: usize,
     /// Position of that CODESEPARATOR in opcodes, for tapscript.
     pub separator: u32,
-    /// Flaw of the signature.
     pub flaw: Flaw,
 }
 
@@ -90,7 +97,6 @@ impl Sig {
 pub enum Item {
     /// Literal bytes.
     Bytes(Vec<u8>),
-    /// A signature.
     Sig(Sig),
 }
 
@@ -165,7 +171,6 @@ impl Lock {
         Self { key, ..Self::new(Place::TapKey, Vec::new(), items) }
     }
 
-    /// The same lock with other items.
     #[must_use]
     pub fn with_items(&self, items: Vec<Item>) -> Self {
         Self { items, ..self.clone() }
@@ -213,7 +218,6 @@ impl Lock {
         }
     }
 
-    /// The output script.
     pub fn script_pubkey(&self) -> Vec<u8> {
         let pay_to_hash =
             |script: &[u8]| Writer::new().op(0xa9).push(&hash160(script)).op(0x87).done();

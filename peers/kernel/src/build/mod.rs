@@ -32,7 +32,6 @@ impl Rng {
         Self(ChaCha8Rng::from_seed(hasher.finalize()))
     }
 
-    /// Any number.
     pub fn u64(&mut self) -> u64 {
         self.0.next_u64()
     }
@@ -52,12 +51,10 @@ impl Rng {
         self.below(whole) < part
     }
 
-    /// One of several.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
-    /// Random bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.0.fill_bytes(&mut bytes);

@@ -1,5 +1,6 @@
 //! Script writer, and random scripts with satisfying input.
 
+use assay_consensus::script::asm::{push, push_number};
 use assay_consensus::script::opcode::{is_p2sh, op};
 use assay_hash::{hash160, ripemd160, sha1, sha256, sha256d};
 
@@ -7,24 +8,20 @@ use super::Rng;
 use super::keys::{KEY_COUNT, KeyForm, encoded_key, x_only};
 use super::lock::{Item, Lock, Place, Sig};
 
-/// Builder of a script.
 #[derive(Clone, Debug, Default)]
 pub struct Writer(Vec<u8>);
 
 impl Writer {
-    /// An empty script.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an opcode.
     #[must_use]
     pub fn op(mut self, opcode: u8) -> Self {
         self.0.push(opcode);
         self
     }
 
-    /// Adds the same opcode several times.
     #[must_use]
     pub fn ops(mut self, opcode: u8, count: usize) -> Self {
         self.0.resize(self.0.len() + count, opcode);
@@ -38,75 +35,30 @@ impl Writer {
         self
     }
 
-    /// Appends a script number.
     #[must_use]
-    pub fn num(self, number: i64) -> Self {
-        match number {
-            0 => self.op(0),
-            -1 => self.op(op::NEGATE1),
-            1..=16 => self.op(0x50 + number as u8),
-            _ => self.push(&script_num(number)),
-        }
+    pub fn num(mut self, number: i64) -> Self {
+        push_number(&mut self.0, number);
+        self
     }
 
-    /// Adds raw bytes.
     #[must_use]
     pub fn raw(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
         self
     }
 
-    /// The finished script.
     pub fn done(self) -> Vec<u8> {
         self.0
     }
 }
 
-/// Appends a push; one-byte elements are pushed as data, which is valid by consensus.
-pub(super) fn push(out: &mut Vec<u8>, data: &[u8]) {
-    match data.len() {
-        len @ 0..=75 => out.push(len as u8),
-        len @ 76..=255 => out.extend_from_slice(&[op::PUSHDATA1, len as u8]),
-        len @ 256..=0xffff => {
-            out.push(op::PUSHDATA2);
-            out.extend_from_slice(&(len as u16).to_le_bytes());
-        }
-        len => {
-            out.push(op::PUSHDATA4);
-            out.extend_from_slice(&(len as u32).to_le_bytes());
-        }
-    }
-    out.extend_from_slice(data);
-}
-
-fn script_num(number: i64) -> Vec<u8> {
-    let mut magnitude = number.unsigned_abs();
-    let mut bytes = Vec::new();
-    while magnitude > 0 {
-        bytes.push(magnitude as u8);
-        magnitude >>= 8;
-    }
-    match bytes.last() {
-        Some(last) if last & 0x80 != 0 => bytes.push(if number < 0 { 0x80 } else { 0 }),
-        Some(_) if number < 0 => {
-            let last = bytes.len() - 1;
-            bytes[last] |= 0x80;
-        }
-        _ => {}
-    }
-    bytes
-}
-
 /// A script with satisfying input and its requirements on the transaction.
 #[derive(Clone, Debug)]
 pub struct Inner {
-    /// The script.
     pub script: Vec<u8>,
     /// Satisfying input, bottom first.
     pub items: Vec<Item>,
-    /// Required sequence number.
     pub sequence: Option<u32>,
-    /// Required lock time.
     pub lock_time: Option<u32>,
 }
 
@@ -353,7 +305,6 @@ fn success_or_unknown_key(rng: &mut Rng) -> Inner {
     }
 }
 
-/// A random lock that [`super::unlock`] satisfies.
 pub fn random_lock(rng: &mut Rng) -> Lock {
     let key = rng.below(KEY_COUNT);
     let forms = [KeyForm::Compressed, KeyForm::Uncompressed, KeyForm::Hybrid];
@@ -417,7 +368,6 @@ fn future_program(rng: &mut Rng) -> Lock {
     Lock::new(Place::Bare, script, Vec::new())
 }
 
-/// A leaf of an undefined version.
 fn future_leaf(rng: &mut Rng) -> Lock {
     let len = rng.below(30);
     let mut lock = Lock::new(Place::TapScript, rng.bytes(len), Vec::new());
@@ -425,23 +375,4 @@ fn future_leaf(rng: &mut Rng) -> Lock {
     lock.key = rng.below(KEY_COUNT);
     lock.path = path(rng);
     lock
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_as_scripts_write_them() {
-        for (number, expected) in [
-            (127, vec![0x7f]),
-            (128, vec![0x80, 0]),
-            (-127, vec![0xff]),
-            (-128, vec![0x80, 0x80]),
-            (-255, vec![0xff, 0x80]),
-            (32768, vec![0, 0x80, 0]),
-        ] {
-            assert_eq!(script_num(number), expected, "{number}");
-        }
-    }
 }

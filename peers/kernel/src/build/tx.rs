@@ -4,38 +4,26 @@ use assay_hash::sha256d;
 use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{OutPoint, Txid, Wtxid};
 
-/// An input with its witness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// Spent output.
     pub prevout: OutPoint,
-    /// The input script.
     pub script_sig: Vec<u8>,
-    /// The sequence number.
     pub sequence: u32,
-    /// The witness stack.
     pub witness: Vec<Vec<u8>>,
 }
 
-/// An output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     /// Satoshi, possibly out of range.
     pub value: i64,
-    /// The output script.
     pub script_pubkey: Vec<u8>,
 }
 
-/// A transaction as plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tx {
-    /// The version.
     pub version: i32,
-    /// The inputs.
     pub inputs: Vec<Input>,
-    /// The outputs.
     pub outputs: Vec<Output>,
-    /// The lock time.
     pub lock_time: u32,
 }
 
@@ -47,7 +35,6 @@ impl Input {
 }
 
 impl Tx {
-    /// Converts a parsed transaction.
     pub fn from_wire(tx: assay_wire::Tx<'_>) -> Self {
         let inputs = (0..tx.input_count())
             .map(|index| {
@@ -80,7 +67,6 @@ impl Tx {
         self.serialize(self.has_witness())
     }
 
-    /// Serialisation without witnesses.
     pub fn stripped(&self) -> Vec<u8> {
         self.serialize(false)
     }
@@ -113,22 +99,18 @@ impl Tx {
         out
     }
 
-    /// The txid.
     pub fn txid(&self) -> Txid {
         Txid(sha256d(&self.stripped()))
     }
 
-    /// The wtxid.
     pub fn wtxid(&self) -> Wtxid {
         Wtxid(sha256d(&self.bytes()))
     }
 
-    /// Outpoint of output number `vout`.
     pub fn outpoint(&self, vout: usize) -> OutPoint {
         OutPoint { txid: self.txid(), vout: vout as u32 }
     }
 
-    /// Sum of the outputs.
     pub fn output_total(&self) -> i64 {
         self.outputs.iter().fold(0, |sum, output| sum.wrapping_add(output.value))
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Class, Meant, valid};
+use super::{Class, Meant, class, valid};
 use crate::build::Block;
 use crate::world::{State, World};
 
@@ -19,211 +19,125 @@ pub(super) const CLASSES: &[Class] = &[
             vec![world.rng.pick(&world.accepted.clone()).clone()]
         },
     },
-    Class {
-        name: "duplicate-refused",
-        weight: 12,
-        meant: Meant::Anything,
-        make: |world| {
-            if world.rejected.is_empty() {
-                return Vec::new();
-            }
-            vec![world.rng.pick(&world.rejected.clone()).clone()]
-        },
-    },
-    Class {
-        name: "duplicate-invalid",
-        weight: 8,
-        meant: Meant::Rejected("duplicate-invalid"),
-        make: |world| {
-            let bytes = invalid(world).bytes();
-            vec![bytes.clone(), bytes]
-        },
-    },
-    Class {
-        name: "duplicate-mutated",
-        weight: 8,
-        meant: Meant::Rejected("bad-txn"),
-        make: |world| {
-            // The header of a known block with other transactions.
-            let block = valid(world, 2);
-            let mut mutated = block.clone();
-            if mutated.txs.len() > 1 && world.rng.chance(1, 2) {
-                mutated.txs.pop();
-            } else {
-                let last = mutated.txs[mutated.txs.len() - 1].clone();
-                mutated.txs.push(last);
-            }
-            vec![block.bytes(), mutated.bytes()]
-        },
-    },
-    Class {
-        name: "duplicate-other-witness",
-        weight: 8,
-        meant: Meant::Duplicate,
-        make: |world| {
-            let Some((mutated, whole)) = super::witness::mutated_pair(world) else {
-                return Vec::new();
-            };
-            vec![whole.bytes(), mutated.bytes()]
-        },
-    },
-    Class {
-        name: "bad-prevblk",
-        weight: 10,
-        meant: Meant::Rejected("bad-prevblk"),
-        make: |world| {
-            let parent = invalid(world);
-            let child = on_top_of(world, &parent, 0);
-            vec![parent.bytes(), child.bytes()]
-        },
-    },
-    Class {
-        name: "unmarked-parent",
-        weight: 8,
-        meant: Meant::Rejected("prev-blk-not-found"),
-        make: |world| {
-            // A context-free failure is not remembered.
-            let mut parent = world.block(1);
-            parent.txs[0].inputs[0].script_sig.resize(101, 0);
-            parent.seal(&world.params);
-            let child = on_top_of(world, &parent, 0);
-            vec![parent.bytes(), child.bytes()]
-        },
-    },
-    Class {
-        name: "child-first",
-        weight: 8,
-        meant: Meant::Accepted,
-        make: |world| {
-            let parent = valid(world, 2);
-            let child = on_top_of(world, &parent, 2);
-            vec![child.bytes(), parent.bytes(), child.bytes()]
-        },
-    },
-    Class {
-        name: "side-block",
-        weight: 14,
-        meant: Meant::Inconclusive,
-        make: |world| {
-            let depth = world.rng.within(1, 4);
-            side(world, depth, 1, None)
-        },
-    },
-    Class {
-        name: "reorg",
-        weight: 14,
-        meant: Meant::Accepted,
-        make: |world| {
-            let depth = world.rng.within(1, 5);
-            side(world, depth, depth + 1, None)
-        },
-    },
-    Class {
-        name: "reorg-and-back",
-        weight: 8,
-        meant: Meant::Accepted,
-        make: |world| {
-            let depth = world.rng.within(1, 3);
-            let back = Rc::clone(&world.state);
-            let there = side(world, depth, depth + 1, None);
-            world.build_on(Rc::clone(&back));
-            let first = valid(world, 2);
-            let second = on_top_of(world, &first, 2);
-            world.build_on(back);
-            let mut blocks = there;
-            blocks.extend([first.bytes(), second.bytes()]);
-            blocks
-        },
-    },
-    Class {
-        name: "reorg-to-invalid",
-        weight: 14,
-        meant: Meant::Anything,
-        make: |world| {
-            // A branch with more work that has one invalid block; afterwards a child of its tip.
-            let depth = world.rng.within(1, 4);
-            let bad = world.rng.below(depth + 1);
-            side(world, depth, depth + 2, Some(bad))
-        },
-    },
-    Class {
-        name: "header-then-block",
-        weight: 8,
-        meant: Meant::Accepted,
-        make: |world| {
-            let bytes = valid(world, 1).bytes();
-            vec![head(&bytes), bytes]
-        },
-    },
-    Class {
-        name: "headers-then-blocks",
-        weight: 14,
-        meant: Meant::Anything,
-        make: |world| {
-            // All headers of a branch, then its blocks in any order: the tip moves when the last gap is closed.
-            let depth = world.rng.below(4);
-            let length = depth + world.rng.within(1, 3);
-            let bad = world.rng.chance(1, 3).then(|| world.rng.below(length));
-            let mut blocks = side(world, depth, length, bad);
-            let mut order: Vec<Vec<u8>> = blocks.iter().map(|bytes| head(bytes)).collect();
-            while !blocks.is_empty() {
-                let at = world.rng.below(blocks.len());
-                order.push(blocks.swap_remove(at));
-            }
-            order
-        },
-    },
-    Class {
-        name: "header-of-refused",
-        weight: 10,
-        meant: Meant::Anything,
-        make: |world| {
-            if world.rejected.is_empty() {
-                return Vec::new();
-            }
-            let rejected = world.rejected.clone();
-            let block: &Vec<u8> = world.rng.pick(&rejected);
-            vec![head(block)]
-        },
-    },
-    Class {
-        name: "random-headers",
-        weight: 30,
-        meant: Meant::Anything,
-        make: |world| {
-            let twists: Vec<_> = super::header::TWISTS.iter().collect();
-            let twist = *world.rng.pick(&twists);
-            let Some(block) = super::twisted(world, &[twist]) else { return Vec::new() };
-            let bytes = block.bytes();
-            vec![head(&bytes), bytes]
-        },
-    },
-    Class {
-        name: "equal-work-first-seen",
-        weight: 8,
-        meant: Meant::Inconclusive,
-        make: |world| {
-            let back = Rc::clone(&world.state);
-            let first = valid(world, 1);
-            world.build_on(Rc::clone(&back));
-            let second = valid(world, 1);
-            world.build_on(back);
-            vec![first.bytes(), second.bytes()]
-        },
-    },
-    Class {
-        name: "invalid-tip-then-sibling",
-        weight: 8,
-        meant: Meant::Accepted,
-        make: |world| {
-            let bad = invalid(world);
-            let good = valid(world, 1);
-            vec![bad.bytes(), good.bytes()]
-        },
-    },
+    class("duplicate-refused", 12, Meant::Anything, |world| {
+        if world.rejected.is_empty() {
+            return Vec::new();
+        }
+        vec![world.rng.pick(&world.rejected.clone()).clone()]
+    }),
+    class("duplicate-invalid", 8, Meant::Rejected("duplicate-invalid"), |world| {
+        let bytes = invalid(world).bytes();
+        vec![bytes.clone(), bytes]
+    }),
+    class("duplicate-mutated", 8, Meant::Rejected("bad-txn"), |world| {
+        // The header of a known block with other transactions.
+        let block = valid(world, 2);
+        let mut mutated = block.clone();
+        if mutated.txs.len() > 1 && world.rng.chance(1, 2) {
+            mutated.txs.pop();
+        } else {
+            let last = mutated.txs[mutated.txs.len() - 1].clone();
+            mutated.txs.push(last);
+        }
+        vec![block.bytes(), mutated.bytes()]
+    }),
+    class("duplicate-other-witness", 8, Meant::Duplicate, |world| {
+        let Some((mutated, whole)) = super::witness::mutated_pair(world) else {
+            return Vec::new();
+        };
+        vec![whole.bytes(), mutated.bytes()]
+    }),
+    class("bad-prevblk", 10, Meant::Rejected("bad-prevblk"), |world| {
+        let parent = invalid(world);
+        let child = on_top_of(world, &parent, 0);
+        vec![parent.bytes(), child.bytes()]
+    }),
+    class("unmarked-parent", 8, Meant::Rejected("prev-blk-not-found"), |world| {
+        // A context-free failure is not remembered.
+        let mut parent = world.block(1);
+        parent.txs[0].inputs[0].script_sig.resize(101, 0);
+        parent.seal(&world.params);
+        let child = on_top_of(world, &parent, 0);
+        vec![parent.bytes(), child.bytes()]
+    }),
+    class("child-first", 8, Meant::Accepted, |world| {
+        let parent = valid(world, 2);
+        let child = on_top_of(world, &parent, 2);
+        vec![child.bytes(), parent.bytes(), child.bytes()]
+    }),
+    class("side-block", 14, Meant::Inconclusive, |world| {
+        let depth = world.rng.within(1, 4);
+        side(world, depth, 1, None)
+    }),
+    class("reorg", 14, Meant::Accepted, |world| {
+        let depth = world.rng.within(1, 5);
+        side(world, depth, depth + 1, None)
+    }),
+    class("reorg-and-back", 8, Meant::Accepted, |world| {
+        let depth = world.rng.within(1, 3);
+        let back = Rc::clone(&world.state);
+        let there = side(world, depth, depth + 1, None);
+        world.build_on(Rc::clone(&back));
+        let first = valid(world, 2);
+        let second = on_top_of(world, &first, 2);
+        world.build_on(back);
+        let mut blocks = there;
+        blocks.extend([first.bytes(), second.bytes()]);
+        blocks
+    }),
+    class("reorg-to-invalid", 14, Meant::Anything, |world| {
+        // A branch with more work that has one invalid block; afterwards a child of its tip.
+        let depth = world.rng.within(1, 4);
+        let bad = world.rng.below(depth + 1);
+        side(world, depth, depth + 2, Some(bad))
+    }),
+    class("header-then-block", 8, Meant::Accepted, |world| {
+        let bytes = valid(world, 1).bytes();
+        vec![head(&bytes), bytes]
+    }),
+    class("headers-then-blocks", 14, Meant::Anything, |world| {
+        // All headers of a branch, then its blocks in any order: the tip moves when the last gap is closed.
+        let depth = world.rng.below(4);
+        let length = depth + world.rng.within(1, 3);
+        let bad = world.rng.chance(1, 3).then(|| world.rng.below(length));
+        let mut blocks = side(world, depth, length, bad);
+        let mut order: Vec<Vec<u8>> = blocks.iter().map(|bytes| head(bytes)).collect();
+        while !blocks.is_empty() {
+            let at = world.rng.below(blocks.len());
+            order.push(blocks.swap_remove(at));
+        }
+        order
+    }),
+    class("header-of-refused", 10, Meant::Anything, |world| {
+        if world.rejected.is_empty() {
+            return Vec::new();
+        }
+        let rejected = world.rejected.clone();
+        let block: &Vec<u8> = world.rng.pick(&rejected);
+        vec![head(block)]
+    }),
+    class("random-headers", 30, Meant::Anything, |world| {
+        let twists: Vec<_> = super::header::TWISTS.iter().collect();
+        let twist = *world.rng.pick(&twists);
+        let Some(block) = super::twisted(world, &[twist]) else { return Vec::new() };
+        let bytes = block.bytes();
+        vec![head(&bytes), bytes]
+    }),
+    class("equal-work-first-seen", 8, Meant::Inconclusive, |world| {
+        let back = Rc::clone(&world.state);
+        let first = valid(world, 1);
+        world.build_on(Rc::clone(&back));
+        let second = valid(world, 1);
+        world.build_on(back);
+        vec![first.bytes(), second.bytes()]
+    }),
+    class("invalid-tip-then-sibling", 8, Meant::Accepted, |world| {
+        let bad = invalid(world);
+        let good = valid(world, 1);
+        vec![bad.bytes(), good.bytes()]
+    }),
 ];
 
-/// The header of a block.
 fn head(block: &[u8]) -> Vec<u8> {
     block[..block.len().min(80)].to_vec()
 }

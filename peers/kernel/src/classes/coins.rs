@@ -6,248 +6,176 @@ use assay_consensus::params::COINBASE_MATURITY;
 use assay_consensus::subsidy::block_subsidy;
 use assay_wire::{OutPoint, Txid};
 
-use super::{Class, Meant, Stage, Twist};
+use super::{Class, Meant, Stage, Twist, class, twist};
 use crate::build::{Block, Input, Lock, Output, Place, Tx};
 use crate::world::{Coin, World};
 
 pub(super) const TWISTS: &[Twist] = &[
-    Twist {
-        name: "bad-txns-BIP30",
-        reason: "bad-txns-BIP30",
-        stage: Stage::Body,
-        apply: |world, block| {
-            // A transaction of the chain again, with some of its outputs unspent.
-            for raw in world.accepted.iter().rev() {
-                let parsed =
-                    assay_wire::Block::parse_prefix(raw.clone(), assay_wire::Encoding::Segwit)
-                        .ok()?;
-                let again = Block::from_wire(&parsed).txs.into_iter().skip(1).find(|tx| {
-                    (0..tx.outputs.len())
-                        .any(|vout| world.state.coins.contains_key(&tx.outpoint(vout)))
-                });
-                if let Some(tx) = again {
-                    block.txs.push(tx);
-                    return Some(());
-                }
+    twist("bad-txns-BIP30", Stage::Body, |world, block| {
+        // A transaction of the chain again, with some of its outputs unspent.
+        for raw in world.accepted.iter().rev() {
+            let parsed =
+                assay_wire::Block::parse_prefix(raw.clone(), assay_wire::Encoding::Segwit).ok()?;
+            let again = Block::from_wire(&parsed).txs.into_iter().skip(1).find(|tx| {
+                (0..tx.outputs.len()).any(|vout| world.state.coins.contains_key(&tx.outpoint(vout)))
+            });
+            if let Some(tx) = again {
+                block.txs.push(tx);
+                return Some(());
             }
-            None
-        },
-    },
-    Twist {
-        name: "missing-unknown",
-        reason: "bad-txns-inputs-missingorspent",
-        stage: Stage::Body,
-        apply: |world, block| {
-            let mut tx = world.payment(&block.txs)?;
-            let at = world.rng.below(tx.inputs.len());
-            let bit = world.rng.below(8);
-            if world.rng.chance(1, 2) {
-                tx.inputs[at].prevout.txid.0[0] ^= 1 << bit;
-            } else {
-                tx.inputs[at].prevout.vout += 100;
-            }
-            block.txs.push(tx);
-            Some(())
-        },
-    },
-    Twist {
-        name: "missing-spent-in-block",
-        reason: "bad-txns-inputs-missingorspent",
-        stage: Stage::Body,
-        apply: |world, block| {
-            let lock = Lock::open(Place::Bare);
-            let coin = world.fund(&mut block.txs, &lock)?;
-            let first = world.sweep(&coin, &lock);
-            let mut second = first.clone();
-            second.outputs[0].value -= 1;
-            block.txs.extend([first, second]);
-            Some(())
-        },
-    },
-    Twist {
-        name: "missing-wrong-order",
-        reason: "bad-txns-inputs-missingorspent",
-        stage: Stage::Body,
-        apply: |world, block| {
-            let lock = Lock::open(Place::Wsh);
-            let coin = world.fund(&mut block.txs, &lock)?;
-            let child = world.sweep(&coin, &lock);
-            let at = block.txs.len() - 1;
-            block.txs.insert(at, child);
-            Some(())
-        },
-    },
-    Twist {
-        name: "missing-unspendable",
-        reason: "bad-txns-inputs-missingorspent",
-        stage: Stage::Body,
-        apply: |world, block| {
-            // Outputs that begin with RETURN or are longer than 10,000 bytes never become coins.
-            let script = if world.rng.chance(1, 2) { vec![0x6a] } else { vec![0x51; 10_001] };
-            let lock = Lock::new(Place::Bare, script, Vec::new());
-            let coin = world.fund(&mut block.txs, &lock)?;
-            let tx = world.sweep(&coin, &lock);
-            block.txs.push(tx);
-            Some(())
-        },
-    },
-    Twist {
-        name: "premature-own-coinbase",
-        reason: "bad-txns-premature-spend-of-coinbase",
-        stage: Stage::Committed,
-        apply: |_, block| {
-            // A coinbase cannot commit to a transaction that spends it, so the block has no witnesses.
-            block.txs.truncate(1);
-            let coinbase = &mut block.txs[0];
-            coinbase.inputs[0].witness.clear();
-            coinbase.outputs = vec![Output { value: 5000, script_pubkey: vec![0x51] }];
-            let input = Input::new(coinbase.outpoint(0), u32::MAX);
-            let outputs = vec![Output { value: 1000, script_pubkey: vec![0x51] }];
-            block.txs.push(Tx { version: 1, inputs: vec![input], outputs, lock_time: 0 });
-            Some(())
-        },
-    },
-    Twist {
-        name: "premature-coinbase",
-        reason: "bad-txns-premature-spend-of-coinbase",
-        stage: Stage::Body,
-        apply: |world, block| {
-            let next = world.state.height() + 1;
-            let young = |coin: &&Rc<Coin>| {
-                coin.height + COINBASE_MATURITY > next && is_plain_coinbase(coin)
-            };
-            let coins: Vec<Rc<Coin>> = world.state.coins.values().filter(young).cloned().collect();
-            // The best case is a coin that lacks a single block.
-            let edge: Vec<Rc<Coin>> = coins
-                .iter()
-                .filter(|coin| coin.height + COINBASE_MATURITY == next + 1)
-                .cloned()
-                .collect();
-            let from = if edge.is_empty() || world.rng.chance(1, 3) { &coins } else { &edge };
-            (!from.is_empty()).then_some(())?;
-            let coin = Rc::clone(world.rng.pick(from));
-            let lock = coin.lock.clone()?;
-            let tx = world.sweep(&coin, &lock);
-            block.txs.push(tx);
-            Some(())
-        },
-    },
-    Twist {
-        name: "bad-txns-in-belowout",
-        reason: "bad-txns-in-belowout",
-        stage: Stage::Body,
-        apply: |world, block| {
-            let lock = Lock::open(*world.rng.pick(&[Place::Bare, Place::TapScript]));
-            let coin = world.fund(&mut block.txs, &lock)?;
-            let mut tx = world.sweep(&coin, &lock);
-            let more = *world.rng.pick(&[1, 1000, 5_000_000_000]);
-            tx.outputs[0].value = coin.output.value + more;
-            block.txs.push(tx);
-            Some(())
-        },
-    },
-    Twist {
-        name: "bip68-height",
-        reason: "bad-txns-nonfinal",
-        stage: Stage::Body,
-        apply: |world, block| relative(world, block, |age| age + 1, None),
-    },
-    Twist {
-        name: "bip68-time",
-        reason: "bad-txns-nonfinal",
-        stage: Stage::Body,
-        apply: |world, block| relative(world, block, |_| 0, Some(1)),
-    },
-    Twist {
-        name: "bad-cb-amount",
-        reason: "bad-cb-amount",
-        stage: Stage::Body,
-        apply: |world, block| {
-            let limit =
-                block_subsidy(&world.params, world.state.height() + 1) + world.fees(&block.txs);
-            let others: i64 = block.txs[0].outputs.iter().skip(1).map(|output| output.value).sum();
-            let more = *world.rng.pick(&[1, 1, 100_000_000]);
-            block.first_output()?.value = limit - others + more;
-            Some(())
-        },
-    },
+        }
+        None
+    }),
+    twist("missing-unknown", Stage::Body, |world, block| {
+        let mut tx = world.payment(&block.txs)?;
+        let at = world.rng.below(tx.inputs.len());
+        let bit = world.rng.below(8);
+        if world.rng.chance(1, 2) {
+            tx.inputs[at].prevout.txid.0[0] ^= 1 << bit;
+        } else {
+            tx.inputs[at].prevout.vout += 100;
+        }
+        block.txs.push(tx);
+        Some(())
+    })
+    .because("bad-txns-inputs-missingorspent"),
+    twist("missing-spent-in-block", Stage::Body, |world, block| {
+        let lock = Lock::open(Place::Bare);
+        let coin = world.fund(&mut block.txs, &lock)?;
+        let first = world.sweep(&coin, &lock);
+        let mut second = first.clone();
+        second.outputs[0].value -= 1;
+        block.txs.extend([first, second]);
+        Some(())
+    })
+    .because("bad-txns-inputs-missingorspent"),
+    twist("missing-wrong-order", Stage::Body, |world, block| {
+        let lock = Lock::open(Place::Wsh);
+        let coin = world.fund(&mut block.txs, &lock)?;
+        let child = world.sweep(&coin, &lock);
+        let at = block.txs.len() - 1;
+        block.txs.insert(at, child);
+        Some(())
+    })
+    .because("bad-txns-inputs-missingorspent"),
+    twist("missing-unspendable", Stage::Body, |world, block| {
+        // Outputs that begin with RETURN or are longer than 10,000 bytes never become coins.
+        let script = if world.rng.chance(1, 2) { vec![0x6a] } else { vec![0x51; 10_001] };
+        let lock = Lock::new(Place::Bare, script, Vec::new());
+        let coin = world.fund(&mut block.txs, &lock)?;
+        let tx = world.sweep(&coin, &lock);
+        block.txs.push(tx);
+        Some(())
+    })
+    .because("bad-txns-inputs-missingorspent"),
+    twist("premature-own-coinbase", Stage::Committed, |_, block| {
+        // A coinbase cannot commit to a transaction that spends it, so the block has no witnesses.
+        block.txs.truncate(1);
+        let coinbase = &mut block.txs[0];
+        coinbase.inputs[0].witness.clear();
+        coinbase.outputs = vec![Output { value: 5000, script_pubkey: vec![0x51] }];
+        let input = Input::new(coinbase.outpoint(0), u32::MAX);
+        let outputs = vec![Output { value: 1000, script_pubkey: vec![0x51] }];
+        block.txs.push(Tx { version: 1, inputs: vec![input], outputs, lock_time: 0 });
+        Some(())
+    })
+    .because("bad-txns-premature-spend-of-coinbase"),
+    twist("premature-coinbase", Stage::Body, |world, block| {
+        let next = world.state.height() + 1;
+        let young =
+            |coin: &&Rc<Coin>| coin.height + COINBASE_MATURITY > next && is_plain_coinbase(coin);
+        let coins: Vec<Rc<Coin>> = world.state.coins.values().filter(young).cloned().collect();
+        // The best case is a coin that lacks a single block.
+        let edge: Vec<Rc<Coin>> = coins
+            .iter()
+            .filter(|coin| coin.height + COINBASE_MATURITY == next + 1)
+            .cloned()
+            .collect();
+        let from = if edge.is_empty() || world.rng.chance(1, 3) { &coins } else { &edge };
+        (!from.is_empty()).then_some(())?;
+        let coin = Rc::clone(world.rng.pick(from));
+        let lock = coin.lock.clone()?;
+        let tx = world.sweep(&coin, &lock);
+        block.txs.push(tx);
+        Some(())
+    })
+    .because("bad-txns-premature-spend-of-coinbase"),
+    twist("bad-txns-in-belowout", Stage::Body, |world, block| {
+        let lock = Lock::open(*world.rng.pick(&[Place::Bare, Place::TapScript]));
+        let coin = world.fund(&mut block.txs, &lock)?;
+        let mut tx = world.sweep(&coin, &lock);
+        let more = *world.rng.pick(&[1, 1000, 5_000_000_000]);
+        tx.outputs[0].value = coin.output.value + more;
+        block.txs.push(tx);
+        Some(())
+    }),
+    twist("bip68-height", Stage::Body, |world, block| relative(world, block, |age| age + 1, None))
+        .because("bad-txns-nonfinal"),
+    twist("bip68-time", Stage::Body, |world, block| relative(world, block, |_| 0, Some(1)))
+        .because("bad-txns-nonfinal"),
+    twist("bad-cb-amount", Stage::Body, |world, block| {
+        let limit = block_subsidy(&world.params, world.state.height() + 1) + world.fees(&block.txs);
+        let others: i64 = block.txs[0].outputs.iter().skip(1).map(|output| output.value).sum();
+        let more = *world.rng.pick(&[1, 1, 100_000_000]);
+        block.first_output()?.value = limit - others + more;
+        Some(())
+    }),
 ];
 
 pub(super) const CLASSES: &[Class] = &[
-    Class {
-        name: "valid-relative-locks",
-        weight: 10,
-        meant: Meant::Accepted,
-        make: |world| {
-            let mut block = world.block(0);
-            for (more, units) in [(0, None), (0, Some(0))] {
-                if relative(world, &mut block, |age| age + more, units).is_none() {
-                    return Vec::new();
-                }
+    class("valid-relative-locks", 10, Meant::Accepted, |world| {
+        let mut block = world.block(0);
+        for (more, units) in [(0, None), (0, Some(0))] {
+            if relative(world, &mut block, |age| age + more, units).is_none() {
+                return Vec::new();
             }
-            block.seal(&world.params);
-            vec![block.bytes()]
-        },
-    },
-    Class {
-        name: "valid-mature-coinbase",
-        weight: 10,
-        meant: Meant::Accepted,
-        make: |world| {
-            let next = world.state.height() + 1;
-            let just_mature = |coin: &&Rc<Coin>| {
-                coin.height + COINBASE_MATURITY == next && is_plain_coinbase(coin)
-            };
-            let coins: Vec<Rc<Coin>> =
-                world.state.coins.values().filter(just_mature).cloned().collect();
-            let Some(coin) = coins.first() else { return Vec::new() };
-            let Some(lock) = coin.lock.clone() else { return Vec::new() };
-            let mut block = world.block(0);
-            let tx = world.sweep(coin, &lock);
-            block.txs.push(tx);
-            block.seal(&world.params);
-            vec![block.bytes()]
-        },
-    },
-    Class {
-        name: "valid-burnt-reward",
-        weight: 4,
-        meant: Meant::Accepted,
-        make: |world| {
-            let mut block = world.block(2);
-            block.txs[0].outputs[0].value = world.rng.below(2) as i64;
-            block.seal(&world.params);
-            vec![block.bytes()]
-        },
-    },
+        }
+        block.seal(&world.params);
+        vec![block.bytes()]
+    }),
+    class("valid-mature-coinbase", 10, Meant::Accepted, |world| {
+        let next = world.state.height() + 1;
+        let just_mature =
+            |coin: &&Rc<Coin>| coin.height + COINBASE_MATURITY == next && is_plain_coinbase(coin);
+        let coins: Vec<Rc<Coin>> =
+            world.state.coins.values().filter(just_mature).cloned().collect();
+        let Some(coin) = coins.first() else { return Vec::new() };
+        let Some(lock) = coin.lock.clone() else { return Vec::new() };
+        let mut block = world.block(0);
+        let tx = world.sweep(coin, &lock);
+        block.txs.push(tx);
+        block.seal(&world.params);
+        vec![block.bytes()]
+    }),
+    class("valid-burnt-reward", 4, Meant::Accepted, |world| {
+        let mut block = world.block(2);
+        block.txs[0].outputs[0].value = world.rng.below(2) as i64;
+        block.seal(&world.params);
+        vec![block.bytes()]
+    }),
     Class { name: "missing-spent-before", weight: 10, meant: Meant::Anything, make: spent_before },
-    Class {
-        name: "valid-zero-values",
-        weight: 4,
-        meant: Meant::Accepted,
-        make: |world| {
-            let mut block = world.block(0);
-            let lock = Lock::open(Place::Bare);
-            let Some(coin) = world.fund(&mut block.txs, &lock) else { return Vec::new() };
-            let mut tx = world.sweep(&coin, &lock);
-            // The whole value as fee, and a spend of the zero-value output.
-            tx.outputs[0].value = 0;
-            let worthless = Rc::new(Coin {
-                outpoint: tx.outpoint(0),
-                output: tx.outputs[0].clone(),
-                height: world.state.height() + 1,
-                coinbase: false,
-                lock: None,
-            });
-            block.txs.push(tx);
-            let opened = Rc::new(Lock::open(Place::Wsh));
-            let output = Output { value: 0, script_pubkey: vec![0x51] };
-            let tx = world.spend(&[(worthless, opened)], vec![output]);
-            block.txs.push(tx);
-            block.seal(&world.params);
-            vec![block.bytes()]
-        },
-    },
+    class("valid-zero-values", 4, Meant::Accepted, |world| {
+        let mut block = world.block(0);
+        let lock = Lock::open(Place::Bare);
+        let Some(coin) = world.fund(&mut block.txs, &lock) else { return Vec::new() };
+        let mut tx = world.sweep(&coin, &lock);
+        // The whole value as fee, and a spend of the zero-value output.
+        tx.outputs[0].value = 0;
+        let worthless = Rc::new(Coin {
+            outpoint: tx.outpoint(0),
+            output: tx.outputs[0].clone(),
+            height: world.state.height() + 1,
+            coinbase: false,
+            lock: None,
+        });
+        block.txs.push(tx);
+        let opened = Rc::new(Lock::open(Place::Wsh));
+        let output = Output { value: 0, script_pubkey: vec![0x51] };
+        let tx = world.spend(&[(worthless, opened)], vec![output]);
+        block.txs.push(tx);
+        block.seal(&world.params);
+        vec![block.bytes()]
+    }),
 ];
 
 /// True for a coinbase output with value and without lock time.

@@ -6,83 +6,38 @@ use assay_consensus::params::MAX_BLOCK_WEIGHT;
 use assay_consensus::script::opcode::op;
 use assay_wire::Encoding;
 
-use super::{Class, Meant};
+use super::{Class, Meant, class};
 use crate::build::{Block, Lock, Output, Place, Writer};
 use crate::world::{Coin, World};
 
 pub(super) const CLASSES: &[Class] = &[
-    Class {
-        name: "bad-blk-length",
-        weight: 1,
-        meant: Meant::Rejected("bad-blk-length"),
-        make: |world| vec![stripped_to(world, 1_000_001)],
-    },
-    Class {
-        name: "valid-block-length",
-        weight: 1,
-        meant: Meant::Accepted,
-        make: |world| vec![stripped_to(world, 1_000_000)],
-    },
-    Class {
-        name: "bad-blk-weight",
-        weight: 1,
-        meant: Meant::Rejected("bad-blk-weight"),
-        make: |world| weight_to(world, MAX_BLOCK_WEIGHT + 1),
-    },
-    Class {
-        name: "valid-block-weight",
-        weight: 1,
-        meant: Meant::Accepted,
-        make: |world| weight_to(world, MAX_BLOCK_WEIGHT),
-    },
-    Class {
-        name: "bad-blk-sigops-p2sh",
-        weight: 4,
-        meant: Meant::Rejected("bad-blk-sigops"),
-        make: |world| sigops(world, Place::P2sh, 1),
-    },
-    Class {
-        name: "valid-sigops-p2sh",
-        weight: 4,
-        meant: Meant::Accepted,
-        make: |world| sigops(world, Place::P2sh, 0),
-    },
-    Class {
-        name: "bad-blk-sigops-witness",
-        weight: 3,
-        meant: Meant::Rejected("bad-blk-sigops"),
-        make: |world| sigops(world, Place::Wsh, 1),
-    },
-    Class {
-        name: "valid-sigops-witness",
-        weight: 3,
-        meant: Meant::Accepted,
-        make: |world| sigops(world, Place::Wsh, 0),
-    },
-    Class {
-        name: "valid-sigops-nested",
-        weight: 3,
-        meant: Meant::Accepted,
-        make: |world| sigops(world, Place::NestedWsh, 0),
-    },
-    Class {
-        name: "bad-blk-sigops-nested",
-        weight: 3,
-        meant: Meant::Rejected("bad-blk-sigops"),
-        make: |world| sigops(world, Place::NestedWsh, 1),
-    },
-    Class {
-        name: "valid-sigops-legacy",
-        weight: 4,
-        meant: Meant::Accepted,
-        make: |world| {
-            let mut block = bare(world);
-            let output = Output { value: 0, script_pubkey: vec![op::CHECKSIG; 20_000] };
-            block.txs[0].outputs.push(output);
-            block.seal(&world.params);
-            vec![block.bytes()]
-        },
-    },
+    class("bad-blk-length", 1, Meant::Rejected("bad-blk-length"), |world| {
+        vec![stripped_to(world, 1_000_001)]
+    }),
+    class("valid-block-length", 1, Meant::Accepted, |world| vec![stripped_to(world, 1_000_000)]),
+    class("bad-blk-weight", 1, Meant::Rejected("bad-blk-weight"), |world| {
+        weight_to(world, MAX_BLOCK_WEIGHT + 1)
+    }),
+    class("valid-block-weight", 1, Meant::Accepted, |world| weight_to(world, MAX_BLOCK_WEIGHT)),
+    class("bad-blk-sigops-p2sh", 4, Meant::Rejected("bad-blk-sigops"), |world| {
+        sigops(world, Place::P2sh, 1)
+    }),
+    class("valid-sigops-p2sh", 4, Meant::Accepted, |world| sigops(world, Place::P2sh, 0)),
+    class("bad-blk-sigops-witness", 3, Meant::Rejected("bad-blk-sigops"), |world| {
+        sigops(world, Place::Wsh, 1)
+    }),
+    class("valid-sigops-witness", 3, Meant::Accepted, |world| sigops(world, Place::Wsh, 0)),
+    class("valid-sigops-nested", 3, Meant::Accepted, |world| sigops(world, Place::NestedWsh, 0)),
+    class("bad-blk-sigops-nested", 3, Meant::Rejected("bad-blk-sigops"), |world| {
+        sigops(world, Place::NestedWsh, 1)
+    }),
+    class("valid-sigops-legacy", 4, Meant::Accepted, |world| {
+        let mut block = bare(world);
+        let output = Output { value: 0, script_pubkey: vec![op::CHECKSIG; 20_000] };
+        block.txs[0].outputs.push(output);
+        block.seal(&world.params);
+        vec![block.bytes()]
+    }),
 ];
 
 /// A block with a coinbase without sigops.

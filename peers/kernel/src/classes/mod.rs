@@ -15,16 +15,13 @@ use crate::build::Block;
 use crate::verdict::Verdict;
 use crate::world::World;
 
-/// Intended result of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meant {
     /// The last block is valid and becomes the tip.
     Accepted,
     /// The last block is stored on a side branch.
     Inconclusive,
-    /// The last block is already known.
     Duplicate,
-    /// The last block cannot be decoded.
     Undecodable,
     /// The last block is rejected with a reason that begins with this text.
     Rejected(&'static str),
@@ -52,14 +49,10 @@ impl Meant {
     }
 }
 
-/// A class of blocks.
 #[derive(Clone, Copy)]
 pub struct Class {
-    /// Its name.
     pub name: &'static str,
-    /// Relative frequency.
     pub weight: u32,
-    /// Intended result.
     pub meant: Meant,
     /// Generates the blocks to submit, in order; empty if the round has no coins for them.
     pub make: fn(&mut World) -> Vec<Vec<u8>>,
@@ -72,6 +65,31 @@ pub(crate) struct Twist {
     pub(crate) reason: &'static str,
     pub(crate) stage: Stage,
     pub(crate) apply: fn(&mut World, &mut Block) -> Option<()>,
+}
+
+const fn class(
+    name: &'static str,
+    weight: u32,
+    meant: Meant,
+    make: fn(&mut World) -> Vec<Vec<u8>>,
+) -> Class {
+    Class { name, weight, meant, make }
+}
+
+/// A change with the reject reason of its name.
+const fn twist(
+    name: &'static str,
+    stage: Stage,
+    apply: fn(&mut World, &mut Block) -> Option<()>,
+) -> Twist {
+    Twist { name, reason: name, stage, apply }
+}
+
+impl Twist {
+    /// The same change with another reject reason.
+    const fn because(self, reason: &'static str) -> Self {
+        Self { reason, ..self }
+    }
 }
 
 /// Stage at which a change is applied.
@@ -91,27 +109,19 @@ pub(crate) enum Stage {
 pub(crate) fn twisted(world: &mut World, twists: &[&Twist]) -> Option<Block> {
     let payments = world.rng.below(3);
     let mut block = world.block(payments);
-    let mut at = |stage: Stage, block: &mut Block| {
-        twists
-            .iter()
-            .filter(|twist| twist.stage == stage)
-            .try_for_each(|twist| (twist.apply)(world, block))
+    let at = |stage: Stage, world: &mut World, block: &mut Block| {
+        let mut twists = twists.iter().filter(|twist| twist.stage == stage);
+        twists.try_for_each(|twist| (twist.apply)(world, block))
     };
-    at(Stage::Body, &mut block)?;
+    at(Stage::Body, world, &mut block)?;
     if block.txs.iter().any(crate::build::Tx::has_witness) {
         block.commit();
     }
-    at(Stage::Committed, &mut block)?;
+    at(Stage::Committed, world, &mut block)?;
     block.set_root();
-    at(Stage::Rooted, &mut block)?;
+    at(Stage::Rooted, world, &mut block)?;
     block.mine(&world.params);
-    let mut at = |stage: Stage, block: &mut Block| {
-        twists
-            .iter()
-            .filter(|twist| twist.stage == stage)
-            .try_for_each(|twist| (twist.apply)(world, block))
-    };
-    at(Stage::Mined, &mut block)?;
+    at(Stage::Mined, world, &mut block)?;
     Some(block)
 }
 
@@ -120,10 +130,8 @@ fn twists() -> impl Iterator<Item = &'static Twist> {
     [header::TWISTS, body::TWISTS, coins::TWISTS, witness::TWISTS].into_iter().flatten()
 }
 
-/// Implementation of a class.
 #[derive(Clone, Copy)]
 pub enum Entry {
-    /// A function.
     Class(Class),
     /// Index of a change of a valid block.
     Twist(usize),
@@ -133,19 +141,14 @@ pub enum Entry {
     TwoTwists,
 }
 
-/// A class in the list.
 pub struct Listed {
-    /// Its name.
     pub name: &'static str,
-    /// Relative frequency.
     pub weight: u32,
-    /// Intended result.
     pub meant: Meant,
     entry: Entry,
 }
 
 impl Listed {
-    /// Generates the blocks to submit.
     pub fn make(&self, world: &mut World) -> Vec<Vec<u8>> {
         match self.entry {
             Entry::Class(class) => (class.make)(world),
@@ -166,7 +169,6 @@ impl Listed {
     }
 }
 
-/// All classes.
 pub fn all() -> Vec<Listed> {
     let classes = [
         header::CLASSES,

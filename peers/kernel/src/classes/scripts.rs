@@ -15,9 +15,7 @@ pub(super) struct Fault {
     make: fn(&mut Rng) -> Try,
 }
 
-/// An attempt to spend a lock.
 struct Try {
-    /// The lock of the output.
     lock: Lock,
     /// Lock whose data is used for spending.
     used: Lock,

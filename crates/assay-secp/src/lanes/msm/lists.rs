@@ -3,8 +3,8 @@
 #![expect(clippy::needless_range_loop, reason = "groups of a step go by one index")]
 
 use super::super::curve::{Affine, load_points, load_xs};
-use super::super::field::{self, Columns, Factor, Fe, LIMBS, Sum};
-use super::super::{LANES, Lanes, Line};
+use super::super::field::{Columns, Factor, Fe, LIMBS, Sum};
+use super::super::{LANES, Lanes, Line, steps};
 
 /// Marks a reference to the negation of a node.
 pub(super) const NEGATIVE: u32 = 1 << 31;
@@ -157,7 +157,7 @@ fn add_pairs<L: Lanes>(nodes: &mut Nodes, pairs: &[Pair], prefixes: &mut Vec<Pre
     if product.fe().zeros() != 0 {
         return false;
     }
-    let inverse = field::inverse(product);
+    let inverse = steps::inverse(product);
     let mut suffixes = [inverse.mul(products[1]), inverse.mul(products[0])];
     let mut excess = L::splat(0);
     for step in (0..steps).rev() {

@@ -1,7 +1,10 @@
-//! Products modulo a prime with MULX and ADX: two carry chains at once, one for the low halves of
-//! products and one for the high ones.
+//! Products and sums of products modulo a prime whose address is in a register, with MULX and ADX: two carry chains at
+//! once, one for the low halves of products and one for the high ones.
 //!
-//! Montgomery multiplication, one limb of a factor at a time; `Fe::sum_of_products` has the bounds and is the oracle.
+//! Montgomery multiplication, one limb of the second factors at a time; `Fe::sum_of_products` has the bounds and is the
+//! oracle. A sum of T products has T rows per reduction row, is reduced once, and never stores 2 N limbs (Longa,
+//! "Efficient algorithms for large prime characteristic fields and their application to bilinear pairings", 2022,
+//! section 3).
 
 #![expect(unsafe_code, reason = "inline assembly")]
 
@@ -16,87 +19,133 @@ pub(super) fn is_available() -> bool {
     has(CpuFeature::Adx)
 }
 
-/// Adds the product of `rdx` and a factor to the sum in registers; both carries are left for the word above the last.
+/// Adds the product of rdx and a number to a sum of words, of which the last one is above those of the product; both
+/// carries are left for the word above.
 macro_rules! add_multiple {
-    ($a:literal; $($limb:literal $above:literal $at:literal),+) => {
+    ($number:literal; $($words:literal)+) => {
+        // Clears both carries.
+        concat!("xor r15d, r15d\n", add_limbs!($number; $($words)+; 0 8 16 24 32 40))
+    };
+}
+
+macro_rules! add_limbs {
+    ($number:literal; $top:literal; $($at:literal)*) => { "" };
+    ($number:literal; $word:literal $above:literal $($words:literal)*; $at:literal $($ats:literal)*) => {
         concat!(
-            // Clears both carries.
-            "xor r15d, r15d\n",
-            $(
-                "mulx rax, r15, [", $a, " + ", $at, "]\n",
-                "adcx ", $limb, ", r15\n",
-                "adox ", $above, ", rax\n",
-            )+
+            "mulx rax, r15, [", $number, " + ", $at, "]\n",
+            "adcx ", $word, ", r15\n",
+            "adox ", $above, ", rax\n",
+            add_limbs!($number; $above $($words)*; $($ats)*),
         )
     };
 }
 
-/// Adds a limb of one factor times the other to the sum in registers, of which the last is the word above.
-macro_rules! add_row {
-    ($b:literal, $top:literal; $($limbs:tt)+) => {
+/// Adds a limb of the second factor at rdi times the first one at rsi; or, for the listed numbers of products, a limb
+/// of each second factor times its first factor, with lists of pointers at rdi and rsi.
+macro_rules! add_products {
+    ($row:literal; ; ($($words:literal)+); $top:literal) => {
+        concat!("mov rdx, [rdi + ", $row, "]\n", add_multiple!("rsi"; $($words)+ $top), "adc ", $top, ", 0\n")
+    };
+    ($row:literal; $($k:literal)+; $words:tt; $top:literal) => {
+        concat!($(add_product!($row; $k; $words $top), "adc ", $top, ", 0\n",)+)
+    };
+}
+
+macro_rules! add_product {
+    ($row:literal; $k:literal; ($($words:literal)+) $top:literal) => {
         concat!(
-            "mov rdx, [rdi + ", $b, "]\n",
-            add_multiple!("rsi"; $($limbs)+),
-            "adc ", $top, ", 0\n",
+            "mov r14, [rsi + 8*", $k, "]\n",
+            "mov rdx, [rdi + 8*", $k, "]\n",
+            "mov rdx, [rdx + ", $row, "]\n",
+            add_multiple!("r14"; $($words)+ $top),
         )
     };
 }
 
-/// The first row, without a sum to add to: one carry chain is enough.
-macro_rules! start_row {
-    ($lowest:literal, $first:literal; $($limb:literal $above:literal $at:literal),+; $top:literal) => {
-        concat!(
-            "mov rdx, [rdi]\n",
-            "mulx ", $first, ", ", $lowest, ", [rsi]\n",
-            // Clears the carry.
-            "xor r15d, r15d\n",
-            $(
-                "mulx ", $above, ", r15, [rsi + ", $at, "]\n",
-                "adc ", $limb, ", r15\n",
-            )+
-            "adc ", $top, ", 0\n",
-        )
-    };
-}
-
-/// Clears the lowest word of the sum by a multiple of the prime; both carries are left.
+/// Adds the multiple of the prime that clears the lowest word of the sum; both carries are left for the word above.
 macro_rules! clear_lowest {
-    ($lowest:literal, $inverse:literal; $($limbs:tt)+) => {
+    ($inverse:literal; $first:literal $($words:literal)+) => {
         concat!(
-            "mov rdx, ", $lowest, "\n",
+            "mov rdx, ", $first, "\n",
             "imul rdx, [rcx + ", $inverse, "]\n",
-            add_multiple!("rcx"; $($limbs)+),
+            add_multiple!("rcx"; $first $($words)+),
         )
     };
 }
 
-/// Clears the lowest of six words, which is then reused as the top one.
-macro_rules! clear_6 {
-    ($t0:literal $t1:literal $t2:literal $t3:literal $t4:literal $t5:literal $t6:literal) => {
+/// Rows of a product or a sum of products: adds multiples of the first factors and clears the lowest word of the sum,
+/// whose register is that of the word above in the next row. Then subtracts the prime unless the result is below it.
+macro_rules! rows {
+    (; $inverse:literal; $($k:literal)*; $words:tt; $top:literal; $free:tt) => { correct!($words; $free) };
+    (
+        $row:literal $($rows:literal)*; $inverse:literal; $($k:literal)*;
+        ($first:literal $second:literal $($words:literal)+); $top:literal; $free:tt
+    ) => {
         concat!(
-            clear_lowest!($t0, 48; $t0 $t1 0, $t1 $t2 8, $t2 $t3 16, $t3 $t4 24, $t4 $t5 32, $t5 $t6 40),
-            "adc ", $t6, ", 0\n",
+            add_products!($row; $($k)*; ($first $second $($words)+); $top),
+            clear_lowest!($inverse; $first $second $($words)+ $top),
+            "adc ", $top, ", 0\n",
+            rows!($($rows)*; $inverse; $($k)*; ($second $($words)+ $top); $first; $free),
         )
     };
 }
 
-/// The same over four limbs.
-macro_rules! clear_4 {
-    ($t0:literal $t1:literal $t2:literal $t3:literal $t4:literal) => {
+/// The same with a second word above: the sum may exceed 2^(64 N) between rows, and the last addition of a row and the
+/// clearing may carry into that word. The result is below three times the prime.
+macro_rules! rows_above {
+    (; $inverse:literal; $($k:literal)+, $last:literal; $words:tt; $top:literal $above:literal; $free:tt) => {
+        concat!(correct!($words; $free), correct!($words; $free))
+    };
+    (
+        $row:literal $($rows:literal)*; $inverse:literal; $($k:literal)+, $last:literal;
+        ($first:literal $second:literal $($words:literal)+); $top:literal $above:literal; $free:tt
+    ) => {
         concat!(
-            clear_lowest!($t0, 32; $t0 $t1 0, $t1 $t2 8, $t2 $t3 16, $t3 $t4 24),
-            "adc ", $t4, ", 0\n",
+            add_products!($row; $($k)+; ($first $second $($words)+); $top),
+            add_product!($row; $last; ($first $second $($words)+) $top),
+            carry_above!($top $above),
+            clear_lowest!($inverse; $first $second $($words)+ $top),
+            carry_above!($top $above),
+            rows_above!($($rows)*; $inverse; $($k)+, $last; ($second $($words)+ $top); $above $first; $free),
         )
     };
 }
 
-/// The same over four limbs.
-macro_rules! row_4 {
-    ($b:literal; $t0:literal $t1:literal $t2:literal $t3:literal $t4:literal) => {
+/// Adds both carries to the two words above.
+macro_rules! carry_above {
+    ($top:literal $above:literal) => {
         concat!(
-            add_row!($b, $t4; $t0 $t1 0, $t1 $t2 8, $t2 $t3 16, $t3 $t4 24),
-            clear_4!($t0 $t1 $t2 $t3 $t4),
+            // No flag changes here, and the additions preserve each other's.
+            "mov eax, 0\n",
+            "adcx ",
+            $top,
+            ", rax\n",
+            "adcx ",
+            $above,
+            ", rax\n",
+            "adox ",
+            $above,
+            ", rax\n",
         )
+    };
+}
+
+/// Subtracts the prime from a number in registers unless it is below the prime; nothing without free registers.
+macro_rules! correct {
+    ($words:tt; ()) => { "" };
+    (($($word:literal)+); ($($free:literal)+)) => {
+        concat!(
+            $("mov ", $free, ", ", $word, "\n",)+
+            subtract_prime!("sub"; $($free)+; 0 8 16 24 32 40),
+            $("cmovnc ", $word, ", ", $free, "\n",)+
+        )
+    };
+}
+
+macro_rules! subtract_prime {
+    ($code:literal; ; $($at:literal)*) => { "" };
+    ($code:literal; $word:literal $($words:literal)*; $at:literal $($ats:literal)*) => {
+        concat!($code, " ", $word, ", [rcx + ", $at, "]\n", subtract_prime!("sbb"; $($words)*; $($ats)*))
     };
 }
 
@@ -112,51 +161,29 @@ macro_rules! kernel {
     };
 }
 
-pub(super) use {add_multiple, clear_4, clear_6, clear_lowest, kernel};
-
 /// All rows of a product, and its correction. The result is in r12 and r8 to r10.
-macro_rules! product {
+macro_rules! product_4 {
     () => {
         concat!(
-            start_row!("r8", "r9"; "r9" "r10" 8, "r10" "r11" 16, "r11" "r12" 24; "r12"),
-            clear_4!("r8" "r9" "r10" "r11" "r12"),
-            row_4!(8; "r9" "r10" "r11" "r12" "r8"),
-            row_4!(16; "r10" "r11" "r12" "r8" "r9"),
-            row_4!(24; "r11" "r12" "r8" "r9" "r10"),
-            "mov r15, r12\n",
-            "mov rax, r8\n",
-            "mov rdx, r9\n",
-            "mov r11, r10\n",
-            "sub r15, [rcx]\n",
-            "sbb rax, [rcx + 8]\n",
-            "sbb rdx, [rcx + 16]\n",
-            "sbb r11, [rcx + 24]\n",
-            "cmovnc r12, r15\n",
-            "cmovnc r8, rax\n",
-            "cmovnc r9, rdx\n",
-            "cmovnc r10, r11\n",
-        )
-    };
-}
-
-kernel!(kernel_4: product!());
-
-/// The first row of a square whose limbs are in registers, the same that hold the sum above its lowest word.
-macro_rules! start_square {
-    ($lowest:literal, $first:literal; $($limb:literal $above:literal),+; $top:literal) => {
-        concat!(
-            "mov rdx, ", $first, "\n",
-            "mulx ", $first, ", ", $lowest, ", ", $first, "\n",
+            "mov rdx, [rdi]\n",
+            "mulx r9, r8, [rsi]\n",
             // Clears the carry.
             "xor r15d, r15d\n",
-            $(
-                "mulx ", $above, ", r15, ", $above, "\n",
-                "adc ", $limb, ", r15\n",
-            )+
-            "adc ", $top, ", 0\n",
+            "mulx r10, r15, [rsi + 8]\n",
+            "adc r9, r15\n",
+            "mulx r11, r15, [rsi + 16]\n",
+            "adc r10, r15\n",
+            "mulx r12, r15, [rsi + 24]\n",
+            "adc r11, r15\n",
+            "adc r12, 0\n",
+            clear_lowest!(32; "r8" "r9" "r10" "r11" "r12"),
+            "adc r12, 0\n",
+            rows!(8 16 24; 32; ; ("r9" "r10" "r11" "r12"); "r8"; ("r15" "rax" "rdx" "r11")),
         )
     };
 }
+
+kernel!(kernel_4: product_4!());
 
 // Repeated squares of the number at `rsi`, with the count in `rdx`, then the product of the last one and the factor
 // at `rdi`. Squares are not corrected: they stay below 2 p, since 4 p < R. They are stored on the stack, and kept in
@@ -177,11 +204,20 @@ kernel!(
     "mov [rsp + 8], r10",
     "mov [rsp + 16], r11",
     "mov [rsp + 24], r12",
-    start_square!("r8", "r9"; "r9" "r10", "r10" "r11", "r11" "r12"; "r12"),
-    clear_4!("r8" "r9" "r10" "r11" "r12"),
-    row_4!(8; "r9" "r10" "r11" "r12" "r8"),
-    row_4!(16; "r10" "r11" "r12" "r8" "r9"),
-    row_4!(24; "r11" "r12" "r8" "r9" "r10"),
+    // The registers of the number are those of the sum above its lowest word.
+    "mov rdx, r9",
+    "mulx r9, r8, r9",
+    "xor r15d, r15d",
+    "mulx r10, r15, r10",
+    "adc r9, r15",
+    "mulx r11, r15, r11",
+    "adc r10, r15",
+    "mulx r12, r15, r12",
+    "adc r11, r15",
+    "adc r12, 0",
+    clear_lowest!(32; "r8" "r9" "r10" "r11" "r12"),
+    "adc r12, 0",
+    rows!(8 16 24; 32; ; ("r9" "r10" "r11" "r12"); "r8"; ()),
     "mov rax, r12",
     "mov r12, r10",
     "mov r11, r9",
@@ -194,7 +230,7 @@ kernel!(
     "mov [rsp + 16], r11",
     "mov [rsp + 24], r12",
     "mov rdi, [rsp + 40]",
-    product!(),
+    product_4!(),
     "add rsp, 48",
 );
 
@@ -259,3 +295,74 @@ pub(super) fn squares_4(
     }
     [t0, t1, t2, t3]
 }
+
+/// A sum of products: its kernel, and the call with the registers of the sum and of other words.
+macro_rules! sum {
+    ($name:ident, $n:literal, $t:literal; $($word:ident $register:tt),+; [$($other:tt)*]; $($line:expr),+) => {
+        /// The Montgomery sum of products, which are below `p R` together, or below `2 p R` for six of four limbs.
+        ///
+        /// The caller has checked [`is_available`].
+        #[inline(always)]
+        pub(super) fn $name(a: &[&[u64; $n]; $t], b: &[&[u64; $n]; $t], prime: &'static Prime) -> [u64; $n] {
+            kernel!(kernel: $($line),+);
+            $(let $word;)+
+            // SAFETY: reads the pointers of both lists, the limbs at each and the prime, and writes
+            // the listed registers; callers have checked that the CPU has the instructions. The
+            // call pushes below the stack pointer, which the compiler allows for.
+            unsafe {
+                asm!(
+                    "call {kernel}",
+                    kernel = sym kernel,
+                    inout("rsi") a => _,
+                    inout("rdi") b => _,
+                    in("rcx") prime,
+                    $(out($register) $word,)+
+                    $(out($other) _,)*
+                    out("rax") _,
+                    out("rdx") _,
+                    out("r14") _,
+                    out("r15") _,
+                    options(pure, readonly),
+                );
+            }
+            [$($word),+]
+        }
+    };
+}
+
+macro_rules! sum_4 {
+    ($name:ident, $t:literal: $($k:literal)+) => {
+        sum!(
+            $name, 4, $t; t0 "r12", t1 "r8", t2 "r9", t3 "r10"; ["r11"];
+            "xor r8d, r8d", "xor r9d, r9d", "xor r10d, r10d", "xor r11d, r11d", "xor r12d, r12d",
+            rows!(0 8 16 24; 32; $($k)+; ("r8" "r9" "r10" "r11"); "r12"; ("rax" "rdx" "r14" "r15"))
+        );
+    };
+}
+
+macro_rules! sum_6 {
+    ($name:ident, $t:literal: $($k:literal)+) => {
+        sum!(
+            $name, 6, $t; t0 "r13", t1 "r8", t2 "r9", t3 "r10", t4 "r11", t5 "r12"; [];
+            "push rbx",
+            "xor r8d, r8d", "xor r9d, r9d", "xor r10d, r10d", "xor r11d, r11d", "xor r12d, r12d", "xor ebx, ebx", "xor r13d, r13d",
+            rows!(
+                0 8 16 24 32 40; 48; $($k)+; ("r8" "r9" "r10" "r11" "r12" "rbx"); "r13";
+                ("rax" "rdx" "r14" "r15" "rsi" "rdi")
+            ),
+            "pop rbx"
+        );
+    };
+}
+
+sum_4!(sum_4_of_2, 2: 0 1);
+sum_4!(sum_4_of_3, 3: 0 1 2);
+sum!(
+    sum_4_of_6, 4, 6; t0 "r12", t1 "r13", t2 "r8", t3 "r9"; ["r10" "r11"];
+    "xor r8d, r8d", "xor r9d, r9d", "xor r10d, r10d", "xor r11d, r11d", "xor r12d, r12d", "xor r13d, r13d",
+    rows_above!(0 8 16 24; 32; 0 1 2 3 4, 5; ("r8" "r9" "r10" "r11"); "r12" "r13"; ("rax" "rdx" "r14" "r15"))
+);
+sum_6!(sum_6_of_2, 2: 0 1);
+sum_6!(sum_6_of_3, 3: 0 1 2);
+sum_6!(sum_6_of_4, 4: 0 1 2 3);
+sum_6!(sum_6_of_6, 6: 0 1 2 3 4 5);

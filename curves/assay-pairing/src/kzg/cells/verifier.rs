@@ -8,7 +8,7 @@ use crate::curve::{Affine, BlsG1, BlsG2, Curve as _};
 use crate::encoding::DecodeError;
 use crate::field::Field as _;
 use crate::membership::all_in_group;
-use crate::msm::sum_of_products;
+use crate::msm::{Backend, sum_of_products};
 use crate::pairing::{Bls12381, Pairing as _};
 use crate::tower::Fp12;
 use assay_hash::Sha256;
@@ -20,13 +20,11 @@ const ETHEREUM: &str = include_str!("ethereum.txt");
 /// A cell with the values to verify it against.
 #[derive(Clone, Copy, Debug)]
 pub struct CellOf<'c> {
-    /// Commitment of the blob.
     pub commitment: &'c [u8; 48],
     /// Index of the cell in the extended blob, from 0 to 127.
     pub index: u64,
     /// [`super::CELL_BYTES`] bytes.
     pub cell: &'c [u8],
-    /// Proof of the cell.
     pub proof: &'c [u8; 48],
 }
 
@@ -93,9 +91,11 @@ impl CellVerifier {
         }
         let points = [&batch.proofs[..], &batch.commitments, &self.powers].concat();
         let scalars = of_proofs.iter().chain(&weights).chain(&interpolated);
-        let left = sum_of_products(&points, &scalars.map(Fr::to_limbs).collect::<Vec<_>>());
+        let backend = Backend::detect();
+        let left =
+            sum_of_products(backend, &points, &scalars.map(Fr::to_limbs).collect::<Vec<_>>());
         let scalars: Vec<_> = powers_of_r.iter().map(Fr::to_limbs).collect();
-        let right = sum_of_products(&batch.proofs, &scalars);
+        let right = sum_of_products(backend, &batch.proofs, &scalars);
         let pairs = [(left.to_affine(), BlsG2::GENERATOR), (-right.to_affine(), self.power)];
         Ok(Bls12381::product(&pairs) == Fp12::ONE)
     }
@@ -129,7 +129,6 @@ impl CellVerifier {
     }
 }
 
-/// Decoded input.
 struct Batch {
     /// Without repetitions.
     commitments: Vec<Affine<BlsG1>>,
@@ -137,7 +136,6 @@ struct Batch {
     rows: Vec<usize>,
     proofs: Vec<Affine<BlsG1>>,
     numbers: Vec<[Fr; CELL_ELEMENTS]>,
-    /// The challenge.
     r: Fr,
 }
 
@@ -163,7 +161,7 @@ impl Batch {
             points.push(decode(cell.proof)?);
         }
         // The digest covers all independent inputs, so it was unknown when they were chosen.
-        if !all_in_group(&points, &digest) {
+        if !all_in_group(Backend::detect(), &points, &digest) {
             return Err(DecodeError::NotInGroup.into());
         }
         let proofs = points.split_off(encoded.len());
