@@ -8,14 +8,14 @@ use std::collections::HashSet;
 use std::fmt::{Display, Write as _};
 use std::str::FromStr;
 
-use super::spec::{ArgSpec, Kind};
+use super::spec::ArgSpec;
+use crate::jsonrpc::body_decoder::Text;
 use crate::jsonrpc::{Code, Params, RpcError, Value};
 use assay_wire::{BlockHash, Txid};
 
 /// Arguments of one call in the order of the method's specification; `None` if missing or null.
 #[derive(Debug)]
 pub(crate) struct Args<'a> {
-    method: &'static str,
     specs: &'static [ArgSpec],
     values: Vec<Option<Value<'a>>>,
     /// Members of an options argument that were passed by their own names.
@@ -23,10 +23,32 @@ pub(crate) struct Args<'a> {
     given: usize,
 }
 
+/// Arguments apart from the request, whose memory can be freed.
+#[derive(Debug)]
+pub(crate) struct OwnedArgs {
+    specs: &'static [ArgSpec],
+    /// Array of the arguments and then of the options.
+    values: Text,
+    option_names: Vec<String>,
+    given: usize,
+}
+
+impl OwnedArgs {
+    pub(super) fn args(&self) -> Args<'_> {
+        let mut values = Value::all(&self.values);
+        let options = values.split_off(self.specs.len());
+        Args {
+            specs: self.specs,
+            values: values.into_iter().map(|value| Some(value).filter(|v| !v.is_null())).collect(),
+            options: self.option_names.iter().cloned().zip(options).collect(),
+            given: self.given,
+        }
+    }
+}
+
 impl<'a> Args<'a> {
     /// Orders and checks the arguments of a call; `help` is the error text for a wrong number.
     pub(super) fn new(
-        method: &'static str,
         specs: &'static [ArgSpec],
         params: Params<'a>,
         help: impl FnOnce() -> String,
@@ -47,7 +69,7 @@ impl<'a> Args<'a> {
         let mut values: Vec<_> =
             values.into_iter().map(|value| value.filter(|value| !value.is_null())).collect();
         values.resize(specs.len(), None);
-        let args = Self { method, specs, values, options, given };
+        let args = Self { specs, values, options, given };
         args.check_types()?;
         Ok(args)
     }
@@ -56,14 +78,14 @@ impl<'a> Args<'a> {
         let mut mismatches = String::new();
         for (index, spec) in self.specs.iter().enumerate() {
             let found = self.values[index].map_or("null", Value::type_name);
-            let fits = match spec.kind.json_type() {
+            let fits = match spec.json_type() {
                 _ if found == "null" && spec.optional() => true,
                 None => true,
                 Some(expected) => expected == found,
             };
             if !fits {
                 let comma = if mismatches.is_empty() { "" } else { "," };
-                let expected = spec.kind.json_type().unwrap_or_default();
+                let expected = spec.json_type().unwrap_or_default();
                 let (position, names) = (index + 1, spec.names);
                 write!(
                     mismatches,
@@ -78,8 +100,12 @@ impl<'a> Args<'a> {
         Err(RpcError::new(Code::Type, format!("Wrong type passed:\n{{{mismatches}\n}}")))
     }
 
-    pub(crate) fn method(&self) -> &'static str {
-        self.method
+    /// Copies the arguments; long strings move.
+    pub(super) fn detach(self) -> OwnedArgs {
+        let (option_names, options): (Vec<_>, Vec<_>) = self.options.into_iter().unzip();
+        let values = self.values.into_iter().chain(options.into_iter().map(Some));
+        let values = Value::array(values);
+        OwnedArgs { specs: self.specs, values, option_names, given: self.given }
     }
 
     /// Number of given positions, up to the last one even if null.
@@ -297,11 +323,8 @@ fn split_options<'a>(
     specs: &[ArgSpec],
     members: Members<'a>,
 ) -> Result<(Members<'a>, Members<'a>), RpcError> {
-    let find = |spec: &ArgSpec| match spec.kind {
-        Kind::Options(names) => Some((spec.names, names)),
-        _ => None,
-    };
-    let Some((whole, names)) = specs.iter().find_map(find) else {
+    let with_options = |spec: &ArgSpec| Some((spec.names, spec.options()?.collect::<Vec<_>>()));
+    let Some((whole, names)) = specs.iter().find_map(with_options) else {
         return Ok((members, Vec::new()));
     };
     let is_option = |member: &(String, Value<'a>)| names.contains(&member.0.as_str());
@@ -426,20 +449,6 @@ fn parse_amount(text: &str) -> Option<i64> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-impl Kind {
-    /// JSON type checked before the method runs.
-    fn json_type(self) -> Option<&'static str> {
-        match self {
-            Self::Text | Self::Hex => Some("string"),
-            Self::Number => Some("number"),
-            Self::Bool => Some("bool"),
-            Self::HexArray | Self::Array => Some("array"),
-            Self::Object | Self::Options(_) => Some("object"),
-            Self::Amount | Self::Verbosity | Self::HashOrHeight | Self::Any => None,
-        }
-    }
-}
-
 /// Maximum length of invalid data in an error.
 const SHOWN_MAX: usize = 1024;
 const COIN: i64 = 100_000_000;
@@ -448,14 +457,13 @@ const MONEY_MAX_SAT: i64 = 21_000_000 * COIN;
 
 #[cfg(test)]
 mod tests {
-    use super::super::table;
+    use super::super::method;
     use super::*;
-    use crate::jsonrpc::body_decoder::Text;
     use crate::jsonrpc::request::Body;
 
     /// Arguments of a call in the order of the method's specification.
     fn args(method: &str, params: &str) -> Result<Vec<Option<String>>, RpcError> {
-        let method = table::find(method).unwrap();
+        let method = method::find(method).unwrap();
         let text = format!(r#"{{"method":"x","params":{params}}}"#);
         let text = Text::from(text.as_bytes());
         let Ok(Body::Single(envelope)) = Body::parse(text.as_bytes()) else { panic!("{params}") };

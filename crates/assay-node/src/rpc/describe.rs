@@ -8,161 +8,56 @@ use assay_consensus::script::opcode::{
 use assay_hash::{hash160, sha256};
 
 use super::address::{self, Destination};
-use super::args::{self, Args};
+use super::args;
 use super::decode::Payee;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
 use super::lock::{multisig, witness};
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::Call;
 use super::scan::parse_range;
 use super::script::{
     descriptor_checksum, has_valid_ops, infer_descriptor, with_checksum, write_script_described,
     write_script_members, write_script_pubkey,
 };
-use super::{Job, Rpc, bad, bad_key};
+use super::{bad, bad_key};
 use crate::jsonrpc::{Json, Object, RpcError, Value};
 
-pub(super) const VALIDATEADDRESS: Method = Method {
-    name: "validateaddress",
-    category: "util",
-    about: "Whether an address is one of this chain, and what it pays to.",
-    args: &[required("address", Kind::Text, "The address")],
-    result: "\
-{                              (json object)
-  \"isvalid\" : true|false,      (boolean) Whether it is; if not, only error and error_locations follow
-  \"address\" : \"str\",           (string, optional) The address as it is usually written
-  \"scriptPubKey\" : \"hex\",      (string, optional) The script of outputs that pay to it
-  \"isscript\" : true|false,     (boolean, optional) Whether it is the hash of a script
-  \"iswitness\" : true|false,    (boolean, optional) Whether it is a witness program
-  \"witness_version\" : n,       (numeric, optional) Its version
-  \"witness_program\" : \"hex\",   (string, optional) The program
-  \"error_locations\" : [],      (json array, optional) Always empty
-  \"error\" : \"str\"              (string, optional) What is wrong with it
-}",
-    example: "\"bc1q09vm5lfy0j5reeulh4x5752q25uqqvz34hufdl\"",
-    prepare: |rpc, args| {
-        let payee = Payee::parse(&rpc.params, &args.string(0)?);
-        Ok(Job::call(args, move |node, out| {
-            let mut object = Json::new(out).object();
-            object.key("isvalid").bool(payee.is_ok());
-            match &payee {
-                Ok(payee) => write_payee(&node.rpc.params, payee, &mut object),
-                Err(error) => {
-                    object.key("error_locations").array().end();
-                    object.key("error").string(error);
-                }
-            }
-            object.end();
-            Ok(())
-        }))
-    },
+pub(super) const VALIDATEADDRESS: Call = |node, args, out| {
+    let payee = Payee::parse(&node.rpc.params, &args.string(0)?);
+    let mut object = Json::new(out).object();
+    object.key("isvalid").bool(payee.is_ok());
+    match &payee {
+        Ok(payee) => write_payee(&node.rpc.params, payee, &mut object),
+        Err(error) => {
+            object.key("error_locations").array().end();
+            object.key("error").string(error);
+        }
+    }
+    Ok(())
 };
 
-pub(super) const DECODESCRIPT: Method = Method {
-    name: "decodescript",
-    category: "rawtransactions",
-    about: "Shows what a script is, and the addresses of scripts around it.",
-    args: &[required("hexstring", Kind::Hex, "The script")],
-    result: "\
-{                          (json object)
-  \"asm\" : \"str\",           (string) The script, disassembled
-  \"desc\" : \"str\",          (string) A descriptor of it
-  \"address\" : \"str\",       (string, optional) Its address, if it has one
-  \"type\" : \"str\",          (string) Its type, such as pubkeyhash
-  \"p2sh\" : \"str\",          (string, optional) Address of the hash of this script
-  \"segwit\" : {             (json object, optional) A witness program for this script
-    \"asm\" : \"str\", \"desc\" : \"str\", \"hex\" : \"hex\", \"address\" : \"str\", \"type\" : \"str\",
-    \"p2sh-segwit\" : \"str\"  (string) Address of the hash of the program
-  }
-}",
-    example: "\"hexstring\"",
-    prepare: |_, args| {
-        let value = args.value(0).filter(|_| args.string(0).is_ok_and(|text| !text.is_empty()));
-        let script = value.map_or(Ok(Vec::new()), |value| args::hex_of(value, "argument"))?;
-        Ok(Job::call(args, move |node, out| {
-            let mut object = Json::new(out).object();
-            write_decoded(&node.rpc.params, &script, &mut object);
-            object.end();
-            Ok(())
-        }))
-    },
+pub(super) const DECODESCRIPT: Call = |node, args, out| {
+    let value = args.value(0).filter(|_| args.string(0).is_ok_and(|text| !text.is_empty()));
+    let script = value.map_or(Ok(Vec::new()), |value| args::hex_of(value, "argument"))?;
+    let mut object = Json::new(out).object();
+    write_decoded(&node.rpc.params, &script, &mut object);
+    Ok(())
 };
 
-pub(super) const CREATEMULTISIG: Method = Method {
-    name: "createmultisig",
-    category: "util",
-    about: "Makes an address that some of several keys can spend from.",
-    args: &[
-        required("nrequired", Kind::Number, "How many must sign"),
-        required("keys", Kind::Array, "The public keys"),
-        optional(
-            "address_type",
-            Kind::Text,
-            Need::Default("legacy"),
-            "\"legacy\", \"p2sh-segwit\" or \"bech32\"",
-        ),
-    ],
-    result: "\
-{                            (json object)
-  \"address\" : \"str\",         (string) The address
-  \"redeemScript\" : \"hex\",    (string) The script behind it
-  \"descriptor\" : \"str\",      (string) A descriptor of it
-  \"warnings\" : [ \"str\" ]     (json array, optional) Why it is of another type
-}",
-    example: "2, [\"03789ed0bb717d88f7d321a368d905e7430207ebbd82bd342cf11ae157a7ace5fd\",\"03dbc6764b8884a92e871274b87583e6d5c2a58819473e17e107ef3f6aa5a61626\"]",
-    prepare: create_multisig,
-};
-
-pub(super) const DERIVEADDRESSES: Method = Method {
-    name: "deriveaddresses",
-    category: "util",
-    about: "The addresses of a descriptor.",
-    args: &[
-        required("descriptor", Kind::Text, "The descriptor, with its checksum"),
-        optional(
-            "range",
-            Kind::Any,
-            Need::Optional,
-            "Which positions of a ranged descriptor: the end, or [begin, end]",
-        ),
-    ],
-    result: "[ \"str\", ... ]    (json array) The addresses; an array of such where a path names alternatives",
-    example: "\"wpkh([d34db33f/84h/0h/0h]xpub6DJ2dNUysrn5Vt36jH2KLBT2i1auw1tTSSomg8PhqNiUtx8QX2SvC9nrHu81fT41fvDUnhMjEzQgXnQjKEu3oaqMSzhSrHMxyyoEAmUHQbY/0/*)#cjjspncu\", \"[0,2]\"",
-    prepare: derive_addresses,
-};
-
-pub(super) const GETDESCRIPTORINFO: Method = Method {
-    name: "getdescriptorinfo",
-    category: "util",
-    about: "What a descriptor is. It is not written anew: Bitcoin Core shows private keys as public ones.",
-    args: &[required("descriptor", Kind::Text, "The descriptor")],
-    result: "\
-{                                (json object)
-  \"descriptor\" : \"str\",          (string) The descriptor with its checksum
-  \"checksum\" : \"str\",            (string) The checksum
-  \"isrange\" : true|false,        (boolean) Whether it stands for scripts at many positions
-  \"issolvable\" : true|false,     (boolean) Whether it says how to spend
-  \"hasprivatekeys\" : true|false  (boolean) Whether it holds a private key
-}",
-    example: "\"wpkh([d34db33f/84h/0h/0h]0279be667ef9dcbbac55a06295Ce870b07029Bfcdb2dce28d959f2815b16f81798)\"",
-    prepare: |rpc, args| {
-        let text = args.string(0)?.into_owned();
-        let all = Descriptor::parse(&rpc.params, &text).map_err(bad_key)?;
-        let body = text.split('#').next().unwrap_or_default().to_owned();
-        let is_range = all.iter().any(Descriptor::is_range);
-        let is_solvable = !matches!(all[..], [Descriptor::Addr(_) | Descriptor::Raw(_)]);
-        let has_private = all.iter().any(Descriptor::has_private_keys);
-        Ok(Job::call(args, move |_, out| {
-            let checksum = descriptor_checksum(&body).unwrap_or_default();
-            let mut object = Json::new(out).object();
-            object.key("descriptor").string(&format!("{body}#{checksum}"));
-            object.key("checksum").string(&checksum);
-            object.key("isrange").bool(is_range);
-            object.key("issolvable").bool(is_solvable);
-            object.key("hasprivatekeys").bool(has_private);
-            object.end();
-            Ok(())
-        }))
-    },
+pub(super) const GETDESCRIPTORINFO: Call = |node, args, out| {
+    let text = args.string(0)?.into_owned();
+    let all = Descriptor::parse(&node.rpc.params, &text).map_err(bad_key)?;
+    let body = text.split('#').next().unwrap_or_default().to_owned();
+    let is_range = all.iter().any(Descriptor::is_range);
+    let is_solvable = !matches!(all[..], [Descriptor::Addr(_) | Descriptor::Raw(_)]);
+    let has_private = all.iter().any(Descriptor::has_private_keys);
+    let checksum = descriptor_checksum(&body).unwrap_or_default();
+    let mut object = Json::new(out).object();
+    object.key("descriptor").string(&format!("{body}#{checksum}"));
+    object.key("checksum").string(&checksum);
+    object.key("isrange").bool(is_range);
+    object.key("issolvable").bool(is_solvable);
+    object.key("hasprivatekeys").bool(has_private);
+    Ok(())
 };
 
 fn write_payee(params: &ChainParams, payee: &Payee, object: &mut Object<'_>) {
@@ -219,7 +114,6 @@ fn write_decoded(params: &ChainParams, script: &[u8], object: &mut Object<'_>) {
         write_script_pubkey(params, &program, &mut segwit);
     }
     segwit.key("p2sh-segwit").string(&p2sh(&program));
-    segwit.end();
 }
 
 /// True if an output can pay to the hash of this script.
@@ -241,7 +135,7 @@ fn can_be_wrapped(kind: &OutputKind<'_>, script: &[u8]) -> bool {
         .all(|one| one.opcode != op::CHECKSIGADD && !is_op_success(one.opcode))
 }
 
-fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const CREATEMULTISIG: Call = |node, args, out| {
     let required: i32 = args.integer(0)?;
     let mut keys = Vec::new();
     for value in args.value(1).and_then(Value::elements).unwrap_or_default() {
@@ -271,7 +165,7 @@ fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let refs: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     let inner = multisig(required as u8, &refs);
     let has_long_keys = keys.iter().any(|key| key.len() != 33);
-    let used = if has_long_keys || rpc.params.cash.is_some() { "legacy" } else { &*kind };
+    let used = if has_long_keys || node.rpc.params.cash.is_some() { "legacy" } else { &*kind };
     if used == "legacy" && inner.len() > MAX_ELEMENT_SIZE {
         return Err(bad(format!(
             "redeemScript exceeds size limit: {} > {MAX_ELEMENT_SIZE}",
@@ -292,23 +186,19 @@ fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         ),
     };
     let is_other = used != kind;
-    let address = address::encode(&rpc.params, payee.destination());
-    Ok(Job::call(args, move |_, out| {
-        let mut object = Json::new(out).object();
-        object.key("address").string(&address);
-        object.key("redeemScript").hex(&inner);
-        object.key("descriptor").string(&with_checksum(&text));
-        if is_other {
-            let mut warnings = object.key("warnings").array();
-            warnings.item().string(
-                "Unable to make chosen address type, please ensure no uncompressed public keys are present.",
-            );
-            warnings.end();
-        }
-        object.end();
-        Ok(())
-    }))
-}
+    let address = address::encode(&node.rpc.params, payee.destination());
+    let mut object = Json::new(out).object();
+    object.key("address").string(&address);
+    object.key("redeemScript").hex(&inner);
+    object.key("descriptor").string(&with_checksum(&text));
+    if is_other {
+        let mut warnings = object.key("warnings").array();
+        warnings.item().string(
+            "Unable to make chosen address type, please ensure no uncompressed public keys are present.",
+        );
+    }
+    Ok(())
+};
 
 /// Public key with the errors of `HexToPubKey`.
 fn public_key(text: &str) -> Result<Vec<u8>, RpcError> {
@@ -329,12 +219,12 @@ fn public_key(text: &str) -> Result<Vec<u8>, RpcError> {
     Ok(bytes)
 }
 
-fn derive_addresses(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const DERIVEADDRESSES: Call = |node, args, out| {
     let text = args.string(0)?;
     if !text.contains('#') {
         return Err(bad_key("Missing checksum"));
     }
-    let all = Descriptor::parse(&rpc.params, &text).map_err(bad_key)?;
+    let all = Descriptor::parse(&node.rpc.params, &text).map_err(bad_key)?;
     let is_range = all.iter().any(Descriptor::is_range);
     let (low, high) = match args.value(1) {
         Some(_) if !is_range => {
@@ -351,40 +241,33 @@ fn derive_addresses(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         let mut list = Vec::new();
         for position in low..=high {
             let expanded = one
-                .expand(&rpc.params, position)
+                .expand(&node.rpc.params, position)
                 .map_err(|NeedsPrivateKey| bad_key("Cannot derive script without private keys"))?;
             let is_combo = expanded.len() > 1;
             for script in expanded.into_iter().map(|one| one.script) {
-                let kind = OutputKind::of(&script, rpc.params.cash.is_some());
+                let kind = OutputKind::of(&script, node.rpc.params.cash.is_some());
                 // A bare key has no address; `combo()` adds others.
                 if !(is_combo && matches!(kind, OutputKind::PubKey(_))) {
-                    list.push(address_of(&rpc.params, &script)?);
+                    list.push(address_of(&node.rpc.params, &script)?);
                 }
             }
         }
         lists.push(list);
     }
-    Ok(Job::call(args, move |_, out| {
-        let json = Json::new(out);
-        if let [list] = &lists[..] {
-            write_texts(json, list);
-        } else {
-            let mut outer = json.array();
-            for list in &lists {
-                write_texts(outer.item(), list);
-            }
-            outer.end();
+    let json = Json::new(out);
+    if let [list] = &lists[..] {
+        write_texts(json, list);
+    } else {
+        let mut outer = json.array();
+        for list in &lists {
+            write_texts(outer.item(), list);
         }
-        Ok(())
-    }))
-}
+    }
+    Ok(())
+};
 
 fn write_texts(json: Json<'_>, texts: &[String]) {
-    let mut array = json.array();
-    for text in texts {
-        array.item().string(text);
-    }
-    array.end();
+    json.list(texts, |text, json| json.string(text));
 }
 
 fn address_of(params: &ChainParams, script: &[u8]) -> Result<String, RpcError> {

@@ -5,52 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use assay_wire::OutPoint;
 
-use super::args::{self, Args};
+use super::args;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
-use super::method::{Kind, Method, Need, optional, required};
-use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
+use super::method::Call;
+use super::{Node, Rpc, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Array, Code, Json, RpcError, Value};
-
-pub(super) const SCANTXOUTSET: Method = Method {
-    name: "scantxoutset",
-    category: "blockchain",
-    about: "Looks through all unspent outputs for those of given descriptors: raw(), addr(), pk(), pkh(), wpkh(), sh(), \
-            wsh(), multi(), sortedmulti(), tr(), rawtr(), combo(), with plain or extended keys.",
-    args: &[
-        required("action", Kind::Text, "\"start\", \"abort\" or \"status\""),
-        optional(
-            "scanobjects",
-            Kind::Array,
-            Need::Optional,
-            "Descriptors, or objects with desc and range (the end, or [begin, end]; default=1000); required to start",
-        ),
-    ],
-    result: "\
-{                              (json object) With \"start\"
-  \"success\" : true|false,      (boolean) Whether all outputs were looked at
-  \"txouts\" : n,                (numeric) How many were
-  \"height\" : n,                (numeric) Height of the tip
-  \"bestblock\" : \"hex\",         (string) The tip
-  \"unspents\" : [               (json array) What was found
-    {                          (json object)
-      \"txid\" : \"hex\",          (string) The transaction
-      \"vout\" : n,              (numeric) The index of the output
-      \"scriptPubKey\" : \"hex\",  (string) Its script
-      \"desc\" : \"str\",          (string) A descriptor of it
-      \"amount\" : n,            (numeric) The amount
-      \"coinbase\" : true|false, (boolean) Whether a coinbase made it
-      \"height\" : n,            (numeric) Height of its block
-      \"blockhash\" : \"hex\",     (string) Its block
-      \"confirmations\" : n      (numeric) Blocks from that to the tip, both counted
-    },
-    ...
-  ],
-  \"total_amount\" : n           (numeric) Sum of the amounts
-}
-With \"abort\", whether a scan was running; with \"status\", its progress in per cent, or null",
-    example: "\"start\", [\"raw(76a91411b366edfc0a8b66feebae5c2e25a7b6a5d1cf3188ac)#fm24fxxy\"]",
-    prepare,
-};
 
 #[derive(Default)]
 pub(super) struct Scan {
@@ -86,7 +45,6 @@ impl Scan {
         if let Some(height) = height {
             object.key("current_height").int(height);
         }
-        object.end();
     }
 
     /// Aborts a running scan; whether there was one.
@@ -113,29 +71,27 @@ struct Found {
     coinbase: bool,
 }
 
-fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const SCANTXOUTSET: Call = |node, args, out| {
     let action = args.string(0)?.into_owned();
     match &*action {
-        "status" => Ok(Job::call(args, |node, out| {
+        "status" => {
             node.rpc.scan.status(None, out);
             Ok(())
-        })),
-        "abort" => Ok(Job::call(args, |node, out| {
+        }
+        "abort" => {
             node.rpc.scan.abort(out);
             Ok(())
-        })),
+        }
         "start" => {
-            let needles = args.value(1).map(|objects| needles(rpc, objects)).transpose();
-            Ok(Job::call(args, move |node, out| {
-                let _reserved = node.rpc.scan.reserve()?;
-                let text = "scanobjects argument is required for the start action";
-                let needles = needles?.ok_or_else(|| RpcError::new(Code::Misc, text))?;
-                scan(node, &needles, out)
-            }))
+            let needles = args.value(1).map(|objects| needles(node.rpc, objects)).transpose();
+            let _reserved = node.rpc.scan.reserve()?;
+            let text = "scanobjects argument is required for the start action";
+            let needles = needles?.ok_or_else(|| RpcError::new(Code::Misc, text))?;
+            scan(node, &needles, out)
         }
         _ => Err(bad(format!("Invalid action '{action}'"))),
     }
-}
+};
 
 pub(super) fn scripts_of(rpc: &Rpc, objects: Value<'_>) -> Result<HashSet<Box<[u8]>>, RpcError> {
     Ok(needles(rpc, objects)?.scripts.into_keys().collect())
@@ -254,7 +210,6 @@ fn scan(node: &Node<'_>, needles: &Needles, out: &mut Vec<u8>) -> Result<(), Rpc
     }
     unspents.end();
     object.key("total_amount").amount(found.iter().map(|one| one.value_sat).sum());
-    object.end();
     Ok(())
 }
 
@@ -280,7 +235,6 @@ fn write_found(
     object.key("height").int(*height);
     object.key("blockhash").text(node.engine.block_hash_at(*height).unwrap_or_default());
     object.key("confirmations").int(i64::from(tip_height) - i64::from(*height) + 1);
-    object.end();
 }
 
 /// Core's default end of a range.

@@ -8,59 +8,11 @@ use assay_engine::Block;
 use assay_wire::BlockHash;
 use assay_wire::filter::Filter;
 
-use super::args::Args;
 use super::filters::{BASIC, failed, named};
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::Call;
 use super::scan::{Scan, scripts_of};
-use super::{Job, Node, Rpc, bad, engine_failed};
+use super::{Node, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
-
-pub(super) const SCANBLOCKS: Method = Method {
-    name: "scanblocks",
-    category: "blockchain",
-    about: "Looks through block filters for those that have a script of given descriptors; needs -blockfilterindex.",
-    args: &[
-        required("action", Kind::Text, "\"start\", \"abort\" or \"status\""),
-        optional(
-            "scanobjects",
-            Kind::Array,
-            Need::Optional,
-            "Descriptors, or objects with desc and range (the end, or [begin, end]; default=1000); required to start",
-        ),
-        optional("start_height", Kind::Number, Need::Default("0"), "The first height"),
-        optional(
-            "stop_height",
-            Kind::Number,
-            Need::Optional,
-            "The last height; that of the tip where it is left out",
-        ),
-        optional("filtertype", Kind::Text, Need::Default("\"basic\""), "The kind of filter"),
-        optional(
-            "options",
-            Kind::Object,
-            Need::Optional,
-            "filter_false_positives (boolean): read each block that is found, and leave out those that have none of the \
-             scripts; it fails on blocks that were removed",
-        ),
-    ],
-    result: "\
-{                            (json object) With \"start\"
-  \"from_height\" : n,         (numeric) The first height
-  \"to_height\" : n,           (numeric) The last height that was looked at
-  \"relevant_blocks\" : [      (json array) Blocks that may have one of the scripts
-    \"hex\",                   (string) The hash of a block
-    ...
-  ],
-  \"completed\" : true|false   (boolean) Whether the scan was not aborted
-}
-With \"abort\", whether a scan was running; with \"status\", null or
-{                            (json object)
-  \"progress\" : n,            (numeric) In per cent
-  \"current_height\" : n       (numeric) The height that it has reached
-}",
-    example: "\"start\", [\"addr(bcrt1q4u4nsgk6ug0sqz7r3rj9tykjxrsl0yy4d0wwte)\"], 300000",
-    prepare,
-};
 
 #[derive(Default)]
 pub(super) struct FilterScan {
@@ -76,32 +28,32 @@ struct Request {
     checks_blocks: bool,
 }
 
-fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const SCANBLOCKS: Call = |node, args, out| {
     let action = args.string(0)?.into_owned();
     match &*action {
-        "status" => Ok(Job::call(args, |node, out| {
+        "status" => {
             let FilterScan { scan, height } = &node.rpc.filter_scan;
             scan.status(Some(height.load(Ordering::Relaxed)), out);
             Ok(())
-        })),
-        "abort" => Ok(Job::call(args, |node, out| {
+        }
+        "abort" => {
             node.rpc.filter_scan.scan.abort(out);
             Ok(())
-        })),
+        }
         "start" => {
             let height = |index| args.value(index).map(|_| args.integer(index)).transpose();
             let request = Request {
-                scripts: args.value(1).map(|objects| scripts_of(rpc, objects)),
+                scripts: args.value(1).map(|objects| scripts_of(node.rpc, objects)),
                 start: height(2)?,
                 stop: height(3)?,
                 kind: args.optional_string(4)?.map_or(BASIC.into(), std::borrow::Cow::into_owned),
                 checks_blocks: args.option_or(5, "filter_false_positives", false)?,
             };
-            Ok(Job::call(args, move |node, out| start(node, request, out)))
+            start(node, request, out)
         }
         _ => Err(bad(format!("Invalid action '{action}'"))),
     }
-}
+};
 
 fn start(node: &Node<'_>, request: Request, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let failure = |text: &'static str| RpcError::new(Code::Misc, text);
@@ -140,13 +92,8 @@ fn start(node: &Node<'_>, request: Request, out: &mut Vec<u8>) -> Result<(), Rpc
     let mut object = Json::new(out).object();
     object.key("from_height").int(first);
     object.key("to_height").int(at);
-    let mut list = object.key("relevant_blocks").array();
-    for hash in found {
-        list.item().text(hash);
-    }
-    list.end();
+    object.key("relevant_blocks").list(found, |hash, json| json.text(hash));
     object.key("completed").bool(is_whole);
-    object.end();
     Ok(())
 }
 

@@ -1,78 +1,51 @@
-//! Arguments of an RPC method as its help describes them.
+//! Specification of an argument, as `methods.txt` declares it.
 
 #[derive(Debug)]
 pub(crate) struct ArgSpec {
     /// The name, then aliases after `|`.
-    pub(crate) names: &'static str,
-    pub(crate) kind: Kind,
-    pub(crate) need: Need,
-    pub(crate) about: &'static str,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Text,
-    Hex,
-    Number,
-    Bool,
-    /// A number or a string.
-    Amount,
-    /// A number or a boolean.
-    Verbosity,
-    /// A string or a number.
-    HashOrHeight,
-    HexArray,
-    /// An array of any values.
-    Array,
-    Object,
-    /// An object whose members, of these names, may also be passed as named arguments (Core's `OBJ_NAMED_PARAMS`).
-    Options(&'static [&'static str]),
-    Any,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
-    Required,
-    /// Without a default.
-    Optional,
-    Default(&'static str),
+    pub(super) names: &'static str,
+    /// As help prints it, such as `json array`.
+    pub(super) kind: &'static str,
+    /// Elements of an array, or members of an object that may also be passed as named arguments (Core's `OBJ_NAMED_PARAMS`).
+    pub(super) of: &'static str,
+    /// `required`, `optional` or `default=…`.
+    pub(super) need: &'static str,
+    pub(super) about: &'static str,
 }
 
 impl ArgSpec {
+    /// Reads a line of `methods.txt`; `None` for another form.
+    pub(super) fn parse(line: &'static str) -> Option<Self> {
+        let (names, rest) = line.strip_prefix("- ")?.split_once(" (")?;
+        let (properties, about) = rest.split_once(") ")?;
+        let (kind, need) = properties.split_once(", ")?;
+        let (kind, of) = kind.split_once(" of ").unwrap_or((kind, ""));
+        Some(Self { names, kind, of, need, about })
+    }
+
     pub(crate) fn optional(&self) -> bool {
-        self.need != Need::Required
+        self.need != "required"
     }
 
     pub(super) fn first_name(&self) -> &'static str {
         self.names.split('|').next().unwrap_or_default()
     }
-}
 
-impl Kind {
-    pub(super) fn describe(self) -> &'static str {
-        match self {
-            Self::Text | Self::Hex => "string",
-            Self::Number => "numeric",
-            Self::Bool => "boolean",
-            Self::Amount => "numeric or string",
-            Self::Verbosity => "numeric or boolean",
-            Self::HashOrHeight => "string or numeric",
-            Self::HexArray | Self::Array => "json array",
-            Self::Object | Self::Options(_) => "json object",
-            Self::Any => "any",
+    /// JSON type checked before the method runs.
+    pub(super) fn json_type(&self) -> Option<&'static str> {
+        match self.kind {
+            "string" => Some("string"),
+            "numeric" => Some("number"),
+            "boolean" => Some("bool"),
+            "json array" => Some("array"),
+            "json object" => Some("object"),
+            _ => None,
         }
     }
-}
 
-pub(crate) const fn required(names: &'static str, kind: Kind, about: &'static str) -> ArgSpec {
-    ArgSpec { names, kind, need: Need::Required, about }
-}
-
-pub(crate) const fn optional(
-    names: &'static str,
-    kind: Kind,
-    need: Need,
-    about: &'static str,
-) -> ArgSpec {
-    ArgSpec { names, kind, need, about }
+    /// Members that may also be passed as named arguments.
+    pub(super) fn options(&self) -> Option<impl Iterator<Item = &'static str>> {
+        let has_options = self.kind == "json object" && !self.of.is_empty();
+        has_options.then(|| self.of.split(' '))
+    }
 }

@@ -13,64 +13,12 @@ use assay_engine::{
 };
 use assay_wire::{Block, BlockHash, Txid};
 
-use super::args::{self, Args};
+use super::args;
 use super::chain::target;
 use super::generate::no_template;
-use super::method::{Kind, Method, required};
-use super::{Job, Node, Rpc, bad, engine_failed};
+use super::method::Call;
+use super::{Node, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
-
-pub(super) const GETBLOCKTEMPLATE: Method = Method {
-    name: "getblocktemplate",
-    category: "mining",
-    about: "What a miner needs to build the next block (BIP22, BIP23, BIP9, BIP145), or whether a block that is not \
-            solved yet would be valid.",
-    args: &[required(
-        "template_request",
-        Kind::Object,
-        "rules (array of strings, must contain \"segwit\"), mode (\"template\" or \"proposal\"), capabilities \
-         (ignored), longpollid (waits until the template would differ), data (the block, with \"proposal\")",
-    )],
-    result: "\
-{                                   (json object)
-  \"capabilities\" : [ \"proposal\" ],  (json array) What this server can do
-  \"version\" : n,                    (numeric) The version
-  \"rules\" : [ \"str\", ... ],         (json array) Rules in force; ! marks those that change how blocks are made
-  \"vbavailable\" : { \"str\" : n },    (json object) Soft forks that may be signalled, and their bits
-  \"vbrequired\" : 0,                 (numeric) Bits that must be set
-  \"previousblockhash\" : \"hex\",      (string) The tip
-  \"transactions\" : [                (json array) Without the coinbase
-    {                               (json object)
-      \"data\" : \"hex\",               (string) The transaction
-      \"txid\" : \"hex\",               (string) Its id
-      \"hash\" : \"hex\",               (string) Its hash with witnesses
-      \"depends\" : [ n, ... ],       (json array) Transactions that it spends from, counted from 1
-      \"fee\" : n,                    (numeric) Satoshi
-      \"sigops\" : n,                 (numeric) Cost of its signature operations
-      \"weight\" : n                  (numeric) Its weight
-    },
-    ...
-  ],
-  \"coinbaseaux\" : {},               (json object) Nothing
-  \"coinbasevalue\" : n,              (numeric) Satoshi that the coinbase may pay
-  \"longpollid\" : \"str\",             (string) For a request that waits for changes
-  \"target\" : \"hex\",                 (string) The target
-  \"mintime\" : xxx,                  (numeric) Earliest time
-  \"mutable\" : [ \"str\", ... ],       (json array) What may be changed
-  \"noncerange\" : \"hex\",             (string) Nonces that may be used
-  \"sigoplimit\" : n,                 (numeric) Limit of signature operations
-  \"sizelimit\" : n,                  (numeric) Limit of bytes
-  \"weightlimit\" : n,                (numeric, optional) Limit of weight
-  \"curtime\" : xxx,                  (numeric) The time
-  \"bits\" : \"hex\",                   (string) The target in compact form
-  \"height\" : n,                     (numeric) The height
-  \"signet_challenge\" : \"hex\",       (string, optional) On signets
-  \"default_witness_commitment\" : \"hex\"  (string, optional) The output for these transactions
-}
-With mode \"proposal\": null when the block would be valid, otherwise the reason as a string",
-    example: "{\\\"rules\\\": [\\\"segwit\\\"]}",
-    prepare,
-};
 
 /// Template shared by calls for a while, as in Core.
 pub(super) struct Cached {
@@ -99,7 +47,7 @@ enum Watched {
     Now,
 }
 
-fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const GETBLOCKTEMPLATE: Call = |node, args, out| {
     let request = args.value(0);
     let member = |name: &str| request.and_then(|request| request.member(name));
     let mode = match member("mode") {
@@ -110,10 +58,11 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         let data = member("data").filter(|data| data.type_name() == "string");
         let data =
             data.ok_or_else(|| RpcError::new(Code::Type, "Missing data String key for proposal"))?;
-        let block = data.hex().and_then(|raw| Block::parse_prefix(raw, rpc.params.encoding).ok());
+        let block =
+            data.hex().and_then(|raw| Block::parse_prefix(raw, node.rpc.params.encoding).ok());
         let block =
             block.ok_or_else(|| RpcError::new(Code::Deserialization, "Block decode failed"))?;
-        return Ok(Job::call(args, move |node, out| propose(node, block, out)));
+        return propose(node, block, out);
     }
     let mut rules = Vec::new();
     for rule in member("rules").and_then(Value::elements).unwrap_or_default() {
@@ -124,8 +73,8 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }
     let watched = member("longpollid").map(watched).transpose()?;
     let request = Request { rules, watched };
-    Ok(Job::wait(args, move |node, out| template(node, &request, out)))
-}
+    template(node, &request, out)
+};
 
 fn watched(id: Value<'_>) -> Result<Watched, RpcError> {
     let Some(text) = id.string() else { return Ok(Watched::Now) };
@@ -246,11 +195,9 @@ fn write(
     object.key("longpollid").text(format_args!("{}{updates}", header.prev_block));
     object.key("target").text(target(header.bits));
     object.key("mintime").int(template.min_time);
-    let mut mutable = object.key("mutable").array();
-    for what in ["time", "transactions", "prevblock"] {
-        mutable.item().string(what);
-    }
-    mutable.end();
+    object
+        .key("mutable")
+        .list(["time", "transactions", "prevblock"], |what, json| json.string(what));
     object.key("noncerange").string("00000000ffffffff");
     let (sigops_max, bytes_max) = match &params.cash {
         Some(cash) => (cash.block_sigchecks_max(), params.block_bytes_max()),
@@ -270,7 +217,6 @@ fn write(
     if let Some(commitment) = template.witness_commitment() {
         object.key("default_witness_commitment").hex(commitment);
     }
-    object.end();
     Ok(())
 }
 
@@ -325,7 +271,6 @@ fn write_rules(
     for info in deployments.iter().filter(|info| info.next_state.is_signalled()) {
         available.key(named(info)).int(info.deployment.bit);
     }
-    available.end();
 }
 
 fn write_transactions(template: &BlockTemplate, scale: u64, object: &mut Object<'_>) {
@@ -338,17 +283,14 @@ fn write_transactions(template: &BlockTemplate, scale: u64, object: &mut Object<
         entry.key("data").hex(one.tx.bytes());
         entry.key("txid").text(one.txid);
         entry.key("hash").text(one.wtxid);
-        let mut depends = entry.key("depends").array();
-        for place in tx.inputs().filter_map(|input| places.get(&input.prevout.txid)) {
-            depends.item().count(*place);
-        }
-        depends.end();
+        entry.key("depends").list(
+            tx.inputs().filter_map(|input| places.get(&input.prevout.txid)),
+            |place, json| json.count(*place),
+        );
         entry.key("fee").int(one.fee_sat);
         entry.key("sigops").int(one.sigop_cost / scale);
         entry.key("weight").count(tx.weight());
-        entry.end();
     }
-    list.end();
 }
 
 /// Lifetime of a template after a mempool change, seconds.

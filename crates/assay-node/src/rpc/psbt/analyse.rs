@@ -9,49 +9,17 @@ use assay_wire::{Encoding, Transaction};
 use super::data::{Missing, Provider};
 use super::format::Psbt;
 use super::solve::{Options, Signing, is_signed, sign_input};
-use super::{PSBT, extract, parse};
+use super::{extract, parse};
 use crate::jsonrpc::{Json, Object};
-use crate::rpc::method::Method;
-use crate::rpc::{Job, Node};
+use crate::rpc::Node;
+use crate::rpc::method::Call;
 
-pub(in super::super) const ANALYZEPSBT: Method = Method {
-    name: "analyzepsbt",
-    category: "rawtransactions",
-    about: "Shows what a partially signed transaction and its inputs still lack.",
-    args: &[PSBT],
-    result: "\
-{                                (json object)
-  \"inputs\" : [                   (json array, optional)
-    {                            (json object)
-      \"has_utxo\" : true|false,   (boolean) Whether the output that it spends is known
-      \"is_final\" : true|false,   (boolean) Whether it is finalised
-      \"next\" : \"str\",            (string) Role of the next program: updater, signer, finalizer or extractor
-      \"missing\" : {              (json object, optional)
-        \"pubkeys\" : [ \"hex\", ... ],     (json array, optional) Hashes of public keys that are not known
-        \"signatures\" : [ \"hex\", ... ],  (json array, optional) Hashes of public keys whose signatures are missing
-        \"redeemscript\" : \"hex\",         (string, optional) Hash of the script that is missing
-        \"witnessscript\" : \"hex\"         (string, optional) The same of a witness script
-      }
-    },
-    ...
-  ],
-  \"estimated_vsize\" : n,         (numeric, optional) Virtual size of the signed transaction
-  \"estimated_feerate\" : n,       (numeric, optional) Its fee rate per 1,000 virtual bytes
-  \"fee\" : n,                     (numeric, optional) The fee, if all outputs that are spent are known
-  \"next\" : \"str\",                (string) Role of the next program
-  \"error\" : \"str\"                (string, optional) Why it is not valid
-}",
-    example: "\"psbt\"",
-    prepare: |rpc, args| {
-        let psbt = parse(rpc, &args.string(0)?)?;
-        Ok(Job::call(args, move |node, out| {
-            let analysis = analyse(node, psbt);
-            let mut object = Json::new(out).object();
-            analysis.write(&mut object);
-            object.end();
-            Ok(())
-        }))
-    },
+pub(in super::super) const ANALYZEPSBT: Call = |node, args, out| {
+    let psbt = parse(node.rpc, &args.string(0)?)?;
+    let analysis = analyse(node, psbt);
+    let mut object = Json::new(out).object();
+    analysis.write(&mut object);
+    Ok(())
 };
 
 /// Roles of PSBT processing, in order.
@@ -99,13 +67,9 @@ impl Analysis {
 
     fn write(&self, object: &mut Object<'_>) {
         if !self.inputs.is_empty() {
-            let mut inputs = object.key("inputs").array();
-            for one in &self.inputs {
-                let mut inner = inputs.item().object();
-                one.write(&mut inner);
-                inner.end();
-            }
-            inputs.end();
+            object.key("inputs").objects(&self.inputs, |one, inner| {
+                one.write(inner);
+            });
         }
         if let Some(vsize) = self.vsize {
             object.key("estimated_vsize").int(vsize);
@@ -135,11 +99,7 @@ impl InputAnalysis {
         let mut missing = object.key("missing").object();
         let hashes = |name: &str, list: &[[u8; 20]], missing: &mut Object<'_>| {
             if !list.is_empty() {
-                let mut items = missing.key(name).array();
-                for hash in list {
-                    items.item().hex(hash);
-                }
-                items.end();
+                missing.key(name).list(list, |hash, json| json.hex(hash));
             }
         };
         hashes("pubkeys", &self.missing.pubkeys, &mut missing);
@@ -150,7 +110,6 @@ impl InputAnalysis {
             missing.key("witnessscript").hex(hash);
         }
         hashes("signatures", &self.missing.signatures, &mut missing);
-        missing.end();
     }
 }
 
