@@ -74,11 +74,7 @@ pub enum CoinError {
     #[error("an entry on disk with a key of {key_bytes} bytes is neither coin nor marker")]
     UnknownEntry { key_bytes: usize },
     #[error("the marker of the coins has {bytes} bytes and version {version}")]
-    Marker {
-        bytes: usize,
-        /// Its first byte.
-        version: u8,
-    },
+    Marker { bytes: usize, version: u8 },
 }
 
 /// The block of the coins on disk.
@@ -211,9 +207,6 @@ impl CoinStore {
     }
 
     /// The coin, from the cache or the disk. Does not change the cache.
-    ///
-    /// # Errors
-    /// A failure of the tier, or damage.
     pub fn get(&self, outpoint: &OutPoint) -> Result<Option<Coin>, CoinError> {
         match self.get_cached(outpoint) {
             Cached::Unspent(coin) => Ok(Some(coin.to_coin())),
@@ -223,9 +216,6 @@ impl CoinStore {
     }
 
     /// True if the unspent coin exists.
-    ///
-    /// # Errors
-    /// A failure of the tier.
     pub fn have(&self, outpoint: &OutPoint) -> Result<bool, CoinError> {
         match self.get_cached(outpoint) {
             Cached::Unspent(_) => Ok(true),
@@ -245,18 +235,12 @@ impl CoinStore {
     }
 
     /// [`CoinStore::spend`] for a located outpoint.
-    ///
-    /// # Errors
-    /// As [`CoinStore::spend`].
     #[inline]
     pub fn spend_at(&mut self, at: &Located) -> Result<Option<Coin>, CoinError> {
         self.spend_with(at, |coin| coin.to_coin())
     }
 
     /// [`CoinStore::spend`] for a located outpoint. Returns the result of `take` on the coin in place.
-    ///
-    /// # Errors
-    /// As [`CoinStore::spend`].
     #[inline]
     pub fn spend_with<T>(
         &mut self,
@@ -313,9 +297,6 @@ impl CoinStore {
     }
 
     /// [`CoinStore::add`] for a located outpoint.
-    ///
-    /// # Errors
-    /// As [`CoinStore::add`].
     #[inline]
     pub fn add_at(
         &mut self,

@@ -96,9 +96,6 @@ impl Iterator for UndoReader<'_> {
 }
 
 /// All coins of one block's undo data.
-///
-/// # Errors
-/// An [`UndoError`]; nothing is returned from damaged data.
 pub fn decode_undo(undo: &[u8]) -> Result<Vec<Coin>, UndoError> {
     let reader = UndoReader::new(undo)?;
     // A coin takes at least three bytes, so a false count cannot allocate much memory.

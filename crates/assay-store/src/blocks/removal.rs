@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::{BlockFileError, BlockStore, FileId, KnownEnds};
@@ -27,7 +26,7 @@ impl BlockStore {
 
     /// Files that may be removed: all except the ones being appended to.
     pub fn full_files(&self) -> FileLengths {
-        let writer = self.writer();
+        let writer = self.writer.lock();
         let mut lengths = FileLengths::default();
         for (id, bytes) in &writer.lengths {
             match *id {
@@ -59,13 +58,13 @@ impl BlockStore {
     }
 
     fn remove_file(&self, id: FileId) -> Result<(), BlockFileError> {
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         if id == FileId::Block(writer.file) || id == FileId::Undo(writer.undo_file) {
             return Ok(());
         }
         {
             // Hold the lock, so that no reader reopens the file and keeps it allocated.
-            let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut handles = self.handles.lock();
             handles.remove(&id);
             remove_if_there(&*self.io, &self.path(id))
                 .map_err(|source| self.io_error(id, source))?;
