@@ -26,15 +26,9 @@ pub trait Chain: Send + Sync + 'static {
     fn take_connected(&self, hash: &BlockHash) -> Option<Connected>;
 
     /// The serialised block, if stored.
-    ///
-    /// # Errors
-    /// If the block cannot be read.
     fn block(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError>;
 
     /// `length` bytes from `offset` of a stored block, unchecked.
-    ///
-    /// # Errors
-    /// If the bytes cannot be read.
     fn block_part(
         &self,
         hash: &BlockHash,
@@ -46,9 +40,6 @@ pub trait Chain: Send + Sync + 'static {
     fn block_part_at_once(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>>;
 
     /// The coins spent by a connected block, encoded as for [`assay_store::UndoReader`]. Genesis has none.
-    ///
-    /// # Errors
-    /// If the coins cannot be read.
     fn undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError>;
 
     /// Mempool changes after change number `since`; `None` requests the whole mempool.

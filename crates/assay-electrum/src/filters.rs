@@ -67,9 +67,6 @@ impl FilterIndex {
     }
 
     /// The record of a block at `height`, active or disconnected.
-    ///
-    /// # Errors
-    /// If the record cannot be read.
     pub fn entry(
         &self,
         hash: &BlockHash,

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use assay_store::{CoinRef, UndoWriter};
-use assay_testkit::chain::TxBuilder;
+use assay_testkit::chain::{block_bytes, header_on};
 pub(crate) use assay_testkit::random::Random;
-use assay_wire::{Block, BlockHash, Encoding, OutPoint, Txid};
+use assay_wire::{Block, BlockHash, Encoding, OutPoint, Transaction, Txid};
 
 use super::*;
+use crate::testing::{out, tx};
 
 pub(crate) const LIMITS: Limits = Limits { entries_max: 100_000 };
 
@@ -52,15 +53,12 @@ impl Model {
     pub(crate) fn grow(&self, random: &mut Random, ctor: bool) -> TestBlock {
         let mut after = self.clone();
         let height = self.blocks.len() as u32;
-        let mut coins: Vec<(OutPoint, Vec<u8>, u64)> = self
-            .unspent
-            .iter()
-            .map(|(outpoint, (script, unspent))| (*outpoint, script.clone(), unspent.value))
-            .collect();
+        let mut coins: Vec<OutPoint> = self.unspent.keys().copied().collect();
         coins.sort_unstable();
-        let mut txs = vec![coinbase(height, random)];
+        let outputs: Vec<_> = (0..=random.below(3)).map(|_| (50, script(random))).collect();
+        let mut txs = vec![pay(&[OutPoint::NULL], &outputs, height ^ random.below(1 << 30) as u32)];
         for _ in 0..random.below(6) {
-            let inputs: Vec<_> = (0..=random.below(2))
+            let inputs: Vec<OutPoint> = (0..=random.below(2))
                 .map_while(|_| {
                     (!coins.is_empty()).then(|| coins.swap_remove(random.below(coins.len())))
                 })
@@ -69,26 +67,21 @@ impl Model {
                 break;
             }
             let outputs: Vec<_> = (0..random.below(5))
-                .map(|_| (random.below(3) as u64 * 7, script(random)))
+                .map(|_| (random.below(3) as i64 * 7, script(random)))
                 .collect();
-            let tx = transaction(&inputs, &outputs, height);
-            for (vout, (value, script)) in (0..).zip(outputs) {
+            let tx = pay(&inputs, &outputs, height);
+            for (vout, (_, script)) in (0..).zip(outputs) {
                 if script[0] != 0x6a {
-                    coins.push((OutPoint { txid: tx.0, vout }, script, value));
+                    coins.push(out(&tx, vout));
                 }
             }
             txs.push(tx);
         }
         if ctor {
-            txs[1..].sort_unstable_by_key(|tx| tx.0);
+            txs[1..].sort_unstable_by_key(|tx| tx.view().txid());
         }
-        let mut raw = vec![0; 80];
-        raw[4..36].copy_from_slice(&self.blocks.last().map_or([0; 32], |block| block.0.0));
-        raw[36..44].copy_from_slice(&(random.below(1 << 40) as u64).to_le_bytes());
-        raw.push(txs.len() as u8);
-        for tx in &txs {
-            raw.extend_from_slice(&tx.1);
-        }
+        let prev_block = self.blocks.last().map_or(BlockHash::ZERO, |block| block.0);
+        let raw = block_bytes(header_on(prev_block, random.below(1 << 31) as u32), &txs);
         let block = Block::parse(raw.clone(), Encoding::Legacy).unwrap();
         let undo = after.connect(&block, height);
         TestBlock { raw, undo, after: Arc::new(after) }
@@ -228,26 +221,9 @@ fn compare<T: PartialEq + std::fmt::Debug>(
     }
 }
 
-fn coinbase(height: u32, random: &mut Random) -> (Txid, Vec<u8>) {
-    let null = (OutPoint { txid: Txid([0; 32]), vout: u32::MAX }, Vec::new(), 0);
-    let outputs: Vec<_> = (0..=random.below(3)).map(|_| (50, script(random))).collect();
-    transaction(&[null], &outputs, height ^ (random.below(1 << 30) as u32))
-}
-
-fn transaction(
-    inputs: &[(OutPoint, Vec<u8>, u64)],
-    outputs: &[(u64, Vec<u8>)],
-    lock_time: u32,
-) -> (Txid, Vec<u8>) {
-    let mut tx = TxBuilder::new(1).lock_time(lock_time);
-    for (outpoint, _, _) in inputs {
-        tx = tx.spend(*outpoint, &[], u32::MAX);
-    }
-    for (value, script) in outputs {
-        tx = tx.output(*value as i64, script);
-    }
-    let raw = tx.bytes();
-    (Txid(assay_hash::sha256d(&raw)), raw)
+fn pay(inputs: &[OutPoint], outputs: &[(i64, Vec<u8>)], tag: u32) -> Transaction {
+    let outputs: Vec<_> = outputs.iter().map(|(value, script)| (*value, &script[..])).collect();
+    tx(inputs, &outputs, tag)
 }
 
 pub(crate) fn genesis(random: &mut Random) -> TestBlock {
@@ -270,4 +246,34 @@ pub(crate) fn branches(random: &mut Random, steps: usize, ctor: bool) -> Vec<Vec
         all.push(chain.clone());
     }
     all
+}
+
+/// Adds a block to an index; calls `touch` with the scripts of its outputs and of the outputs that it spends.
+pub(crate) fn add(
+    index: &Index,
+    made: &TestBlock,
+    touch: &mut dyn FnMut(&ScriptHash),
+) -> Result<(), UpdateError> {
+    let block = made.block();
+    let txids = block.txids(0..block.tx_count());
+    let rows = index.prepare(&block, &txids, Some(&made.undo), touch)?;
+    index.connect(rows)
+}
+
+/// The block of `chain` after the tip of an index, which first goes back to the fork, as by a follower; and true if it did.
+pub(crate) fn next<'a>(
+    index: &Index,
+    chain: &'a [TestBlock],
+) -> Result<(Option<&'a TestBlock>, bool), UpdateError> {
+    let Some(tip) = index.tip() else { return Ok((chain.first(), false)) };
+    let is_on_chain = |height: u32| {
+        let ours = index.view().block_hash(height).ok().flatten();
+        chain.get(height as usize).is_some_and(|made| Some(made.block().hash()) == ours)
+    };
+    if is_on_chain(tip.height) {
+        return Ok((chain.get(tip.height as usize + 1), false));
+    }
+    let fork = (0..tip.height).rev().find(|&height| is_on_chain(height)).unwrap();
+    index.rewind(fork)?;
+    Ok((chain.get(fork as usize + 1), true))
 }

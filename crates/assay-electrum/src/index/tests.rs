@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use assay_store::io::{Fault, Io, Loss, SimIo};
 
-use super::fixture::{Random, TestBlock, branches, genesis};
+use super::fixture::{Random, TestBlock, add, branches, genesis, next};
 use super::*;
 
 fn open(io: &SimIo, genesis: &TestBlock, memory_bytes_max: usize) -> Result<Index, OpenError> {
@@ -14,33 +14,12 @@ fn open(io: &SimIo, genesis: &TestBlock, memory_bytes_max: usize) -> Result<Inde
     Index::open(config, Arc::new(io.clone()))
 }
 
-fn add(index: &Index, made: &TestBlock) -> Result<(), UpdateError> {
-    let block = made.block();
-    let txids = block.txids(0..block.tx_count());
-    let rows = index.prepare(&block, &txids, Some(&made.undo), &mut |_| {})?;
-    index.connect(rows)
-}
-
 /// Brings an index from any state to the end of `chain`, like a follower.
 fn follow(index: &Index, chain: &[TestBlock]) -> Result<(), UpdateError> {
-    loop {
-        let Some(tip) = index.tip() else {
-            add(index, &chain[0])?;
-            continue;
-        };
-        let is_on_chain = |height: u32| {
-            let ours = index.view().block_hash(height).ok().flatten();
-            chain.get(height as usize).is_some_and(|made| Some(made.block().hash()) == ours)
-        };
-        if !is_on_chain(tip.height) {
-            let fork = (0..tip.height).rev().find(|&height| is_on_chain(height)).unwrap();
-            index.rewind(fork)?;
-        } else if let Some(next) = chain.get(tip.height as usize + 1) {
-            add(index, next)?;
-        } else {
-            return Ok(());
-        }
+    while let (Some(made), _) = next(index, chain)? {
+        add(index, made, &mut |_| {})?;
     }
+    Ok(())
 }
 
 #[test]
@@ -204,9 +183,9 @@ fn rejects_other_chains_and_damaged_files() {
     let other = genesis(&mut random);
     let io = SimIo::new();
     let index = open(&io, &first, 0).unwrap();
-    add(&index, &first).unwrap();
+    add(&index, &first, &mut |_| {}).unwrap();
     index.commit().unwrap();
-    assert!(matches!(add(&index, &first), Err(UpdateError::NotNext { .. })));
+    assert!(matches!(add(&index, &first, &mut |_| {}), Err(UpdateError::NotNext { .. })));
     assert!(matches!(index.rewind(7), Err(UpdateError::NoHeight { height: 7 })));
     assert!(matches!(open(&io, &other, 0), Err(OpenError::OtherChain { .. })));
     for name in io.list(Path::new("index")).unwrap() {
@@ -224,7 +203,7 @@ fn fuzz_entry_point_works() {
     let first = genesis(&mut random);
     let io = SimIo::new();
     let index = open(&io, &first, 0).unwrap();
-    add(&index, &first).unwrap();
+    add(&index, &first, &mut |_| {}).unwrap();
     for name in io.list(Path::new("index")).unwrap() {
         let file = io.open(&Path::new("index").join(&name), false).unwrap();
         let mut bytes = vec![0; file.size().unwrap() as usize];
