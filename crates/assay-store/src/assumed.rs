@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use assay_wire::BlockHash;
 
 use crate::coins::{CoinError, CoinStore, FjallTier};
-use crate::io::{RealIo, sync_name};
+use crate::io::{RealIo, ignore_missing, sync_name};
 use crate::layout::{COINS_DIR, LayoutError};
 use crate::replace::{ReplaceError, replace_file};
 
@@ -164,19 +164,13 @@ fn promote(dir: &Path) -> io::Result<()> {
 
 fn unmark(folder: &Path) -> io::Result<()> {
     for name in [BASE_FILE, VALIDATED_FILE] {
-        match fs::remove_file(folder.join(name)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        ignore_missing(fs::remove_file(folder.join(name)))?;
     }
     Ok(())
 }
 
 fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    ignore_missing(fs::remove_dir_all(folder))
 }
 
 #[cfg(test)]

@@ -204,7 +204,12 @@ impl BlockStore {
             writer.file = number;
             writer.end = match rule {
                 TailRule::Cut => store.scan_tail(number, start, &mut tails)?,
-                TailRule::Keep => store.length(number)?.max(start),
+                TailRule::Keep => {
+                    let id = FileId::Block(number);
+                    let file = store.existing(id)?;
+                    let size = file.map_or(Ok(0), |file| store.size(id, &*file))?;
+                    size.max(start)
+                }
             };
         }
         if rule == TailRule::Cut
@@ -214,7 +219,7 @@ impl BlockStore {
         }
         for id in found {
             let file = store.handle(id, false)?;
-            let bytes = file.size().map_err(|source| store.io_error(id, source))?;
+            let bytes = store.size(id, &*file)?;
             writer.lengths.insert(id, bytes);
         }
         store.bytes.store(writer.lengths.values().sum(), Ordering::Relaxed);
@@ -225,15 +230,9 @@ impl BlockStore {
     /// Walks the frames of a file from `start`; returns the end of the last whole frame, or `start`.
     fn scan_tail(&self, number: u32, start: u64, tails: &mut Tails) -> Result<u64, BlockFileError> {
         let id = FileId::Block(number);
-        let file = match self.handle(id, false) {
-            Ok(file) => file,
-            // A file named by the index is missing: reads of its blocks report the damage.
-            Err(BlockFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Ok(start);
-            }
-            Err(error) => return Err(error),
-        };
-        let size = file.size().map_err(|source| self.io_error(id, source))?;
+        // If a file named by the index is missing, reads of its blocks report the damage.
+        let Some(file) = self.existing(id)? else { return Ok(start) };
+        let size = self.size(id, &*file)?;
         let mut end = start;
         while size.saturating_sub(end) >= FRAME_BYTES as u64 {
             let mut frame = [0u8; FRAME_BYTES];
@@ -255,21 +254,22 @@ impl BlockStore {
         Ok(end)
     }
 
-    /// Length of a block file; 0 if it is missing.
-    fn length(&self, number: u32) -> Result<u64, BlockFileError> {
-        let id = FileId::Block(number);
+    fn existing(&self, id: FileId) -> Result<Option<Arc<dyn IoFile>>, BlockFileError> {
         match self.handle(id, false) {
-            Ok(file) => file.size().map_err(|source| self.io_error(id, source)),
             Err(BlockFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(0)
+                Ok(None)
             }
-            Err(error) => Err(error),
+            other => other.map(Some),
         }
+    }
+
+    fn size(&self, id: FileId, file: &dyn IoFile) -> Result<u64, BlockFileError> {
+        file.size().map_err(|source| self.io_error(id, source))
     }
 
     fn cut(&self, id: FileId, end: u64) -> Result<(), BlockFileError> {
         let file = self.handle(id, true)?;
-        let size = file.size().map_err(|source| self.io_error(id, source))?;
+        let size = self.size(id, &*file)?;
         // A file shorter than its data in the index lost bytes in a power cut; the gap keeps positions apart.
         if size > end {
             file.set_size(end).map_err(|source| self.io_error(id, source))?;

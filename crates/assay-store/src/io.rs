@@ -78,6 +78,14 @@ pub(crate) fn sync_name(io: &dyn Io, path: &Path) -> io::Result<()> {
     }
 }
 
+/// The result of a removal, where nothing to remove is no error.
+pub(crate) fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealIo;
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::io::{Io, RealIo, sync_name};
+use crate::io::{Io, RealIo, ignore_missing, sync_name};
 use crate::replace::{ReplaceError, read_file, replace_file};
 use crate::xor::XorKey;
 
@@ -156,14 +156,15 @@ pub(crate) fn begin_reindex(
         sync_name(&RealIo, &begun).map_err(failed(&begun))?;
     }
     if begun.exists() {
-        remove_if_there(&dir.join(INDEX_DIR), |path| fs::remove_dir_all(path))?;
+        let index = dir.join(INDEX_DIR);
+        ignore_missing(fs::remove_dir_all(&index)).map_err(failed(&index))?;
         discard_coins(dir, true)?;
         fs::create_dir_all(blocks).map_err(failed(blocks))?;
         for entry in fs::read_dir(blocks).map_err(failed(blocks))? {
             let path = entry.map_err(failed(blocks))?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if name.strip_prefix("rev").and_then(|rest| rest.strip_suffix(".dat")).is_some() {
-                remove_if_there(&path, |path| fs::remove_file(path))?;
+                ignore_missing(fs::remove_file(&path)).map_err(failed(&path))?;
             }
         }
         if removes_gapped {
@@ -189,7 +190,8 @@ fn remove_gapped(blocks: &Path) -> Result<(), LayoutError> {
     for (expected, number) in (0..).zip(&numbers) {
         if expected != *number {
             let path = blocks.join(format!("blk{number:05}.dat"));
-            remove_if_there(&path, |path| fs::remove_file(path))?;
+            ignore_missing(fs::remove_file(&path))
+                .map_err(|source| LayoutError::Reindex { path, source })?;
         }
     }
     Ok(())
@@ -198,18 +200,9 @@ fn remove_gapped(blocks: &Path) -> Result<(), LayoutError> {
 /// Removes the marker after the scan of the block files. Its results must be synced.
 pub(crate) fn end_reindex(dir: &Path) -> Result<(), LayoutError> {
     let path = dir.join(REINDEXING);
-    remove_if_there(&path, |path| fs::remove_file(path))?;
-    sync_name(&RealIo, &path).map_err(|source| LayoutError::Reindex { path, source })
-}
-
-fn remove_if_there(
-    path: &Path,
-    remove: impl Fn(&Path) -> io::Result<()>,
-) -> Result<(), LayoutError> {
-    match remove(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.map_err(|source| LayoutError::Reindex { path: path.to_owned(), source }),
-    }
+    ignore_missing(fs::remove_file(&path))
+        .and_then(|()| sync_name(&RealIo, &path))
+        .map_err(|source| LayoutError::Reindex { path, source })
 }
 
 /// Removes the coins if requested now, or if an earlier removal was interrupted.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fjall::config::{BlockSizePolicy, CompressionPolicy, PartitioningPolicy, PinningPolicy};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, Readable, Snapshot};
 
-use crate::io::{RealIo, sync_name};
+use crate::io::{RealIo, ignore_missing, sync_name};
 
 use super::damage;
 use super::tier::{CoinTier, TierBatch, TierError, TierSnapshot, Visit};
@@ -84,10 +84,7 @@ fn clear_unfinished(dir: &Path) -> io::Result<()> {
         return Ok(());
     }
     for path in [journal, marker] {
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        ignore_missing(fs::remove_file(path))?;
     }
     Ok(())
 }
