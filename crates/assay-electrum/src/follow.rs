@@ -16,7 +16,7 @@ use assay_store::defect::{Point, Whole, point};
 use assay_wire::{Block, BlockHash, OutPoint, Tx, Txid};
 use parking_lot::Mutex;
 
-use crate::chain::{Chain, ChainError, MempoolChanges, Moment, Tip};
+use crate::chain::{Chain, ChainError, MempoolChanges, SnapshotId, Tip};
 use crate::height_index::RecordsError;
 use crate::index::{BlockRows, Counts, Index, Scope, ScriptHash, UpdateError, View};
 
@@ -348,7 +348,7 @@ struct IndexFollower<'a> {
     sync: ChainSync<'a, Scripts<'a>>,
     /// Number of the last published mempool change.
     mempool: Option<u64>,
-    seen: Option<Moment>,
+    seen: Option<SnapshotId>,
     /// Number of the last mempool change when the node last woke this thread.
     woken_at: u64,
     committed: Instant,
@@ -395,7 +395,7 @@ impl<'a> IndexFollower<'a> {
         let Scripts { index, chain, listener, .. } = *self.scripts;
         if !listener.wants_mempool() {
             let tip = index.tip().unwrap_or_else(|| chain.tip());
-            self.seen = Some(Moment { tip, mempool: self.woken_at });
+            self.seen = Some(SnapshotId { tip, mempool: self.woken_at });
             return Ok(());
         }
         while !chain.is_stopping() {

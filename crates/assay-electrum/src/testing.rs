@@ -10,8 +10,8 @@ use assay_wire::{Block, BlockHash, Coin, Encoding, Header, OutPoint, Script, Tra
 use parking_lot::{Condvar, Mutex};
 
 use crate::chain::{
-    Chain, ChainError, Connected, ConnectedBlock, MempoolChange, MempoolChanges, MempoolTx, Moment,
-    Refusal, Relay, TestVerdict, Tip,
+    Chain, ChainError, Connected, ConnectedBlock, MempoolChange, MempoolChanges, MempoolTx, Relay,
+    RelayError, SnapshotId, TestVerdict, Tip,
 };
 
 /// A transaction that spends `inputs` and pays `outputs`; `tag` makes it unique.
@@ -50,7 +50,7 @@ pub(crate) fn unconfirmed(tx: &Transaction, spent: &[(i64, &[u8])], fee_sat: i64
 /// Changes with an arbitrary final state.
 pub(crate) fn changes(from_scratch: bool, changes: Vec<MempoolChange>) -> MempoolChanges {
     let tip = Tip { height: 0, hash: BlockHash::ZERO };
-    MempoolChanges { moment: Moment { tip, mempool: 0 }, from_scratch, changes }
+    MempoolChanges { moment: SnapshotId { tip, mempool: 0 }, from_scratch, changes }
 }
 
 #[derive(Debug)]
@@ -124,8 +124,8 @@ impl FakeChain {
     }
 
     /// Admits every well-formed transaction, unless it spends the null outpoint.
-    fn verdict(raw: &[u8]) -> Result<Transaction, Refusal> {
-        let refusal = |reason: &str, debug: &str| Refusal {
+    fn verdict(raw: &[u8]) -> Result<Transaction, RelayError> {
+        let refusal = |reason: &str, debug: &str| RelayError {
             reason: reason.to_owned(),
             debug: debug.to_owned(),
         };
@@ -174,16 +174,16 @@ impl Chain for FakeChain {
         tip_of(&self.active.lock())
     }
 
-    fn wait(&self, seen: &Moment, timeout: Duration) -> Moment {
+    fn wait(&self, seen: &SnapshotId, timeout: Duration) -> SnapshotId {
         let mut active = self.active.lock();
         let is_same =
             |active: &mut Vec<BlockHash>| tip_of(active) == seen.tip && !self.is_stopping();
         self.changed.wait_while_for(&mut active, is_same, timeout);
-        Moment { tip: tip_of(&active), mempool: 0 }
+        SnapshotId { tip: tip_of(&active), mempool: 0 }
     }
 
     fn wait_for_tip(&self, seen: &Tip, timeout: Duration) {
-        self.wait(&Moment { tip: *seen, mempool: 0 }, timeout);
+        self.wait(&SnapshotId { tip: *seen, mempool: 0 }, timeout);
     }
 
     fn is_stopping(&self) -> bool {
@@ -226,11 +226,11 @@ impl Chain for FakeChain {
     }
 
     fn mempool_since(&self, since: Option<u64>) -> Result<MempoolChanges, ChainError> {
-        let moment = Moment { tip: self.tip(), mempool: 0 };
+        let moment = SnapshotId { tip: self.tip(), mempool: 0 };
         Ok(MempoolChanges { moment, from_scratch: since.is_none(), changes: Vec::new() })
     }
 
-    fn broadcast(&self, raw: &[u8]) -> Result<Txid, Refusal> {
+    fn broadcast(&self, raw: &[u8]) -> Result<Txid, RelayError> {
         let txid = Self::verdict(raw)?.view().txid();
         self.sent.lock().push(txid);
         Ok(txid)

@@ -11,8 +11,7 @@ use assay_store::io::Io;
 use assay_wire::{Header, Txid};
 use parking_lot::RwLock;
 
-use super::cache::{Cache, FileKey, PART_BYTES_MAX, PartKey};
-use super::reader::Reader;
+use super::cache::{Cache, FileKey, PART_BYTES_MAX, PartKey, Reader};
 use super::record_file::{RecordFile, SUM_BYTES, record_sum};
 use super::row::TxNumber;
 use super::types::QueryError;

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use assay_wire::{BlockHash, OutPoint, Txid};
 
+use super::cache::{Reader, Reads};
 use super::files::{Extent, Files, HeightRecord, TxReader};
 use super::memory::MemoryRun;
-use super::reader::{Reader, Reads};
 use super::row::{Key, Keys, Row, Table, TxNumber};
 use super::run::{Run, Visit};
 use super::types::{

@@ -170,7 +170,7 @@ impl Client {
         let session = Arc::clone(&self.session);
         let is_over = {
             let Self { shared, deadline, stop, lines, writer, .. } = &mut self;
-            let count_sent = |bytes| shared.metrics.sent.add(bytes as u64);
+            let count_sent = |bytes: usize| shared.metrics.sent.add(bytes as u64);
             let mut writing = pin!(writer.run(&mut sink, &session.send_queue, count_sent));
             let mut all_is_written = false;
             let exit = if joined.is_err() {

@@ -121,7 +121,7 @@ impl Publisher {
             items: std::mem::take(&mut pending.items),
         };
         let batch = Batch::new(MempoolChanges {
-            moment: chain::Moment { tip, mempool: 0 },
+            moment: chain::SnapshotId { tip, mempool: 0 },
             from_scratch: std::mem::take(&mut pending.from_scratch),
             changes: std::mem::take(&mut pending.changes),
         });

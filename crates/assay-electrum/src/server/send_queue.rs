@@ -381,10 +381,7 @@ impl Writer {
     ) {
         loop {
             match self.step(socket, queue).await {
-                Ok(true) => {
-                    let count = self.report(queue);
-                    count_sent(count);
-                }
+                Ok(true) => count_sent(self.report(queue)),
                 Ok(false) => match queue.take().await {
                     Some(chunks) => self.chunks = chunks.into(),
                     None => break,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_wire::{BlockHash, Encoding, Header, Transaction, Tx, Txid};
 
 use super::{Call, Pace};
-use crate::chain::{Moment, Refusal, TestVerdict, Tip};
+use crate::chain::{RelayError, SnapshotId, TestVerdict, Tip};
 use crate::index::TxPosition;
 use crate::server::merkle::Tree;
 use crate::server::protocol::{CallError, Out, RpcError};
@@ -177,12 +177,12 @@ pub(super) fn broadcast(call: &Call<'_>, out: &mut Out) -> Result<(), CallError>
 /// Waits until the current mempool is published: wallets look up a transaction right after broadcasting it.
 fn wait_until_seen(call: &Call<'_>) {
     let chain = &call.shared.chain;
-    let unseen = Moment { tip: Tip { height: 0, hash: BlockHash::ZERO }, mempool: 0 };
+    let unseen = SnapshotId { tip: Tip { height: 0, hash: BlockHash::ZERO }, mempool: 0 };
     let now = chain.wait(&unseen, Duration::ZERO);
     call.shared.published.wait_for_mempool(now.mempool, INDEXED_WITHIN);
 }
 
-fn reason(refusal: &Refusal) -> String {
+fn reason(refusal: &RelayError) -> String {
     if refusal.debug.is_empty() {
         refusal.reason.clone()
     } else {

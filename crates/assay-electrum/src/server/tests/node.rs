@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use assay_store::io::SimIo;
 use assay_store::{CoinRef, UndoWriter};
@@ -188,6 +188,15 @@ impl Node {
     #[cfg(target_os = "linux")]
     pub(super) fn client_from(&self, source: [u8; 4]) -> Client<TcpStream> {
         Client::new(connect_from(source, self.address()))
+    }
+
+    /// Waits until the metrics contain `line`.
+    pub(super) fn wait_for(&self, line: &str) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !self.server.metrics().contains(line) {
+            assert!(Instant::now() < deadline, "{line} in {}", self.server.metrics());
+            std::thread::yield_now();
+        }
     }
 
     /// Waits until all notifications are sent.

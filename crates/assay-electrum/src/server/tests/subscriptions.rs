@@ -167,11 +167,7 @@ fn disconnected_clients_are_removed() {
     client.call("blockchain.headers.subscribe", &json!([]));
     assert!(node.server.metrics().contains("assay_electrum_subscriptions 2\n"));
     drop(client);
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !node.server.metrics().contains("assay_electrum_clients 0\n") {
-        assert!(Instant::now() < deadline);
-        thread::yield_now();
-    }
+    node.wait_for("assay_electrum_clients 0\n");
     let metrics = node.server.metrics();
     for name in ["subscriptions", "header_subscriptions", "watched_scripts", "watched_outpoints"] {
         assert!(metrics.contains(&format!("assay_electrum_{name} 0\n")), "{name}: {metrics}");
