@@ -43,9 +43,6 @@ pub trait Chain: Send + Sync + 'static {
     fn undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError>;
 
     /// Mempool changes after change number `since`; `None` requests the whole mempool.
-    ///
-    /// # Errors
-    /// If coins spent by a new transaction cannot be read.
     fn mempool_since(&self, since: Option<u64>) -> Result<MempoolChanges, ChainError>;
 
     /// Offers a transaction to the mempool.

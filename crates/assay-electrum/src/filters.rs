@@ -54,9 +54,6 @@ pub struct MadeFilter {
 
 impl FilterIndex {
     /// Opens or creates the index in a folder.
-    ///
-    /// # Errors
-    /// If files cannot be used, are damaged, or belong to another chain or version.
     pub fn open(dir: &Path, genesis: BlockHash, io: Arc<dyn Io>) -> Result<Self, RecordsError> {
         HeightIndex::open(dir, KIND, genesis, FIELDS_BYTES, io).map(|records| Self { records })
     }
@@ -75,8 +72,6 @@ impl FilterIndex {
         Ok(self.records.of(hash, height)?.as_ref().map(FilterEntry::read))
     }
 
-    /// # Errors
-    /// If the filter cannot be read, or its bytes do not match the record.
     pub fn filter(&self, entry: &FilterEntry) -> Result<Vec<u8>, RecordsError> {
         let bytes = self.records.data(entry.offset, entry.length as usize)?;
         if filter_hash(&bytes) != entry.filter_hash {

@@ -15,7 +15,7 @@
 //! Deliberately absent: validation. The [`Chain`] must supply valid blocks only.
 #![expect(
     clippy::missing_errors_doc,
-    reason = "a section is left out where files or the node fail and nothing else is to be said"
+    reason = "the error types list the causes; a section says what is left behind"
 )]
 
 pub mod address;

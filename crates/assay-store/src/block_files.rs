@@ -62,9 +62,6 @@ impl BlockFiles {
     /// Finds the block files at `path`: a directory with `blk*.dat` in it or in its `blocks`, or one file.
     ///
     /// `xor.dat` next to such files holds their obfuscation key (Bitcoin Core since 28); other names are not obfuscated.
-    ///
-    /// # Errors
-    /// There are no block files, or they cannot be read.
     pub fn open(path: &Path, magic: [u8; 4]) -> Result<Self, BlockFilesError> {
         let failed = |path: &Path, source| BlockFilesError::Io { path: path.into(), source };
         let metadata = fs::metadata(path).map_err(|source| failed(path, source))?;
@@ -122,9 +119,6 @@ impl BlockFiles {
     }
 
     /// Reads a raw block.
-    ///
-    /// # Errors
-    /// An I/O error, or a file that has become shorter.
     pub fn read(&self, place: &BlockPlace) -> Result<Vec<u8>, BlockFilesError> {
         let size = place.size as usize;
         let mut raw = Vec::with_capacity(size);

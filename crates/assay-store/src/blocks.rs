@@ -287,9 +287,6 @@ impl BlockStore {
     }
 
     /// Reserves a position for [`BlockStore::write_reserved`]; it must not enter the index before that write.
-    ///
-    /// # Errors
-    /// The block is too long, or there are too many files.
     pub fn reserve_block(&self, raw: &[u8]) -> Result<BlockPos, BlockFileError> {
         let too_long = BlockFileError::Size { size: raw.len() as u64 };
         let Ok(size) = u32::try_from(raw.len()) else { return Err(too_long) };

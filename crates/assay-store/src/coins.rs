@@ -134,9 +134,6 @@ pub struct CoinStore {
 impl CoinStore {
     /// Opens the coins in `tier` with a cache of at most `cache_bytes_max` bytes, up to 32 GiB. Between blocks
     /// [`make_room`](Self::make_room) enforces the limit; one block may add its outputs before that.
-    ///
-    /// # Errors
-    /// A failure of the tier, or an unknown marker.
     pub fn open(tier: Box<dyn CoinTier>, cache_bytes_max: usize) -> Result<Self, CoinError> {
         let marker = flush::read_marker(&*tier)?;
         let word = || RandomState::new().build_hasher().finish();

@@ -27,9 +27,6 @@ pub struct CoreUndoFiles {
 
 impl CoreUndoFiles {
     /// Finds the files in `dir`, or in its `blocks`.
-    ///
-    /// # Errors
-    /// There are none, or they cannot be read.
     pub fn open(dir: &Path, magic: [u8; 4]) -> Result<Self, SpentFilesError> {
         let (files, found) = numbered_below(dir, PREFIX)?;
         if files.is_empty() {
@@ -77,9 +74,6 @@ impl CoreUndoFiles {
     }
 
     /// Reads the coins that the block after `parent` spent.
-    ///
-    /// # Errors
-    /// The coins cannot be read, are damaged, or were written by Core before 0.15 without the heights of all coins.
     pub fn read(
         &self,
         place: &SpentPlace,

@@ -221,9 +221,6 @@ impl<R: Read> HintsReader<R> {
     pub const HEAD_BYTES: u64 = 9;
 
     /// Reads the header.
-    ///
-    /// # Errors
-    /// The file is no hints file, or cannot be read.
     pub fn new(mut input: R) -> Result<Self, HintsError> {
         let mut head = Vec::new();
         input.by_ref().take(Self::HEAD_BYTES).read_to_end(&mut head)?;
@@ -257,9 +254,6 @@ impl<R: Read> HintsReader<R> {
     }
 
     /// The hints of the next block; `None` after the last one.
-    ///
-    /// # Errors
-    /// The hints are damaged, bytes follow the last ones, or the file cannot be read.
     pub fn next_block(&mut self) -> Result<Option<BlockHints>, HintsError> {
         let offset = self.offset;
         let Some(height) = u32::try_from(self.next).ok().filter(|next| *next <= self.last) else {

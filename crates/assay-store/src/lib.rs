@@ -36,7 +36,7 @@
 //! tier and one that populates memory of the cache.
 #![expect(
     clippy::missing_errors_doc,
-    reason = "a section is left out where files or the coin tier fail and nothing else is to be said"
+    reason = "the error types list the causes; a section says what is left behind"
 )]
 
 mod assumed;

@@ -69,9 +69,6 @@ pub struct SpentWriter {
 
 impl SpentWriter {
     /// Continues after the records in `dir`, which is created if missing; drops a truncated record.
-    ///
-    /// # Errors
-    /// The folder cannot be used, or belongs to another chain.
     pub fn open(dir: &Path, magic: [u8; 4]) -> Result<Self, SpentFilesError> {
         Self::with_file_bytes(dir, magic, FILE_BYTES_MAX)
     }
@@ -122,9 +119,6 @@ pub struct SpentFiles {
 
 impl SpentFiles {
     /// Finds the files in `dir`.
-    ///
-    /// # Errors
-    /// There are none, or they cannot be read.
     pub fn open(dir: &Path, magic: [u8; 4]) -> Result<Self, SpentFilesError> {
         let files = lengths(&numbered(dir, PREFIX)?);
         if files.is_empty() {
@@ -142,9 +136,6 @@ impl SpentFiles {
     }
 
     /// Visits every record. A truncated record ends its file; contents are not checked.
-    ///
-    /// # Errors
-    /// A file cannot be read or has another format.
     pub fn for_each(&self, mut visit: impl FnMut(SpentEntry)) -> Result<(), SpentFilesError> {
         for (number, _) in &self.files {
             let path = self.path_of(*number);
@@ -168,9 +159,6 @@ impl SpentFiles {
     }
 
     /// Reads the coins that a block spent, encoded as undo data.
-    ///
-    /// # Errors
-    /// The coins cannot be read, or do not match their checksum.
     pub fn read(&self, place: &SpentPlace, block: &BlockHash) -> Result<Vec<u8>, SpentFilesError> {
         let path = self.path_of(place.file);
         let (undo, found) = read_record::<CHECKSUM_BYTES>(&path, place, HEAD_BYTES as u64)?;

@@ -57,9 +57,6 @@ pub struct UndoReader<'a> {
 
 impl<'a> UndoReader<'a> {
     /// Reads the count.
-    ///
-    /// # Errors
-    /// [`UndoError::Count`] if the count is invalid.
     pub fn new(mut input: &'a [u8]) -> Result<Self, UndoError> {
         let count = codec::read_varint(&mut input).map_err(|source| UndoError::Count { source })?;
         Ok(Self { input, index: 0, count })

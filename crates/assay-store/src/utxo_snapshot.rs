@@ -92,9 +92,6 @@ impl SnapshotHeader {
     }
 
     /// Inverse of [`SnapshotHeader::to_bytes`].
-    ///
-    /// # Errors
-    /// The bytes are no header, or have another version.
     pub fn parse(bytes: &[u8; Self::SIZE]) -> Result<Self, SnapshotError> {
         let (magic, rest) = bytes.split_first_chunk::<5>().ok_or(SnapshotError::Magic)?;
         if *magic != MAGIC {
@@ -195,9 +192,6 @@ pub struct CoinPlaces {
 
 impl<R: Read> SnapshotReader<R> {
     /// Reads the header.
-    ///
-    /// # Errors
-    /// The header is invalid or cannot be read.
     pub fn new(input: R, keys: KeyForms) -> Result<Self, SnapshotError> {
         let mut input = Counted { input, read: 0 };
         let mut bytes = [0; SnapshotHeader::SIZE];
@@ -211,9 +205,6 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     /// The next coin; `None` after the last, which must end the file. As in Core, no order is checked; the hash over all is.
-    ///
-    /// # Errors
-    /// The file is damaged or cannot be read.
     pub fn next_coin(&mut self) -> Result<Option<(OutPoint, Coin)>, SnapshotError> {
         if self.left == 0 {
             let offset = self.input.read;
@@ -408,9 +399,6 @@ impl<R: Read> SnapshotReader<R> {
 }
 
 /// Reads the coins that a block spent from an undo record of Bitcoin Core (`undo.h`, `TxInUndoFormatter`).
-///
-/// # Errors
-/// The record is invalid, or bytes follow it.
 pub(crate) fn decode_core_undo(
     mut undo: &[u8],
     keys: KeyForms,

@@ -23,9 +23,6 @@ pub trait Follows: Send + Sync {
     fn hash_at(&self, height: u32) -> Result<Option<BlockHash>, FollowError>;
 
     /// Computes the contribution of a block.
-    ///
-    /// # Errors
-    /// If block and undo data do not match.
     fn make(
         &self,
         block: &Block,
@@ -34,9 +31,6 @@ pub trait Follows: Send + Sync {
     ) -> Result<Self::Made, FollowError>;
 
     /// Appends the block after the tip.
-    ///
-    /// # Errors
-    /// If it does not follow the tip, or cannot be written.
     fn connect(&self, made: Self::Made) -> Result<(), FollowError>;
 
     /// Disconnects all blocks above `height`.

@@ -25,9 +25,6 @@ pub struct FjallTier {
 
 impl FjallTier {
     /// Opens or creates the database in `dir`, with `cache_bytes` for its block cache. The directory stays locked.
-    ///
-    /// # Errors
-    /// The directory is in use, damaged, or cannot be read or written.
     pub fn open(dir: &Path, cache_bytes: usize) -> Result<Self, TierError> {
         clear_unfinished(dir).map_err(|e| TierError::new("clear an unfinished database", e))?;
         damage::check_folder(dir).map_err(|(path, what)| TierError {
