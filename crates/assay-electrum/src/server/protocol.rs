@@ -74,35 +74,25 @@ impl Offer {
 /// Error codes: those of JSON-RPC, then those of `ElectrumX`, known to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Code {
-    Parse,
-    InvalidRequest,
+    Parse = -32700,
+    InvalidRequest = -32600,
     /// The method does not exist in the negotiated protocol version.
-    MethodNotFound,
+    MethodNotFound = -32601,
     /// Too few, too many or unknown parameters.
-    InvalidParams,
-    Internal,
-    Excessive,
+    InvalidParams = -32602,
+    Internal = -32603,
+    Excessive = -101,
     /// A parameter has the wrong type or value, or there is no result.
-    BadRequest,
+    BadRequest = 1,
     /// The node failed.
-    Daemon,
+    Daemon = 2,
     /// The result exceeds the limit of entries (protocol 1.7).
-    HistoryTooLarge,
+    HistoryTooLarge = 10_001,
 }
 
 impl Code {
     pub(super) const fn number(self) -> i32 {
-        match self {
-            Self::Parse => -32700,
-            Self::InvalidRequest => -32600,
-            Self::MethodNotFound => -32601,
-            Self::InvalidParams => -32602,
-            Self::Internal => -32603,
-            Self::Excessive => -101,
-            Self::BadRequest => 1,
-            Self::Daemon => 2,
-            Self::HistoryTooLarge => 10_001,
-        }
+        self as i32
     }
 }
 

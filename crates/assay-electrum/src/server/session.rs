@@ -29,8 +29,6 @@ pub(super) struct Session {
 struct State {
     /// Negotiated version.
     version: Option<Version>,
-    /// Client name from `server.version`.
-    name: String,
     items: HashSet<Item>,
     headers: bool,
     /// Consecutive rejected requests.
@@ -61,15 +59,14 @@ impl Session {
         self.state.lock().version.unwrap_or(Version::MIN)
     }
 
-    /// Sets the version once; returns false if it was set before.
-    pub(super) fn negotiate(&self, version: Version, name: String) -> bool {
+    /// Sets the version once; returns false if it was set before. The name of the client is for the log.
+    pub(super) fn negotiate(&self, version: Version, name: &str) -> bool {
         let mut state = self.state.lock();
         if state.version.is_some() {
             return false;
         }
         tracing::debug!("Client {} at {} is {name:?}, version {version}", self.client, self.peer);
         state.version = Some(version);
-        state.name = name;
         true
     }
 

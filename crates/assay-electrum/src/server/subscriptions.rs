@@ -335,15 +335,12 @@ impl Removals {
         loop {
             let mut removal = {
                 let mut queue = self.queue.lock();
-                loop {
-                    if queue.stopping {
-                        return;
-                    }
-                    if let Some(removal) = queue.removals.pop_front() {
-                        break removal;
-                    }
-                    self.filled.wait(&mut queue);
-                }
+                let is_idle =
+                    |queue: &mut RemovalQueue| !queue.stopping && queue.removals.is_empty();
+                self.filled.wait_while(&mut queue, is_idle);
+                // `stop` has taken all removals.
+                let Some(removal) = queue.removals.pop_front() else { return };
+                removal
             };
             if removal.step(subscriptions) {
                 self.add(removal);

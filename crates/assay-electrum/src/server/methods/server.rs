@@ -28,7 +28,7 @@ pub(super) fn version(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
         return Err(RpcError::bad(message).fatal().into());
     };
     let short: String = name.chars().filter(|c| !c.is_control()).take(NAME_BYTES_MAX).collect();
-    if !call.session.negotiate(chosen, short) {
+    if !call.session.negotiate(chosen, &short) {
         return Err(RpcError::bad("server.version already sent").into());
     }
     out.raw("[").string(SOFTWARE).raw(",\"").raw(&chosen.to_string()).raw("\"]");
