@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use assay_store::io::{Fault, Io, Loss, SimIo};
 
-use super::fixture::{Random, TestBlock, add, branches, genesis, next};
+use super::fixture::{Random, TestBlock, add, branches, chain, genesis, next};
 use super::*;
 
 fn open(io: &SimIo, genesis: &TestBlock, memory_bytes_max: usize) -> Result<Index, OpenError> {
@@ -64,14 +64,9 @@ fn index_matches_map_model() {
 
 #[test]
 fn merging_preserves_results() {
-    let mut random = Random(9);
-    let mut chain = vec![genesis(&mut random)];
+    let chain = chain(&mut Random(9), 70);
     let io = SimIo::new();
     let index = open(&io, &chain[0], 0).unwrap();
-    for _ in 0..70 {
-        let next = chain.last().unwrap().after.grow(&mut random, false);
-        chain.push(next);
-    }
     follow(&index, &chain).unwrap();
     let before = index.usage();
     assert_eq!(before.runs, 71);
@@ -154,12 +149,7 @@ fn index_recovers_from_disk_errors() {
 
 #[test]
 fn rejects_oversized_response() {
-    let mut random = Random(6);
-    let mut chain = vec![genesis(&mut random)];
-    for _ in 0..40 {
-        let next = chain.last().unwrap().after.grow(&mut random, false);
-        chain.push(next);
-    }
+    let chain = chain(&mut Random(6), 40);
     let io = SimIo::new();
     let index = open(&io, &chain[0], 1 << 30).unwrap();
     follow(&index, &chain).unwrap();
