@@ -100,8 +100,8 @@ fn disconnect_cost_is_bounded_by_subscriptions() {
         assert!(Instant::now() < deadline);
         std::thread::yield_now();
     }
-    assert_eq!(subscriptions.outpoints().len(), 0);
-    assert!(subscriptions.outpoints().take_new().is_empty(), "what has gone is not new");
+    assert_eq!(subscriptions.watched.counts().1, 0);
+    assert!(subscriptions.watched.take_new().is_empty(), "what has gone is not new");
 }
 
 /// Transactions added and removed between two changes leave no trace.
