@@ -12,7 +12,7 @@ pub trait Chain: Send + Sync + 'static {
     fn tip(&self) -> Tip;
 
     /// Waits until tip or mempool differ from `seen`, the timeout expires, or the node stops; returns the current state.
-    fn wait(&self, seen: &Moment, timeout: Duration) -> Moment;
+    fn wait(&self, seen: &SnapshotId, timeout: Duration) -> SnapshotId;
 
     /// Waits until the tip differs from `seen`, the timeout expires, or the node stops. Mempool changes may wake it too.
     fn wait_for_tip(&self, seen: &Tip, timeout: Duration);
@@ -26,15 +26,9 @@ pub trait Chain: Send + Sync + 'static {
     fn take_connected(&self, hash: &BlockHash) -> Option<Connected>;
 
     /// The serialised block, if stored.
-    ///
-    /// # Errors
-    /// If the block cannot be read.
     fn block(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError>;
 
     /// `length` bytes from `offset` of a stored block, unchecked.
-    ///
-    /// # Errors
-    /// If the bytes cannot be read.
     fn block_part(
         &self,
         hash: &BlockHash,
@@ -46,22 +40,16 @@ pub trait Chain: Send + Sync + 'static {
     fn block_part_at_once(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>>;
 
     /// The coins spent by a connected block, encoded as for [`assay_store::UndoReader`]. Genesis has none.
-    ///
-    /// # Errors
-    /// If the coins cannot be read.
     fn undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError>;
 
     /// Mempool changes after change number `since`; `None` requests the whole mempool.
-    ///
-    /// # Errors
-    /// If coins spent by a new transaction cannot be read.
     fn mempool_since(&self, since: Option<u64>) -> Result<MempoolChanges, ChainError>;
 
     /// Offers a transaction to the mempool.
     ///
     /// # Errors
     /// The reject reason if the transaction was not admitted.
-    fn broadcast(&self, raw: &[u8]) -> Result<Txid, Refusal>;
+    fn broadcast(&self, raw: &[u8]) -> Result<Txid, RelayError>;
 
     /// Dry run of [`Chain::broadcast`] (`testmempoolaccept`) for transactions that may spend one another in this order.
     fn test(&self, raws: &[Vec<u8>]) -> Vec<TestVerdict>;
@@ -81,7 +69,7 @@ pub struct Tip {
 
 /// A snapshot of the node's state, for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct SnapshotId {
     pub tip: Tip,
     /// Number of the last mempool change.
     pub mempool: u64,
@@ -109,7 +97,7 @@ pub struct ChainError {
 #[derive(Clone, Debug)]
 pub struct MempoolChanges {
     /// The state after these changes.
-    pub moment: Moment,
+    pub moment: SnapshotId,
     /// True if the changes replace the whole mempool, starting from an empty one.
     pub from_scratch: bool,
     pub changes: Vec<MempoolChange>,
@@ -137,7 +125,7 @@ pub struct MempoolTx {
 /// The mempool rejected a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct Refusal {
+pub struct RelayError {
     /// Bitcoin Core's reject reason.
     pub reason: String,
     /// Details; may be empty.
@@ -153,7 +141,7 @@ pub struct TestVerdict {
     pub vsize: u32,
     pub fee_sat: i64,
     /// `None` if the mempool would admit it.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<RelayError>,
 }
 
 /// Fees and limits of the mempool.

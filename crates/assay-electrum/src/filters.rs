@@ -54,9 +54,6 @@ pub struct MadeFilter {
 
 impl FilterIndex {
     /// Opens or creates the index in a folder.
-    ///
-    /// # Errors
-    /// If files cannot be used, are damaged, or belong to another chain or version.
     pub fn open(dir: &Path, genesis: BlockHash, io: Arc<dyn Io>) -> Result<Self, RecordsError> {
         HeightIndex::open(dir, KIND, genesis, FIELDS_BYTES, io).map(|records| Self { records })
     }
@@ -67,9 +64,6 @@ impl FilterIndex {
     }
 
     /// The record of a block at `height`, active or disconnected.
-    ///
-    /// # Errors
-    /// If the record cannot be read.
     pub fn entry(
         &self,
         hash: &BlockHash,
@@ -78,8 +72,6 @@ impl FilterIndex {
         Ok(self.records.of(hash, height)?.as_ref().map(FilterEntry::read))
     }
 
-    /// # Errors
-    /// If the filter cannot be read, or its bytes do not match the record.
     pub fn filter(&self, entry: &FilterEntry) -> Result<Vec<u8>, RecordsError> {
         let bytes = self.records.data(entry.offset, entry.length as usize)?;
         if filter_hash(&bytes) != entry.filter_hash {

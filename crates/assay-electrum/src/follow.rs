@@ -8,14 +8,15 @@
 mod chain_sync;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use assay_store::defect::{Point, Whole, point};
 use assay_wire::{Block, BlockHash, OutPoint, Tx, Txid};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
-use crate::chain::{Chain, ChainError, MempoolChanges, Moment, Tip};
+use crate::chain::{Chain, ChainError, MempoolChanges, SnapshotId, Tip};
 use crate::height_index::RecordsError;
 use crate::index::{BlockRows, Counts, Index, Scope, ScriptHash, UpdateError, View};
 
@@ -99,9 +100,6 @@ pub struct Follower {
 
 impl Follower {
     /// Starts following: one thread for the chain, `threads` more during initial sync, and one that merges runs.
-    ///
-    /// # Errors
-    /// If threads cannot be started.
     pub fn start(
         index: Arc<Index>,
         chain: Arc<dyn Chain>,
@@ -109,12 +107,12 @@ impl Follower {
         threads: usize,
     ) -> Result<Self, FollowError> {
         let pool = preparers(threads)?;
-        let wake = Arc::new(Wake::default());
         let merging = {
-            let (index, chain, wake) = (Arc::clone(&index), Arc::clone(&chain), Arc::clone(&wake));
+            let (index, chain) = (Arc::clone(&index), Arc::clone(&chain));
             let name = thread::Builder::new().name("index-merge".to_owned());
-            name.spawn(move || merge_runs(&index, &*chain, &wake)).map_err(FollowError::Thread)?
+            name.spawn(move || merge_runs(&index, &*chain)).map_err(FollowError::Thread)?
         };
+        let merger = merging.thread().clone();
         let name = thread::Builder::new().name("index".to_owned());
         let follow = move || {
             let _whole = Whole::begin("what follows the chain");
@@ -122,21 +120,18 @@ impl Follower {
             let mut follower = IndexFollower::new(&scripts, &pool);
             while !chain.is_stopping() {
                 follower.keep_up();
-                wake.signal();
+                merger.unpark();
             }
             if let Err(error) = index.commit() {
                 tracing::error!("could not write the index out: {error}");
             }
-            wake.signal();
+            merger.unpark();
         };
         let following = name.spawn(follow).map_err(FollowError::Thread)?;
         Ok(Self { following, merging: Some(merging) })
     }
 
     /// Starts following for an index that needs blocks only: one thread, and `threads` more during initial sync.
-    ///
-    /// # Errors
-    /// If threads cannot be started.
     pub fn start_blocks<F: Follows + 'static>(
         target: Arc<F>,
         chain: Arc<dyn Chain>,
@@ -174,27 +169,27 @@ pub fn build(
 ) -> Result<(), FollowError> {
     let pool = preparers(threads)?;
     let scripts = Scripts::new(index, chain, listener);
-    let (wake, is_done) = (Wake::default(), Mutex::new(false));
+    let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         let merger = thread::Builder::new().name("index-merge".to_owned());
         let merge = || {
             loop {
-                let was_done = *is_done.lock();
+                let was_done = is_done.load(Ordering::SeqCst);
                 match index.merge_once() {
                     Ok(true) => {}
                     Ok(false) if was_done => return,
-                    Ok(false) => wake.wait(MERGE_INTERVAL),
+                    Ok(false) => thread::park_timeout(MERGE_INTERVAL),
                     Err(error) => {
                         return tracing::error!("cannot merge runs of the index: {error}");
                     }
                 }
             }
         };
-        merger.spawn_scoped(scope, merge).map_err(FollowError::Thread)?;
+        let merger = merger.spawn_scoped(scope, merge).map_err(FollowError::Thread)?;
         let sync = ChainSync { target: &scripts, chain, pool: &pool };
         let caught_up = sync.catch_up().and_then(|()| Ok(index.commit()?));
-        *is_done.lock() = true;
-        wake.signal();
+        is_done.store(true, Ordering::SeqCst);
+        merger.thread().unpark();
         caught_up
     })
 }
@@ -207,14 +202,14 @@ fn preparers(threads: usize) -> Result<rayon::ThreadPool, FollowError> {
         .map_err(|error| FollowError::Thread(std::io::Error::other(error)))
 }
 
-fn merge_runs(index: &Index, chain: &dyn Chain, wake: &Wake) {
+fn merge_runs(index: &Index, chain: &dyn Chain) {
     while !chain.is_stopping() {
         match index.merge_once() {
             Ok(true) => {}
-            Ok(false) => wake.wait(MERGE_INTERVAL),
+            Ok(false) => thread::park_timeout(MERGE_INTERVAL),
             Err(error) => {
                 tracing::error!("cannot merge runs of the index: {error}");
-                wake.wait(RETRY_INTERVAL);
+                thread::park_timeout(RETRY_INTERVAL);
             }
         }
     }
@@ -353,7 +348,7 @@ struct IndexFollower<'a> {
     sync: ChainSync<'a, Scripts<'a>>,
     /// Number of the last published mempool change.
     mempool: Option<u64>,
-    seen: Option<Moment>,
+    seen: Option<SnapshotId>,
     /// Number of the last mempool change when the node last woke this thread.
     woken_at: u64,
     committed: Instant,
@@ -400,7 +395,7 @@ impl<'a> IndexFollower<'a> {
         let Scripts { index, chain, listener, .. } = *self.scripts;
         if !listener.wants_mempool() {
             let tip = index.tip().unwrap_or_else(|| chain.tip());
-            self.seen = Some(Moment { tip, mempool: self.woken_at });
+            self.seen = Some(SnapshotId { tip, mempool: self.woken_at });
             return Ok(());
         }
         while !chain.is_stopping() {
@@ -447,23 +442,6 @@ impl Progress {
             self.counts.outputs as f64 / seconds
         );
         *self = Self::default();
-    }
-}
-
-/// Wakes the merge thread.
-#[derive(Default)]
-struct Wake {
-    lock: Mutex<()>,
-    changed: Condvar,
-}
-
-impl Wake {
-    fn signal(&self) {
-        self.changed.notify_all();
-    }
-
-    fn wait(&self, timeout: Duration) {
-        self.changed.wait_for(&mut self.lock.lock(), timeout);
     }
 }
 

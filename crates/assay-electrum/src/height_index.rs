@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assay_store::defect::Whole;
-use assay_store::io::{Io, IoFile};
+use assay_store::io::Io;
 use assay_store::{ReplaceError, read_file, replace_file};
 use assay_wire::BlockHash;
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 
 use crate::chain::Tip;
+use crate::index::{QueryError, RecordFile, SUM_BYTES, record_sum};
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
@@ -34,6 +35,17 @@ pub enum RecordsError {
     Block { hash: BlockHash, what: &'static str },
 }
 
+impl From<QueryError> for RecordsError {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Damaged { path, what, .. } => Self::Damaged { path, what },
+            QueryError::Io { path, source } => Self::Io { path, source },
+            // Of queries; record files have no other errors.
+            other => Self::Io { path: PathBuf::new(), source: std::io::Error::other(other) },
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) hash: BlockHash,
@@ -48,9 +60,9 @@ pub(crate) struct HeightIndex {
     genesis: BlockHash,
     fields_bytes: usize,
     io: Arc<dyn Io>,
-    heights: File,
-    stale: File,
-    data: File,
+    heights: RecordFile,
+    stale: RecordFile,
+    data: RecordFile,
     state: RwLock<State>,
 }
 
@@ -86,7 +98,7 @@ impl HeightIndex {
     ) -> Result<Self, RecordsError> {
         io.create_dir_all(dir)
             .map_err(|source| RecordsError::Io { path: dir.to_path_buf(), source })?;
-        let file = |name: &str| File::open(&*io, dir.join(name));
+        let file = |name: &str| RecordFile::open(&*io, dir.join(name));
         let records = Self {
             kind,
             genesis,
@@ -120,14 +132,15 @@ impl HeightIndex {
         }
         let mut state = self.state.write();
         if let Some((height, hash)) = manifest.tip {
-            let record = self.heights.record(u64::from(height), self.fields_bytes)?;
+            let record = self.record(&self.heights, u64::from(height))?;
             if record.hash.to_string() != hash {
-                return Err(self.heights.damaged("the last record is not that of the tip"));
+                let what = "the last record is not that of the tip";
+                return Err(self.heights.damaged(0, what).into());
             }
             state.tip = Some(Tip { height, hash: record.hash });
         }
         for number in 0..manifest.stale_count {
-            let record = self.stale.record(number, self.fields_bytes)?;
+            let record = self.record(&self.stale, number)?;
             state.stale.insert(record.hash, number);
         }
         state.stale_count = manifest.stale_count;
@@ -162,7 +175,7 @@ impl HeightIndex {
         let record = Record { hash, fields: fields(state.data_bytes) };
         assert_eq!(record.fields.len(), self.fields_bytes, "records have one length");
         self.data.write(data, state.data_bytes)?;
-        self.heights.put(u64::from(height), &record)?;
+        self.put(&self.heights, u64::from(height), &record)?;
         state.data_bytes += data.len() as u64;
         let tip = Tip { height, hash };
         state.tip = Some(tip);
@@ -174,7 +187,7 @@ impl HeightIndex {
         if state.tip.is_none_or(|tip| tip.height < height) {
             return Ok(None);
         }
-        self.heights.record(u64::from(height), self.fields_bytes).map(Some)
+        self.record(&self.heights, u64::from(height)).map(Some)
     }
 
     /// The record of a block at `height`, active or disconnected.
@@ -186,12 +199,12 @@ impl HeightIndex {
         }
         let state = self.state.read();
         let Some(number) = state.stale.get(hash) else { return Ok(None) };
-        self.stale.record(*number, self.fields_bytes).map(Some)
+        self.record(&self.stale, *number).map(Some)
     }
 
     /// `length` bytes of `data.dat` from `offset` on.
     pub(crate) fn data(&self, offset: u64, length: usize) -> Result<Vec<u8>, RecordsError> {
-        self.data.read(offset, length)
+        Ok(self.data.read(offset, length)?)
     }
 
     /// Disconnects all blocks above `height`; their records stay available by hash.
@@ -200,16 +213,16 @@ impl HeightIndex {
         let mut state = self.state.write();
         let Some(tip) = state.tip else { return Ok(()) };
         for height in (height + 1..=tip.height).rev() {
-            let record = self.heights.record(u64::from(height), self.fields_bytes)?;
+            let record = self.record(&self.heights, u64::from(height))?;
             if state.stale.contains_key(&record.hash) {
                 continue;
             }
             let number = state.stale_count;
-            self.stale.put(number, &record)?;
+            self.put(&self.stale, number, &record)?;
             state.stale.insert(record.hash, number);
             state.stale_count += 1;
         }
-        let hash = self.heights.record(u64::from(height), self.fields_bytes)?.hash;
+        let hash = self.record(&self.heights, u64::from(height))?.hash;
         state.tip = Some(Tip { height, hash });
         // Records are overwritten next, so the manifest on disk must exclude them first.
         self.write_out(&mut state)
@@ -223,7 +236,7 @@ impl HeightIndex {
 
     fn write_out(&self, state: &mut State) -> Result<(), RecordsError> {
         for file in [&self.data, &self.heights, &self.stale] {
-            file.handle.sync_data().map_err(|source| file.failed(source))?;
+            file.sync()?;
         }
         let manifest = Manifest {
             format: FORMAT,
@@ -240,76 +253,25 @@ impl HeightIndex {
     }
 }
 
-struct File {
-    path: PathBuf,
-    handle: Arc<dyn IoFile>,
-}
-
-impl File {
-    fn open(io: &dyn Io, path: PathBuf) -> Result<Self, RecordsError> {
-        match io.open(&path, true) {
-            Ok(handle) => Ok(Self { path, handle }),
-            Err(source) => Err(RecordsError::Io { path, source }),
-        }
-    }
-
-    fn write(&self, bytes: &[u8], offset: u64) -> Result<(), RecordsError> {
-        self.handle.write_all_at(bytes, offset).map_err(|source| self.failed(source))
-    }
-
-    fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, RecordsError> {
-        let mut bytes = vec![0; length];
-        match self.handle.read_exact_at(&mut bytes, offset) {
-            Ok(()) => Ok(bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                Err(self.damaged("it ends too early"))
-            }
-            Err(source) => Err(self.failed(source)),
-        }
-    }
-
-    /// Writes a record: hash, fields, and a CRC-32 of both and of the record number.
-    fn put(&self, number: u64, record: &Record) -> Result<(), RecordsError> {
-        let mut bytes = record.hash.0.to_vec();
-        bytes.extend_from_slice(&record.fields);
+impl HeightIndex {
+    fn put(&self, file: &RecordFile, number: u64, record: &Record) -> Result<(), RecordsError> {
+        let mut bytes = [&record.hash.0[..], &record.fields].concat();
         let sum = record_sum(&bytes, number);
         bytes.extend_from_slice(&sum);
-        self.write(&bytes, number * bytes.len() as u64)
+        Ok(file.write(&bytes, number * bytes.len() as u64)?)
     }
 
-    fn record(&self, number: u64, fields_bytes: usize) -> Result<Record, RecordsError> {
-        let length = HASH_BYTES + fields_bytes + SUM_BYTES;
-        let mut bytes = self.read(number * length as u64, length)?;
-        let sum = bytes.split_off(HASH_BYTES + fields_bytes);
-        if sum != record_sum(&bytes, number) {
-            return Err(self.damaged("a record does not have its checksum"));
-        }
-        let fields = bytes.split_off(HASH_BYTES);
-        let mut hash = [0; HASH_BYTES];
-        hash.copy_from_slice(&bytes);
-        Ok(Record { hash: BlockHash(hash), fields })
+    fn record(&self, file: &RecordFile, number: u64) -> Result<Record, RecordsError> {
+        let length = HASH_BYTES + self.fields_bytes + SUM_BYTES;
+        let bytes = file.records(number, 1, length)?;
+        let (hash, rest) = bytes.split_first_chunk().expect("a record is longer than a hash");
+        Ok(Record { hash: BlockHash(*hash), fields: rest[..self.fields_bytes].to_vec() })
     }
-
-    fn failed(&self, source: std::io::Error) -> RecordsError {
-        RecordsError::Io { path: self.path.clone(), source }
-    }
-
-    fn damaged(&self, what: &'static str) -> RecordsError {
-        RecordsError::Damaged { path: self.path.clone(), what }
-    }
-}
-
-fn record_sum(bytes: &[u8], number: u64) -> [u8; SUM_BYTES] {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(bytes);
-    hasher.update(&number.to_le_bytes());
-    hasher.finalize().to_le_bytes()
 }
 
 const MANIFEST: &str = "manifest.json";
 const FORMAT: u32 = 1;
 const HASH_BYTES: usize = 32;
-const SUM_BYTES: usize = 4;
 
 #[cfg(test)]
 mod tests {

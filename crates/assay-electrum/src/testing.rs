@@ -1,22 +1,18 @@
-//! A test chain of lists: blocks of synthetic transactions, with index queries answered by linear scans.
+//! A test chain of synthetic blocks and transactions.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use assay_testkit::chain::{TxBuilder, block_bytes};
 use assay_wire::{Block, BlockHash, Coin, Encoding, Header, OutPoint, Script, Transaction, Txid};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use crate::chain::{
-    Chain, ChainError, Connected, MempoolChange, MempoolChanges, MempoolTx, Moment, Refusal, Relay,
-    TestVerdict, Tip,
+    Chain, ChainError, Connected, ConnectedBlock, MempoolChange, MempoolChanges, MempoolTx, Relay,
+    RelayError, SnapshotId, TestVerdict, Tip,
 };
-use crate::index::{
-    BlockTxs, HistoryEntry, Limits, QueryError, ScriptHash, Spender, TxPosition, Unspent,
-};
-use crate::server::Confirmed;
 
 /// A transaction that spends `inputs` and pays `outputs`; `tag` makes it unique.
 pub(crate) fn tx(inputs: &[OutPoint], outputs: &[(i64, &[u8])], tag: u32) -> Transaction {
@@ -54,18 +50,18 @@ pub(crate) fn unconfirmed(tx: &Transaction, spent: &[(i64, &[u8])], fee_sat: i64
 /// Changes with an arbitrary final state.
 pub(crate) fn changes(from_scratch: bool, changes: Vec<MempoolChange>) -> MempoolChanges {
     let tip = Tip { height: 0, hash: BlockHash::ZERO };
-    MempoolChanges { moment: Moment { tip, mempool: 0 }, from_scratch, changes }
+    MempoolChanges { moment: SnapshotId { tip, mempool: 0 }, from_scratch, changes }
 }
 
 #[derive(Debug)]
-pub(crate) struct LedgerBlock {
+pub(crate) struct FakeBlock {
     pub(crate) bytes: Vec<u8>,
     pub(crate) header: Header,
     pub(crate) hash: BlockHash,
     pub(crate) txs: Vec<Transaction>,
 }
 
-impl LedgerBlock {
+impl FakeBlock {
     pub(crate) fn new(prev_block: BlockHash, txs: Vec<Transaction>, nonce: u32) -> Self {
         let header = Header {
             version: 1,
@@ -85,176 +81,51 @@ impl LedgerBlock {
     }
 }
 
-/// A list of blocks with the queries of an index. Cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ledger {
-    pub(crate) blocks: Arc<Vec<Arc<LedgerBlock>>>,
-}
+/// A raw block and its undo data.
+pub(crate) type StoredBlock = (Vec<u8>, Vec<u8>);
 
-impl Ledger {
-    fn outputs(&self) -> HashMap<OutPoint, (ScriptHash, u64)> {
-        let mut outputs = HashMap::new();
-        for tx in self.blocks.iter().flat_map(|block| &block.txs) {
-            let txid = tx.view().txid();
-            for (vout, output) in tx.view().outputs().enumerate() {
-                let outpoint = OutPoint { txid, vout: vout as u32 };
-                let script = ScriptHash::of(output.script_pubkey);
-                outputs.insert(outpoint, (script, output.value as u64));
-            }
-        }
-        outputs
-    }
-
-    pub(crate) fn history(
-        &self,
-        script: &ScriptHash,
-        from: u32,
-        limits: Limits,
-    ) -> Result<Vec<HistoryEntry>, QueryError> {
-        let outputs = self.outputs();
-        let mut history = Vec::new();
-        for (height, block) in self.blocks.iter().enumerate().skip(from as usize) {
-            for tx in &block.txs {
-                let view = tx.view();
-                let pays = view.outputs().any(|o| ScriptHash::of(o.script_pubkey) == *script);
-                let spends = view
-                    .inputs()
-                    .any(|i| outputs.get(&i.prevout).is_some_and(|(owner, _)| owner == script));
-                if pays || spends {
-                    history.push(HistoryEntry { height: height as u32, txid: view.txid() });
-                }
-            }
-        }
-        Self::limited(history, limits)
-    }
-
-    fn limited<T>(list: Vec<T>, limits: Limits) -> Result<Vec<T>, QueryError> {
-        if list.len() > limits.entries_max {
-            Err(QueryError::TooLarge { max: limits.entries_max })
-        } else {
-            Ok(list)
-        }
-    }
-}
-
-impl Confirmed for Ledger {
-    fn at_once(&self) -> Arc<dyn Confirmed> {
-        Arc::new(self.clone())
-    }
-
-    fn tip(&self) -> Option<Tip> {
-        let height = u32::try_from(self.blocks.len()).unwrap().checked_sub(1)?;
-        Some(Tip { height, hash: self.blocks[height as usize].hash })
-    }
-
-    fn header(&self, height: u32) -> Result<Option<[u8; 80]>, QueryError> {
-        Ok(self.blocks.get(height as usize).map(|block| block.header.to_bytes()))
-    }
-
-    fn headers(&self, start: u32, count: usize) -> Result<Vec<u8>, QueryError> {
-        let blocks = self.blocks.iter().skip(start as usize).take(count);
-        Ok(blocks.flat_map(|block| block.header.to_bytes()).collect())
-    }
-
-    fn block_hash(&self, height: u32) -> Result<Option<BlockHash>, QueryError> {
-        Ok(self.blocks.get(height as usize).map(|block| block.hash))
-    }
-
-    fn visit_history(
-        &self,
-        script: &ScriptHash,
-        from: u32,
-        limits: Limits,
-        visit: &mut dyn FnMut(HistoryEntry) -> ControlFlow<()>,
-    ) -> Result<(), QueryError> {
-        let _ = self.history(script, from, limits)?.into_iter().try_for_each(visit);
-        Ok(())
-    }
-
-    fn balance(&self, script: &ScriptHash) -> Result<u64, QueryError> {
-        let unspent = self.unspent(script, Limits { entries_max: usize::MAX })?;
-        Ok(unspent.iter().map(|output| output.value).sum())
-    }
-
-    fn unspent(&self, script: &ScriptHash, limits: Limits) -> Result<Vec<Unspent>, QueryError> {
-        let txs = || self.blocks.iter().flat_map(|block| &block.txs);
-        let spent: Vec<OutPoint> =
-            txs().flat_map(|tx| tx.view().inputs().map(|input| input.prevout)).collect();
-        let mut unspent = Vec::new();
-        for (height, block) in self.blocks.iter().enumerate() {
-            for tx in &block.txs {
-                let txid = tx.view().txid();
-                for (vout, output) in tx.view().outputs().enumerate() {
-                    let outpoint = OutPoint { txid, vout: vout as u32 };
-                    if ScriptHash::of(output.script_pubkey) == *script && !spent.contains(&outpoint)
-                    {
-                        unspent.push(Unspent {
-                            height: height as u32,
-                            txid,
-                            vout: vout as u32,
-                            value: output.value as u64,
-                        });
-                    }
-                }
-            }
-        }
-        Self::limited(unspent, limits)
-    }
-
-    fn position(&self, txid: &Txid) -> Result<Option<TxPosition>, QueryError> {
-        for (height, block) in self.blocks.iter().enumerate() {
-            let mut offset = 81;
-            for (index, tx) in block.txs.iter().enumerate() {
-                let length = tx.bytes().len() as u32;
-                if tx.view().txid() == *txid {
-                    return Ok(Some(TxPosition {
-                        height: height as u32,
-                        block: block.hash,
-                        index: index as u32,
-                        offset,
-                        length,
-                    }));
-                }
-                offset += length;
-            }
-        }
-        Ok(None)
-    }
-
-    fn block_txs(&self, height: u32) -> Result<Option<BlockTxs>, QueryError> {
-        let block = self.blocks.get(height as usize);
-        Ok(block.map(|block| BlockTxs { hash: block.hash, txids: block.txids() }))
-    }
-
-    fn txid_at(&self, height: u32, index: u32) -> Result<Option<Txid>, QueryError> {
-        let block = self.blocks.get(height as usize);
-        Ok(block.and_then(|block| block.txids().get(index as usize).copied()))
-    }
-
-    fn spender(&self, outpoint: &OutPoint) -> Result<Option<Spender>, QueryError> {
-        for (height, block) in self.blocks.iter().enumerate() {
-            for tx in &block.txs {
-                let found = tx.view().inputs().position(|input| input.prevout == *outpoint);
-                if let Some(vin) = found {
-                    let txid = tx.view().txid();
-                    return Ok(Some(Spender { height: height as u32, txid, vin: vin as u32 }));
-                }
-            }
-        }
-        Ok(None)
-    }
-}
-
-#[derive(Debug, Default)]
+/// A node of lists, without a mempool.
+#[derive(Default)]
 pub(crate) struct FakeChain {
-    pub(crate) blocks: Mutex<HashMap<BlockHash, Arc<LedgerBlock>>>,
+    pub(crate) blocks: Mutex<HashMap<BlockHash, StoredBlock>>,
+    active: Mutex<Vec<BlockHash>>,
+    /// Blocks still in memory.
+    pub(crate) fresh: Mutex<Vec<StoredBlock>>,
+    changed: Condvar,
+    is_stopping: AtomicBool,
+    /// Blocks and undo data read.
+    pub(crate) reads: AtomicUsize,
     pub(crate) sent: Mutex<Vec<Txid>>,
 }
 
 impl FakeChain {
+    /// Stores the blocks of a chain alone, and activates it.
+    pub(crate) fn set(&self, chain: impl IntoIterator<Item = StoredBlock>) {
+        let (mut blocks, mut active) = (self.blocks.lock(), self.active.lock());
+        blocks.clear();
+        active.clear();
+        for stored in chain {
+            let hash = parse(&stored).hash();
+            active.push(hash);
+            blocks.insert(hash, stored);
+        }
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn stop(&self) {
+        self.is_stopping.store(true, Ordering::SeqCst);
+        let _active = self.active.lock();
+        self.changed.notify_all();
+    }
+
+    fn stored(&self, hash: &BlockHash) -> Option<StoredBlock> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.blocks.lock().get(hash).cloned()
+    }
+
     /// Admits every well-formed transaction, unless it spends the null outpoint.
-    fn verdict(raw: &[u8]) -> Result<Transaction, Refusal> {
-        let refusal = |reason: &str, debug: &str| Refusal {
+    fn verdict(raw: &[u8]) -> Result<Transaction, RelayError> {
+        let refusal = |reason: &str, debug: &str| RelayError {
             reason: reason.to_owned(),
             debug: debug.to_owned(),
         };
@@ -267,35 +138,73 @@ impl FakeChain {
     }
 }
 
+fn parse((raw, _): &StoredBlock) -> Block {
+    Block::parse(raw.clone(), Encoding::Segwit).unwrap()
+}
+
+fn tip_of(active: &[BlockHash]) -> Tip {
+    let hash = active.last().copied().unwrap_or(BlockHash::ZERO);
+    Tip { height: active.len().saturating_sub(1) as u32, hash }
+}
+
+struct Fresh {
+    block: Block,
+    txids: Vec<Txid>,
+    undo: Vec<u8>,
+}
+
+impl ConnectedBlock for Fresh {
+    fn block(&self) -> &Block {
+        &self.block
+    }
+    fn txids(&self) -> &[Txid] {
+        &self.txids
+    }
+    fn undo(&self) -> &[u8] {
+        &self.undo
+    }
+}
+
 impl Chain for FakeChain {
     fn encoding(&self) -> Encoding {
         Encoding::Segwit
     }
 
     fn tip(&self) -> Tip {
-        Tip { height: 0, hash: BlockHash::ZERO }
+        tip_of(&self.active.lock())
     }
 
-    fn wait(&self, seen: &Moment, _timeout: Duration) -> Moment {
-        *seen
+    fn wait(&self, seen: &SnapshotId, timeout: Duration) -> SnapshotId {
+        let mut active = self.active.lock();
+        let is_same =
+            |active: &mut Vec<BlockHash>| tip_of(active) == seen.tip && !self.is_stopping();
+        self.changed.wait_while_for(&mut active, is_same, timeout);
+        SnapshotId { tip: tip_of(&active), mempool: 0 }
     }
 
-    fn wait_for_tip(&self, _seen: &Tip, _timeout: Duration) {}
+    fn wait_for_tip(&self, seen: &Tip, timeout: Duration) {
+        self.wait(&SnapshotId { tip: *seen, mempool: 0 }, timeout);
+    }
 
     fn is_stopping(&self) -> bool {
-        false
+        self.is_stopping.load(Ordering::SeqCst)
     }
 
-    fn hash_at(&self, _height: u32) -> Option<BlockHash> {
-        None
+    fn hash_at(&self, height: u32) -> Option<BlockHash> {
+        self.active.lock().get(height as usize).copied()
     }
 
-    fn take_connected(&self, _hash: &BlockHash) -> Option<Connected> {
-        None
+    fn take_connected(&self, parent: &BlockHash) -> Option<Connected> {
+        let mut fresh = self.fresh.lock();
+        let is_next = |stored: &StoredBlock| parse(stored).header().prev_block == *parent;
+        let stored = fresh.iter().position(is_next).map(|at| fresh.remove(at))?;
+        let block = parse(&stored);
+        let txids = block.txids(0..block.tx_count());
+        Some(Box::new(Fresh { block, txids, undo: stored.1 }))
     }
 
     fn block(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError> {
-        Ok(self.blocks.lock().get(hash).map(|block| block.bytes.clone()))
+        Ok(self.stored(hash).map(|(raw, _)| raw))
     }
 
     fn block_part(
@@ -305,22 +214,23 @@ impl Chain for FakeChain {
         length: u32,
     ) -> Result<Option<Vec<u8>>, ChainError> {
         let part = offset as usize..(offset + length) as usize;
-        Ok(self.blocks.lock().get(hash).map(|block| block.bytes[part].to_vec()))
+        Ok(self.stored(hash).map(|(raw, _)| raw[part].to_vec()))
     }
 
     fn block_part_at_once(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>> {
         self.block_part(hash, offset, length).ok().flatten()
     }
 
-    fn undo(&self, _hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError> {
-        Ok(None)
+    fn undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError> {
+        Ok(self.stored(hash).map(|(_, undo)| undo))
     }
 
-    fn mempool_since(&self, _since: Option<u64>) -> Result<MempoolChanges, ChainError> {
-        Ok(changes(true, Vec::new()))
+    fn mempool_since(&self, since: Option<u64>) -> Result<MempoolChanges, ChainError> {
+        let moment = SnapshotId { tip: self.tip(), mempool: 0 };
+        Ok(MempoolChanges { moment, from_scratch: since.is_none(), changes: Vec::new() })
     }
 
-    fn broadcast(&self, raw: &[u8]) -> Result<Txid, Refusal> {
+    fn broadcast(&self, raw: &[u8]) -> Result<Txid, RelayError> {
         let txid = Self::verdict(raw)?.view().txid();
         self.sent.lock().push(txid);
         Ok(txid)
@@ -355,7 +265,7 @@ impl Chain for FakeChain {
 
 #[test]
 fn the_parser_reads_the_made_blocks() {
-    let block = LedgerBlock::new(BlockHash::ZERO, vec![coinbase(&[(50, b"a")], 1)], 0);
+    let block = FakeBlock::new(BlockHash::ZERO, vec![coinbase(&[(50, b"a")], 1)], 0);
     let parsed = Block::parse(block.bytes.clone(), Encoding::Segwit).unwrap();
     assert_eq!(parsed.hash(), block.hash);
     assert_eq!(parsed.tx(0).txid(), block.txids()[0]);

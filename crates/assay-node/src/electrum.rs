@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use assay_consensus::params::ChainParams;
 use assay_electrum::chain::{
-    Chain, ChainError, Connected, ConnectedBlock, MempoolChange, MempoolChanges, MempoolTx, Moment,
-    Refusal, Relay, TestVerdict, Tip,
+    Chain, ChainError, Connected, ConnectedBlock, MempoolChange, MempoolChanges, MempoolTx, Relay,
+    RelayError, SnapshotId, TestVerdict, Tip,
 };
 use assay_electrum::follow::{Follower, Listener};
 use assay_electrum::index::Index;
@@ -157,13 +157,13 @@ impl Chain for EngineChain {
         tip(&self.engine.validated_tip())
     }
 
-    fn wait(&self, seen: &Moment, timeout: Duration) -> Moment {
+    fn wait(&self, seen: &SnapshotId, timeout: Duration) -> SnapshotId {
         if self.engine.historical_chain().is_some() {
             let now = self.engine.wait_for_validated(&seen.tip.hash, timeout);
-            return Moment { tip: tip(&now), mempool: seen.mempool };
+            return SnapshotId { tip: tip(&now), mempool: seen.mempool };
         }
         let (now, mempool) = self.engine.wait_for_news((seen.tip.hash, seen.mempool), timeout);
-        Moment { tip: tip(&now), mempool }
+        SnapshotId { tip: tip(&now), mempool }
     }
 
     fn wait_for_tip(&self, seen: &Tip, timeout: Duration) {
@@ -215,7 +215,7 @@ impl Chain for EngineChain {
     fn mempool_since(&self, since: Option<u64>) -> Result<MempoolChanges, ChainError> {
         if let Some(chain) = self.engine.historical_chain() {
             // Unconfirmed transactions belong to the tip, which is not followed yet: the validated chain has none.
-            let moment = Moment { tip: tip(&chain.tip), mempool: since.unwrap_or_default() };
+            let moment = SnapshotId { tip: tip(&chain.tip), mempool: since.unwrap_or_default() };
             let from_scratch = since.is_none();
             return Ok(MempoolChanges { moment, from_scratch, changes: Vec::new() });
         }
@@ -223,7 +223,7 @@ impl Chain for EngineChain {
         Ok(changes(delta))
     }
 
-    fn broadcast(&self, raw: &[u8]) -> Result<Txid, Refusal> {
+    fn broadcast(&self, raw: &[u8]) -> Result<Txid, RelayError> {
         self.engine
             .submit_transaction(raw.to_vec(), Some(BROADCAST_FEE_SAT_PER_KVB_MAX))
             .map_err(refusal)
@@ -263,14 +263,14 @@ fn changes(delta: MempoolDelta) -> MempoolChanges {
         MempoolChange::Added(MempoolTx { txid, tx, spent, fee_sat, vsize })
     });
     MempoolChanges {
-        moment: Moment { tip: tip(&delta.tip), mempool: delta.sequence },
+        moment: SnapshotId { tip: tip(&delta.tip), mempool: delta.sequence },
         from_scratch: delta.from_scratch,
         changes: removed.chain(added).collect(),
     }
 }
 
-fn refusal(reject: TxReject) -> Refusal {
-    Refusal { reason: reject.reason, debug: reject.debug }
+fn refusal(reject: TxReject) -> RelayError {
+    RelayError { reason: reject.reason, debug: reject.debug }
 }
 
 fn failed(operation: &'static str) -> impl FnOnce(EngineError) -> ChainError {

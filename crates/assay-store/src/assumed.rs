@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use assay_wire::BlockHash;
 
 use crate::coins::{CoinError, CoinStore, FjallTier};
-use crate::io::{RealIo, sync_name};
+use crate::io::{RealIo, ignore_missing, sync_name};
 use crate::layout::{COINS_DIR, LayoutError};
 use crate::replace::{ReplaceError, replace_file};
 
@@ -43,9 +43,6 @@ pub struct LoadingCoins {
 
 impl LoadingCoins {
     /// Starts with an empty folder in `dir`; removes an earlier one.
-    ///
-    /// # Errors
-    /// The folder cannot be created.
     pub fn begin(
         dir: &Path,
         tier_cache_bytes: usize,
@@ -61,9 +58,6 @@ impl LoadingCoins {
     }
 
     /// Marks the coins as complete, at the block `base`. They must have been flushed.
-    ///
-    /// # Errors
-    /// The mark cannot be written.
     pub fn finish(self, base: &BlockHash) -> Result<CoinStore, AssumedError> {
         let path = self.dir.join(ASSUMED_DIR).join(BASE_FILE);
         replace_file(&RealIo, &path, std::iter::once(base.0.to_vec()))?;
@@ -71,9 +65,6 @@ impl LoadingCoins {
     }
 
     /// Removes the coins.
-    ///
-    /// # Errors
-    /// The folder cannot be removed.
     pub fn give_up(self) -> Result<(), AssumedError> {
         let Self { coins, dir } = self;
         // Close the database before its files are removed.
@@ -83,9 +74,6 @@ impl LoadingCoins {
 }
 
 /// Marks the snapshot coins as validated: the next start uses them as the ordinary coins.
-///
-/// # Errors
-/// The mark cannot be written.
 pub fn mark_validated(dir: &Path) -> Result<(), AssumedError> {
     let path = dir.join(ASSUMED_DIR).join(VALIDATED_FILE);
     replace_file(&RealIo, &path, std::iter::empty())?;
@@ -93,9 +81,6 @@ pub fn mark_validated(dir: &Path) -> Result<(), AssumedError> {
 }
 
 /// Renames the folder of incorrect snapshot coins; returns its new path, for inspection. The ordinary coins are used next.
-///
-/// # Errors
-/// The folder cannot be renamed.
 pub fn mark_invalid(dir: &Path) -> Result<PathBuf, AssumedError> {
     let (from, to) = (dir.join(ASSUMED_DIR), dir.join(INVALID_DIR));
     let rename = || {
@@ -179,19 +164,13 @@ fn promote(dir: &Path) -> io::Result<()> {
 
 fn unmark(folder: &Path) -> io::Result<()> {
     for name in [BASE_FILE, VALIDATED_FILE] {
-        match fs::remove_file(folder.join(name)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        ignore_missing(fs::remove_file(folder.join(name)))?;
     }
     Ok(())
 }
 
 fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    ignore_missing(fs::remove_dir_all(folder))
 }
 
 #[cfg(test)]

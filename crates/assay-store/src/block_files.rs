@@ -11,7 +11,9 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::xor::XorKey;
 pub use scan::{Finding, RecordRules, StrayKind};
@@ -60,20 +62,12 @@ impl BlockFiles {
     /// Finds the block files at `path`: a directory with `blk*.dat` in it or in its `blocks`, or one file.
     ///
     /// `xor.dat` next to such files holds their obfuscation key (Bitcoin Core since 28); other names are not obfuscated.
-    ///
-    /// # Errors
-    /// There are no block files, or they cannot be read.
     pub fn open(path: &Path, magic: [u8; 4]) -> Result<Self, BlockFilesError> {
         let failed = |path: &Path, source| BlockFilesError::Io { path: path.into(), source };
         let metadata = fs::metadata(path).map_err(|source| failed(path, source))?;
         let (files, dir) = if metadata.is_dir() {
-            let own = list(path)?;
-            let below = path.join("blocks");
-            if own.is_empty() && below.is_dir() {
-                (list(&below)?, below)
-            } else {
-                (own, path.into())
-            }
+            let (files, dir) = numbered_below(path, PREFIX)?;
+            (files.into_iter().map(|(_, file)| file).collect(), dir)
         } else {
             let file = BlockFile { path: path.to_path_buf(), bytes: metadata.len() };
             let dir = path.parent().unwrap_or(Path::new("")).to_path_buf();
@@ -82,7 +76,7 @@ impl BlockFiles {
         let Some(first) = files.first() else {
             return Err(BlockFilesError::Empty { path: path.to_path_buf() });
         };
-        let key = if number(&first.path).is_some() {
+        let key = if number(&first.path, PREFIX).is_some() {
             read_key(&dir.join("xor.dat"))?
         } else {
             XorKey::NONE
@@ -121,13 +115,10 @@ impl BlockFiles {
     /// # Panics
     /// `place` does not belong to these files.
     pub fn number_of(&self, place: &BlockPlace) -> Option<u32> {
-        number(self.path_of(place)).and_then(|number| u32::try_from(number).ok())
+        number(self.path_of(place), PREFIX)
     }
 
     /// Reads a raw block.
-    ///
-    /// # Errors
-    /// An I/O error, or a file that has become shorter.
     pub fn read(&self, place: &BlockPlace) -> Result<Vec<u8>, BlockFilesError> {
         let size = place.size as usize;
         let mut raw = Vec::with_capacity(size);
@@ -140,9 +131,6 @@ impl BlockFiles {
 
     /// Reads a raw block into `buffer` and replaces its contents. Reuse of one buffer for many large blocks avoids allocations of
     /// fresh memory, which take about a third of the time.
-    ///
-    /// # Errors
-    /// As [`BlockFiles::read`].
     pub fn read_into(
         &self,
         place: &BlockPlace,
@@ -159,9 +147,6 @@ impl BlockFiles {
     }
 
     /// Reads the first `bytes` bytes of a raw block, or all of it when it is shorter.
-    ///
-    /// # Errors
-    /// As [`BlockFiles::read`].
     pub fn read_part(&self, place: &BlockPlace, bytes: u32) -> Result<Vec<u8>, BlockFilesError> {
         let mut raw = vec![0; bytes.min(place.size) as usize];
         self.read_at(place.file, place.offset, &mut raw)?;
@@ -187,9 +172,7 @@ impl BlockFiles {
 
     /// Returns an open handle. The most recently used handles stay open, since a chain has thousands of files.
     fn handle(&self, file: u32) -> Result<Arc<File>, BlockFilesError> {
-        // A panic cannot leave the list inconsistent.
-        let lock = || self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut handles = lock();
+        let mut handles = self.handles.lock();
         if let Some(found) = handles.iter().position(|(number, _)| *number == file) {
             let entry = handles.remove(found);
             let handle = Arc::clone(&entry.1);
@@ -201,7 +184,7 @@ impl BlockFiles {
         let opened = File::open(path)
             .map_err(|source| BlockFilesError::Io { path: path.clone(), source })?;
         let handle = Arc::new(opened);
-        let mut handles = lock();
+        let mut handles = self.handles.lock();
         if handles.len() >= HANDLES_MAX {
             handles.remove(0);
         }
@@ -210,27 +193,39 @@ impl BlockFiles {
     }
 }
 
-/// Block files directly in `dir`, sorted by number.
-fn list(dir: &Path) -> Result<Vec<BlockFile>, BlockFilesError> {
-    let failed = |source| BlockFilesError::Io { path: dir.to_path_buf(), source };
+/// [`numbered`] files in `dir`, or in its `blocks` if there are none; and their folder.
+pub(crate) fn numbered_below(
+    dir: &Path,
+    prefix: &str,
+) -> Result<(Vec<(u32, BlockFile)>, PathBuf), BlockFilesError> {
+    let (own, below) = (numbered(dir, prefix)?, dir.join("blocks"));
+    if own.is_empty() && below.is_dir() {
+        Ok((numbered(&below, prefix)?, below))
+    } else {
+        Ok((own, dir.to_path_buf()))
+    }
+}
+
+/// Files directly in `dir` named as `blk00000.dat` is, with another prefix; sorted by number.
+pub(crate) fn numbered(dir: &Path, prefix: &str) -> Result<Vec<(u32, BlockFile)>, BlockFilesError> {
+    let failed = |path: &Path, source| BlockFilesError::Io { path: path.into(), source };
     let mut files = Vec::new();
-    for entry in fs::read_dir(dir).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if let Some(number) = number(&path) {
-            let metadata = fs::metadata(&path)
-                .map_err(|source| BlockFilesError::Io { path: path.clone(), source })?;
+    for entry in fs::read_dir(dir).map_err(|source| failed(dir, source))? {
+        let path = entry.map_err(|source| failed(dir, source))?.path();
+        if let Some(number) = number(&path, prefix) {
+            let metadata = fs::metadata(&path).map_err(|source| failed(&path, source))?;
             if metadata.is_file() {
                 files.push((number, BlockFile { path, bytes: metadata.len() }));
             }
         }
     }
     files.sort_by(|(a, left), (b, right)| (a, &left.path).cmp(&(b, &right.path)));
-    Ok(files.into_iter().map(|(_, file)| file).collect())
+    Ok(files)
 }
 
-/// Number in a name of the form `blk00000.dat`.
-fn number(path: &Path) -> Option<u64> {
-    let digits = path.file_name()?.to_str()?.strip_prefix("blk")?.strip_suffix(".dat")?;
+/// Number in such a name.
+fn number(path: &Path, prefix: &str) -> Option<u32> {
+    let digits = path.file_name()?.to_str()?.strip_prefix(prefix)?.strip_suffix(".dat")?;
     digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
@@ -272,6 +267,7 @@ fn read_appending(file: &File, buffer: &mut Vec<u8>, size: usize, offset: u64) -
     file.read_exact_at(buffer, offset)
 }
 
+const PREFIX: &str = "blk";
 /// Open files kept.
 const HANDLES_MAX: usize = 64;
 

@@ -8,11 +8,12 @@ mod removal;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use assay_hash::Sha256;
 use assay_wire::BlockHash;
+use parking_lot::Mutex;
 
 use crate::defect::{Point, point};
 use crate::io::{Io, IoFile};
@@ -70,10 +71,7 @@ pub enum BlockFileError {
     #[error("{}: the record at {offset} does not have its checksum", path.display())]
     Checksum { path: PathBuf, offset: u64 },
     #[error("a record of {size} bytes does not fit")]
-    Size {
-        /// Length of the record or the part.
-        size: u64,
-    },
+    Size { size: u64 },
     #[error("there is no block or undo file number {file}")]
     FileNumber { file: u32 },
     /// The length limit allows offsets above 32 bits.
@@ -97,6 +95,7 @@ pub struct BlockStore {
     magic: [u8; 4],
     key: XorKey,
     file_bytes_max: u64,
+    /// A panic during an append leaves at worst bytes after the end.
     writer: Mutex<Writer>,
     bytes: AtomicU64,
     handles: Mutex<HashMap<FileId, Arc<dyn IoFile>>>,
@@ -205,7 +204,12 @@ impl BlockStore {
             writer.file = number;
             writer.end = match rule {
                 TailRule::Cut => store.scan_tail(number, start, &mut tails)?,
-                TailRule::Keep => store.length(number)?.max(start),
+                TailRule::Keep => {
+                    let id = FileId::Block(number);
+                    let file = store.existing(id)?;
+                    let size = file.map_or(Ok(0), |file| store.size(id, &*file))?;
+                    size.max(start)
+                }
             };
         }
         if rule == TailRule::Cut
@@ -215,26 +219,20 @@ impl BlockStore {
         }
         for id in found {
             let file = store.handle(id, false)?;
-            let bytes = file.size().map_err(|source| store.io_error(id, source))?;
+            let bytes = store.size(id, &*file)?;
             writer.lengths.insert(id, bytes);
         }
         store.bytes.store(writer.lengths.values().sum(), Ordering::Relaxed);
-        *store.writer() = writer;
+        *store.writer.lock() = writer;
         Ok((store, tails))
     }
 
     /// Walks the frames of a file from `start`; returns the end of the last whole frame, or `start`.
     fn scan_tail(&self, number: u32, start: u64, tails: &mut Tails) -> Result<u64, BlockFileError> {
         let id = FileId::Block(number);
-        let file = match self.handle(id, false) {
-            Ok(file) => file,
-            // A file named by the index is missing: reads of its blocks report the damage.
-            Err(BlockFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Ok(start);
-            }
-            Err(error) => return Err(error),
-        };
-        let size = file.size().map_err(|source| self.io_error(id, source))?;
+        // If a file named by the index is missing, reads of its blocks report the damage.
+        let Some(file) = self.existing(id)? else { return Ok(start) };
+        let size = self.size(id, &*file)?;
         let mut end = start;
         while size.saturating_sub(end) >= FRAME_BYTES as u64 {
             let mut frame = [0u8; FRAME_BYTES];
@@ -256,21 +254,22 @@ impl BlockStore {
         Ok(end)
     }
 
-    /// Length of a block file; 0 if it is missing.
-    fn length(&self, number: u32) -> Result<u64, BlockFileError> {
-        let id = FileId::Block(number);
+    fn existing(&self, id: FileId) -> Result<Option<Arc<dyn IoFile>>, BlockFileError> {
         match self.handle(id, false) {
-            Ok(file) => file.size().map_err(|source| self.io_error(id, source)),
             Err(BlockFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(0)
+                Ok(None)
             }
-            Err(error) => Err(error),
+            other => other.map(Some),
         }
+    }
+
+    fn size(&self, id: FileId, file: &dyn IoFile) -> Result<u64, BlockFileError> {
+        file.size().map_err(|source| self.io_error(id, source))
     }
 
     fn cut(&self, id: FileId, end: u64) -> Result<(), BlockFileError> {
         let file = self.handle(id, true)?;
-        let size = file.size().map_err(|source| self.io_error(id, source))?;
+        let size = self.size(id, &*file)?;
         // A file shorter than its data in the index lost bytes in a power cut; the gap keeps positions apart.
         if size > end {
             file.set_size(end).map_err(|source| self.io_error(id, source))?;
@@ -288,14 +287,11 @@ impl BlockStore {
     }
 
     /// Reserves a position for [`BlockStore::write_reserved`]; it must not enter the index before that write.
-    ///
-    /// # Errors
-    /// The block is too long, or there are too many files.
     pub fn reserve_block(&self, raw: &[u8]) -> Result<BlockPos, BlockFileError> {
         let too_long = BlockFileError::Size { size: raw.len() as u64 };
         let Ok(size) = u32::try_from(raw.len()) else { return Err(too_long) };
         let crc = crc32fast::hash(raw);
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         let record_bytes = FRAME_BYTES as u64 + u64::from(size);
         let (file, start) = self.rotate(writer.file, writer.end, record_bytes)?;
         let Ok(offset) = u32::try_from(start + FRAME_BYTES as u64) else { return Err(too_long) };
@@ -319,7 +315,7 @@ impl BlockStore {
             return Err(self.io_error(id, source));
         }
         point(Point::BlockAppended);
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         // A sync since then may have missed this file.
         writer.names_dirty |= start == 0;
         writer.dirty.insert(id);
@@ -329,7 +325,7 @@ impl BlockStore {
 
     /// Releases an unused reservation, unless a later one exists in the file.
     fn give_back(&self, pos: BlockPos, file: Option<&dyn IoFile>) {
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         if (writer.file, writer.end) == (pos.file, pos.end()) {
             writer.end = u64::from(pos.offset) - FRAME_BYTES as u64;
             // Bytes after the end are not data and get overwritten; cutting them only saves disk space.
@@ -405,9 +401,6 @@ impl BlockStore {
     }
 
     /// [`BlockStore::read_block_part`] into an existing buffer.
-    ///
-    /// # Errors
-    /// As [`BlockStore::read_block_part`].
     pub fn read_block_into(
         &self,
         pos: BlockPos,
@@ -419,7 +412,7 @@ impl BlockStore {
         let file = self.open_record(id, u64::from(pos.offset), pos.size)?;
         self.read(id, &*file, part, u64::from(pos.offset) + u64::from(offset))?;
         // Keep the handle for [`BlockStore::cached_block_part`].
-        let mut handles = self.handles();
+        let mut handles = self.handles.lock();
         if handles.len() >= HANDLES_MAX {
             handles.clear();
         }
@@ -447,7 +440,7 @@ impl BlockStore {
         record.extend_from_slice(&self.frame(size));
         record.extend_from_slice(undo);
         record.extend_from_slice(&checksum);
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         if block_file > writer.undo_file {
             (writer.undo_file, writer.undo_end) = (block_file, 0);
         }
@@ -495,13 +488,13 @@ impl BlockStore {
     /// After an I/O error the data are still considered unsynced.
     pub fn sync(&self) -> Result<(), BlockFileError> {
         let (dirty, names_dirty) = {
-            let mut writer = self.writer();
+            let mut writer = self.writer.lock();
             (std::mem::take(&mut writer.dirty), std::mem::take(&mut writer.names_dirty))
         };
         // Without the lock: appends continue during the sync.
         let result = self.sync_files(&dirty, names_dirty);
         if result.is_err() {
-            let mut writer = self.writer();
+            let mut writer = self.writer.lock();
             writer.dirty.extend(dirty);
             writer.names_dirty |= names_dirty;
         }
@@ -512,7 +505,7 @@ impl BlockStore {
     pub(crate) fn sync_all(&self) -> Result<(), BlockFileError> {
         let failed = |source| BlockFileError::Io { path: self.dir.clone(), source };
         let names = self.io.list(&self.dir).map_err(failed)?;
-        self.writer().dirty.extend(names.iter().filter_map(|name| FileId::parse(name)));
+        self.writer.lock().dirty.extend(names.iter().filter_map(|name| FileId::parse(name)));
         self.sync()
     }
 
@@ -607,20 +600,11 @@ impl BlockStore {
 
     /// Returns an open handle, unless another thread holds the lock.
     fn open_handle(&self, id: FileId) -> Option<Arc<dyn IoFile>> {
-        let handles = match self.handles.try_lock() {
-            Ok(handles) => handles,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        handles.get(&id).map(Arc::clone)
-    }
-
-    fn handles(&self) -> MutexGuard<'_, HashMap<FileId, Arc<dyn IoFile>>> {
-        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+        self.handles.try_lock()?.get(&id).map(Arc::clone)
     }
 
     fn handle(&self, id: FileId, create: bool) -> Result<Arc<dyn IoFile>, BlockFileError> {
-        let mut handles = self.handles();
+        let mut handles = self.handles.lock();
         if let Some(file) = handles.get(&id) {
             return Ok(Arc::clone(file));
         }
@@ -642,11 +626,6 @@ impl BlockStore {
 
     fn io_error(&self, id: FileId, source: io::Error) -> BlockFileError {
         BlockFileError::Io { path: self.path(id), source }
-    }
-
-    // A panic during an append leaves at worst bytes after the end, so the state of a poisoned lock is valid.
-    fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

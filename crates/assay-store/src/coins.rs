@@ -74,11 +74,7 @@ pub enum CoinError {
     #[error("an entry on disk with a key of {key_bytes} bytes is neither coin nor marker")]
     UnknownEntry { key_bytes: usize },
     #[error("the marker of the coins has {bytes} bytes and version {version}")]
-    Marker {
-        bytes: usize,
-        /// Its first byte.
-        version: u8,
-    },
+    Marker { bytes: usize, version: u8 },
 }
 
 /// The block of the coins on disk.
@@ -138,9 +134,6 @@ pub struct CoinStore {
 impl CoinStore {
     /// Opens the coins in `tier` with a cache of at most `cache_bytes_max` bytes, up to 32 GiB. Between blocks
     /// [`make_room`](Self::make_room) enforces the limit; one block may add its outputs before that.
-    ///
-    /// # Errors
-    /// A failure of the tier, or an unknown marker.
     pub fn open(tier: Box<dyn CoinTier>, cache_bytes_max: usize) -> Result<Self, CoinError> {
         let marker = flush::read_marker(&*tier)?;
         let word = || RandomState::new().build_hasher().finish();
@@ -211,9 +204,6 @@ impl CoinStore {
     }
 
     /// The coin, from the cache or the disk. Does not change the cache.
-    ///
-    /// # Errors
-    /// A failure of the tier, or damage.
     pub fn get(&self, outpoint: &OutPoint) -> Result<Option<Coin>, CoinError> {
         match self.get_cached(outpoint) {
             Cached::Unspent(coin) => Ok(Some(coin.to_coin())),
@@ -223,9 +213,6 @@ impl CoinStore {
     }
 
     /// True if the unspent coin exists.
-    ///
-    /// # Errors
-    /// A failure of the tier.
     pub fn have(&self, outpoint: &OutPoint) -> Result<bool, CoinError> {
         match self.get_cached(outpoint) {
             Cached::Unspent(_) => Ok(true),
@@ -245,18 +232,12 @@ impl CoinStore {
     }
 
     /// [`CoinStore::spend`] for a located outpoint.
-    ///
-    /// # Errors
-    /// As [`CoinStore::spend`].
     #[inline]
     pub fn spend_at(&mut self, at: &Located) -> Result<Option<Coin>, CoinError> {
         self.spend_with(at, |coin| coin.to_coin())
     }
 
     /// [`CoinStore::spend`] for a located outpoint. Returns the result of `take` on the coin in place.
-    ///
-    /// # Errors
-    /// As [`CoinStore::spend`].
     #[inline]
     pub fn spend_with<T>(
         &mut self,
@@ -313,9 +294,6 @@ impl CoinStore {
     }
 
     /// [`CoinStore::add`] for a located outpoint.
-    ///
-    /// # Errors
-    /// As [`CoinStore::add`].
     #[inline]
     pub fn add_at(
         &mut self,

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use assay_hash::Sha256;
 use assay_wire::{BlockHash, Coin};
 
-use crate::block_files::read_key;
-use crate::spent_files::{HEADS_BYTES, SpentFilesError, SpentPlace, numbered, read_record};
+use crate::block_files::{numbered_below, read_key};
+use crate::spent_files::{HEADS_BYTES, SpentFilesError, SpentPlace, lengths, read_record};
 use crate::utxo_snapshot::{KeyForms, decode_core_undo};
 use crate::xor::XorKey;
 
@@ -27,20 +27,13 @@ pub struct CoreUndoFiles {
 
 impl CoreUndoFiles {
     /// Finds the files in `dir`, or in its `blocks`.
-    ///
-    /// # Errors
-    /// There are none, or they cannot be read.
     pub fn open(dir: &Path, magic: [u8; 4]) -> Result<Self, SpentFilesError> {
-        let below = dir.join("blocks");
-        let (mut files, mut found) = (numbered(dir, PREFIX)?, dir);
-        if files.is_empty() && below.is_dir() {
-            (files, found) = (numbered(&below, PREFIX)?, &below);
-        }
+        let (files, found) = numbered_below(dir, PREFIX)?;
         if files.is_empty() {
             return Err(SpentFilesError::NoUndo { path: dir.to_path_buf() });
         }
         let key = read_key(&found.join("xor.dat"))?;
-        Ok(Self { dir: found.to_path_buf(), files, key, magic })
+        Ok(Self { dir: found, files: lengths(&files), key, magic })
     }
 
     /// Numbers and lengths of the files.
@@ -49,9 +42,6 @@ impl CoreUndoFiles {
     }
 
     /// The records of a file in order. The bytes after the last one are preallocated space.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub fn records(&self, number: u32) -> Result<Vec<SpentPlace>, SpentFilesError> {
         let path = self.path_of(number);
         let failed = |source| SpentFilesError::Io { path: path.clone(), source };
@@ -78,18 +68,12 @@ impl CoreUndoFiles {
     }
 
     /// True if a record belongs to the block after `parent`.
-    ///
-    /// # Errors
-    /// The record cannot be read.
     pub fn is_of(&self, place: &SpentPlace, parent: &BlockHash) -> Result<bool, SpentFilesError> {
         let (undo, checksum) = self.read_raw(place)?;
         Ok(checksum_of(parent, &undo) == checksum)
     }
 
     /// Reads the coins that the block after `parent` spent.
-    ///
-    /// # Errors
-    /// The coins cannot be read, are damaged, or were written by Core before 0.15 without the heights of all coins.
     pub fn read(
         &self,
         place: &SpentPlace,

@@ -122,13 +122,6 @@ impl Drop for Whole {
 mod tests {
     use super::*;
 
-    #[test]
-    fn points_are_numbered_in_order() {
-        for (place, point) in Point::ALL.into_iter().enumerate() {
-            assert_eq!(point as usize, place);
-        }
-    }
-
     /// Changes state in its destructor during the unwind of another panic.
     struct Tidy;
 

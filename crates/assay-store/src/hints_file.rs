@@ -10,42 +10,26 @@ use std::io::{self, Read, Write};
 
 use assay_wire::encode::compact_size;
 
+/// Damage with its offset in the file: the start of the hints of that height, or of the bytes after the last ones.
 #[derive(Debug, thiserror::Error)]
 pub enum HintsError {
     #[error("is no hints file (BIP 456): it does not begin with the bytes `UTXO`")]
     Magic,
     #[error("is a hints file of version {version}; version 0 is supported")]
-    Version {
-        /// In the file.
-        version: u8,
-    },
+    Version { version: u8 },
     #[error(
         "ends at offset {offset}, within the hints of height {height} or before them: it is cut off, or has no entry for the \
          genesis block, as drafts of BIP 456 had it; copy it or make it again"
     )]
-    Cut {
-        height: u32,
-        /// End of the file.
-        offset: u64,
-    },
+    Cut { height: u32, offset: u64 },
     #[error(
         "offset {offset}: the hints of height {height} are damaged: {what}; copy or make the file again"
     )]
-    Format {
-        height: u32,
-        /// Start of these hints in the file.
-        offset: u64,
-        /// Description of the damage.
-        what: &'static str,
-    },
+    Format { height: u32, offset: u64, what: &'static str },
     #[error(
         "offset {offset}: bytes follow the hints of height {height}, which are the last ones; copy or make the file again"
     )]
-    Trailing {
-        height: u32,
-        /// Start of these bytes in the file.
-        offset: u64,
-    },
+    Trailing { height: u32, offset: u64 },
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -193,9 +177,6 @@ pub struct HintsWriter<W> {
 
 impl<W: Write> HintsWriter<W> {
     /// Starts a file of the outputs unspent at `height`.
-    ///
-    /// # Errors
-    /// It cannot be written.
     pub fn new(mut out: W, height: u32) -> io::Result<Self> {
         out.write_all(&MAGIC)?;
         out.write_all(&[VERSION])?;
@@ -204,9 +185,6 @@ impl<W: Write> HintsWriter<W> {
     }
 
     /// Adds the next block: the ascending indices of its unspent outputs, counted among the spendable ones.
-    ///
-    /// # Errors
-    /// It cannot be written.
     ///
     /// # Panics
     /// As [`BlockHints::new`].
@@ -218,9 +196,6 @@ impl<W: Write> HintsWriter<W> {
     }
 
     /// Completes and flushes the file.
-    ///
-    /// # Errors
-    /// It cannot be written.
     ///
     /// # Panics
     /// The number of blocks is not `height` + 1.
@@ -246,9 +221,6 @@ impl<R: Read> HintsReader<R> {
     pub const HEAD_BYTES: u64 = 9;
 
     /// Reads the header.
-    ///
-    /// # Errors
-    /// The file is no hints file, or cannot be read.
     pub fn new(mut input: R) -> Result<Self, HintsError> {
         let mut head = Vec::new();
         input.by_ref().take(Self::HEAD_BYTES).read_to_end(&mut head)?;
@@ -282,9 +254,6 @@ impl<R: Read> HintsReader<R> {
     }
 
     /// The hints of the next block; `None` after the last one.
-    ///
-    /// # Errors
-    /// The hints are damaged, bytes follow the last ones, or the file cannot be read.
     pub fn next_block(&mut self) -> Result<Option<BlockHints>, HintsError> {
         let offset = self.offset;
         let Some(height) = u32::try_from(self.next).ok().filter(|next| *next <= self.last) else {

@@ -6,13 +6,15 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use assay_wire::{BlockHash, Header};
+use parking_lot::Mutex;
 
 use crate::blocks::{BlockPos, KnownEnds, UndoPos};
 use crate::defect::{Point, point};
 use crate::io::{Io, IoFile};
+use crate::replace::{ReplaceError, replace_file};
 
 /// Index record of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,26 +43,17 @@ pub enum IndexError {
     Io { path: PathBuf, source: io::Error },
     /// A group that had been synced does not match its checksum.
     #[error("{}: damaged at {offset}, before records that were synced after it", path.display())]
-    Damaged {
-        path: PathBuf,
-        /// Start of the first damaged group.
-        offset: u64,
-    },
+    Damaged { path: PathBuf, offset: u64 },
     #[error("{}: not a block index of version {VERSION}", path.display())]
     Format { path: PathBuf },
     #[error("{}: belongs to the network with message start {}, not {}", path.display(), hex(*found), hex(*expected))]
-    Network {
-        path: PathBuf,
-        /// Message start in the file.
-        found: [u8; 4],
-        /// Message start of this network.
-        expected: [u8; 4],
-    },
+    Network { path: PathBuf, found: [u8; 4], expected: [u8; 4] },
 }
 
 /// The log; see the module. Methods may be called from several threads.
 pub struct BlockIndex {
     path: PathBuf,
+    /// A panic cannot leave it inconsistent: `end` moves after the write.
     log: Mutex<Log>,
 }
 
@@ -171,21 +164,17 @@ impl BlockIndex {
         magic: [u8; 4],
         records: &[BlockRecord],
     ) -> Result<(), IndexError> {
-        let failed = |source| self.io_error(source);
-        let fresh = self.path.with_extension("new");
         let mut bytes = head(magic).to_vec();
         for group in records.chunks(GROUP_MAX) {
             write_group(&mut bytes, KIND_RECORDS, &encode_records(group));
         }
         write_group(&mut bytes, KIND_CHECKPOINT, &[]);
-        let mut log = self.lock();
-        let file = io.open(&fresh, true).map_err(failed)?;
-        file.set_size(0).map_err(failed)?;
-        file.write_all_at(&bytes, 0).map_err(failed)?;
-        file.sync_data().map_err(failed)?;
-        io.rename(&fresh, &self.path).map_err(failed)?;
-        *log = Log { file, end: bytes.len() as u64 };
-        self.path.parent().map_or(Ok(()), |dir| io.sync_dir(dir)).map_err(failed)
+        let mut log = self.log.lock();
+        let end = replace_file(io, &self.path, std::iter::once(bytes))
+            .map_err(|ReplaceError { path, source }| IndexError::Io { path, source })?;
+        let file = io.open(&self.path, false).map_err(|source| self.io_error(source))?;
+        *log = Log { file, end };
+        Ok(())
     }
 
     /// Writes records as one group: after a crash all or none of them exist. When this returns they survive the death of the
@@ -214,7 +203,7 @@ impl BlockIndex {
         let mut group = Vec::with_capacity(payload.len() + GROUP_HEAD_BYTES);
         write_group(&mut group, kind, payload);
         point(Point::RecordWrite);
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         if let Err(source) = log.file.write_all_at(&group, log.end) {
             // Without the cut, the rest of a torn group would look like damage after the next append.
             log.file.set_size(log.end).ok();
@@ -231,11 +220,6 @@ impl BlockIndex {
 
     fn io_error(&self, source: io::Error) -> IndexError {
         IndexError::Io { path: self.path.clone(), source }
-    }
-
-    // A panic cannot leave the log inconsistent: `end` moves after the write.
-    fn lock(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

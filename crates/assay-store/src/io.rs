@@ -16,9 +16,6 @@ pub use sim::{Fault, Loss, SimIo};
 /// The file system operations that this crate needs.
 pub trait Io: Send + Sync {
     /// Creates a directory and its parents.
-    ///
-    /// # Errors
-    /// As the operating system reports.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
 
     /// Opens a file for reading and writing; creates an empty one if `create`.
@@ -28,36 +25,21 @@ pub trait Io: Send + Sync {
     fn open(&self, path: &Path, create: bool) -> io::Result<Arc<dyn IoFile>>;
 
     /// Names of the files directly in `dir`, in arbitrary order.
-    ///
-    /// # Errors
-    /// As the operating system reports.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
     /// Renames `from` to `to` atomically; replaces an existing file.
-    ///
-    /// # Errors
-    /// As the operating system reports.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes the name; open handles can still read the file.
-    ///
-    /// # Errors
-    /// As the operating system reports.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Makes creations and renames in `dir` durable.
-    ///
-    /// # Errors
-    /// As the operating system reports.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 }
 
 /// An open file with positioned reads and writes; methods may be called from several threads.
 pub trait IoFile: Send + Sync {
     /// Current length in bytes.
-    ///
-    /// # Errors
-    /// As the operating system reports.
     fn size(&self) -> io::Result<u64>;
 
     /// Fills `buffer` from `offset`.
@@ -77,15 +59,9 @@ pub trait IoFile: Send + Sync {
     fn write_all_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
 
     /// Cuts or extends (with zeros) to `size` bytes.
-    ///
-    /// # Errors
-    /// As the operating system reports.
     fn set_size(&self, size: u64) -> io::Result<()>;
 
     /// Makes the contents and the length durable.
-    ///
-    /// # Errors
-    /// As the operating system reports.
     fn sync_data(&self) -> io::Result<()>;
 }
 
@@ -98,6 +74,14 @@ pub(crate) fn sync_name(io: &dyn Io, path: &Path) -> io::Result<()> {
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     match io.sync_dir(parent) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        other => other,
+    }
+}
+
+/// The result of a removal, where nothing to remove is no error.
+pub(crate) fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
 }

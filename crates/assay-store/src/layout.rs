@@ -6,7 +6,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::io::{Io, RealIo, sync_name};
+use crate::io::{Io, RealIo, ignore_missing, sync_name};
+use crate::replace::{ReplaceError, read_file, replace_file};
 use crate::xor::XorKey;
 
 pub(crate) const COINS_DIR: &str = "chainstate";
@@ -52,11 +53,7 @@ pub enum LayoutError {
     #[error("{}: {source}", path.display())]
     Key { path: PathBuf, source: io::Error },
     #[error("cannot remove the coins ({}): {source}", path.display())]
-    Discard {
-        /// The folder they are moved to.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Discard { path: PathBuf, source: io::Error },
     #[error("cannot begin to index the block files again ({}): {source}", path.display())]
     Reindex { path: PathBuf, source: io::Error },
     #[error("the coins of a snapshot in {} cannot be used: {source}", path.display())]
@@ -78,9 +75,6 @@ pub(crate) fn prepare(dir: &Path) -> Result<(), LayoutError> {
 }
 
 /// Renames the folder `from` in `dir` to `to`, unless that exists. Atomic: after a crash the next call continues.
-///
-/// # Errors
-/// The rename fails.
 pub fn rename_folder(dir: &Path, from: &str, to: &str) -> Result<(), LayoutError> {
     let (from, to) = (dir.join(from), dir.join(to));
     if to.exists() || !from.is_dir() {
@@ -104,10 +98,11 @@ pub(crate) fn claim_blocks(
 ) -> Result<XorKey, LayoutError> {
     let path = dir.join("xor.dat");
     let failed = |source| LayoutError::Key { path: path.clone(), source };
+    let failed_file = |ReplaceError { path, source }| LayoutError::Key { path, source };
     io.create_dir_all(dir).map_err(failed)?;
     // As in Core: the lock file may exist already.
     let is_new = io.list(dir).map_err(failed)?.iter().all(|name| name.starts_with('.'));
-    let stored = read_key(io, &path).map_err(failed)?;
+    let stored = read_file(io, &path).map_err(failed_file)?;
     let mut bytes = [0; KEY_BYTES];
     match (&stored, obfuscation) {
         (None, Obfuscation::New(key)) if is_new => bytes = key.bytes(),
@@ -121,35 +116,13 @@ pub(crate) fn claim_blocks(
     }
     let key = XorKey::new(bytes);
     if stored.as_deref() != Some(&bytes[..]) {
-        write_key(io, &path, bytes).map_err(failed)?;
+        // Atomically: with half of it no block could be read again.
+        replace_file(io, &path, std::iter::once(bytes.to_vec())).map_err(failed_file)?;
     }
     if obfuscation == Obfuscation::Forbidden && key != XorKey::NONE {
         return Err(LayoutError::Obfuscated { path, key });
     }
     Ok(key)
-}
-
-/// Contents of the file, at most one byte more than a key.
-fn read_key(io: &dyn Io, path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match io.open(path, false) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut bytes = vec![0; (file.size()? as usize).min(KEY_BYTES + 1)];
-    file.read_exact_at(&mut bytes, 0)?;
-    Ok(Some(bytes))
-}
-
-/// Writes the key atomically: with half of it no block could be read again.
-fn write_key(io: &dyn Io, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let file = io.open(&new, true)?;
-    file.set_size(0)?;
-    file.write_all_at(&key, 0)?;
-    file.sync_data()?;
-    io.rename(&new, path)?;
-    sync_name(io, path)
 }
 
 const KEY_BYTES: usize = 8;
@@ -183,14 +156,15 @@ pub(crate) fn begin_reindex(
         sync_name(&RealIo, &begun).map_err(failed(&begun))?;
     }
     if begun.exists() {
-        remove_if_there(&dir.join(INDEX_DIR), |path| fs::remove_dir_all(path))?;
+        let index = dir.join(INDEX_DIR);
+        ignore_missing(fs::remove_dir_all(&index)).map_err(failed(&index))?;
         discard_coins(dir, true)?;
         fs::create_dir_all(blocks).map_err(failed(blocks))?;
         for entry in fs::read_dir(blocks).map_err(failed(blocks))? {
             let path = entry.map_err(failed(blocks))?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if name.strip_prefix("rev").and_then(|rest| rest.strip_suffix(".dat")).is_some() {
-                remove_if_there(&path, |path| fs::remove_file(path))?;
+                ignore_missing(fs::remove_file(&path)).map_err(failed(&path))?;
             }
         }
         if removes_gapped {
@@ -216,7 +190,8 @@ fn remove_gapped(blocks: &Path) -> Result<(), LayoutError> {
     for (expected, number) in (0..).zip(&numbers) {
         if expected != *number {
             let path = blocks.join(format!("blk{number:05}.dat"));
-            remove_if_there(&path, |path| fs::remove_file(path))?;
+            ignore_missing(fs::remove_file(&path))
+                .map_err(|source| LayoutError::Reindex { path, source })?;
         }
     }
     Ok(())
@@ -225,18 +200,9 @@ fn remove_gapped(blocks: &Path) -> Result<(), LayoutError> {
 /// Removes the marker after the scan of the block files. Its results must be synced.
 pub(crate) fn end_reindex(dir: &Path) -> Result<(), LayoutError> {
     let path = dir.join(REINDEXING);
-    remove_if_there(&path, |path| fs::remove_file(path))?;
-    sync_name(&RealIo, &path).map_err(|source| LayoutError::Reindex { path, source })
-}
-
-fn remove_if_there(
-    path: &Path,
-    remove: impl Fn(&Path) -> io::Result<()>,
-) -> Result<(), LayoutError> {
-    match remove(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.map_err(|source| LayoutError::Reindex { path: path.to_owned(), source }),
-    }
+    ignore_missing(fs::remove_file(&path))
+        .and_then(|()| sync_name(&RealIo, &path))
+        .map_err(|source| LayoutError::Reindex { path, source })
 }
 
 /// Removes the coins if requested now, or if an earlier removal was interrupted.

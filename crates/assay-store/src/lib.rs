@@ -34,6 +34,10 @@
 //!
 //! Deliberately absent: consensus rules (valid spends, choice of the best chain), and threads of its own except those of the coin
 //! tier and one that populates memory of the cache.
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "the error types list the causes; a section says what is left behind"
+)]
 
 mod assumed;
 mod block_files;

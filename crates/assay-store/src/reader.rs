@@ -20,9 +20,6 @@ pub struct BlockFileReader {
 
 impl BlockFileReader {
     /// Reads from the first record.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn open(path: &Path, magic: [u8; 4]) -> Result<Self, BlockFileError> {
         let failed = |source| BlockFileError::Io { path: path.to_path_buf(), source };
         let file = File::open(path).map_err(failed)?;
@@ -36,9 +33,6 @@ impl BlockFileReader {
     }
 
     /// Seeks to the record whose framing starts at `offset`.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn seek(&mut self, offset: u64) -> Result<(), BlockFileError> {
         self.file.seek(SeekFrom::Start(offset)).map_err(|source| self.io_error(source))?;
         self.offset = offset;

@@ -44,9 +44,6 @@ pub fn replace_file(
 }
 
 /// The bytes of a file; `None` if it does not exist.
-///
-/// # Errors
-/// An I/O error.
 pub fn read_file(io: &dyn Io, path: &Path) -> Result<Option<Vec<u8>>, ReplaceError> {
     let failed = |source| ReplaceError { path: path.to_path_buf(), source };
     let file = match io.open(path, false) {

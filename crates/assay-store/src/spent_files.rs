@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use assay_wire::BlockHash;
 
-use crate::block_files::BlockFilesError;
+use crate::block_files::{BlockFile, BlockFilesError, numbered};
 use crate::codec;
 
 #[derive(Debug, thiserror::Error)]
@@ -19,19 +19,13 @@ pub enum SpentFilesError {
     #[error("{}: is no file of spent coins of this chain", path.display())]
     Foreign { path: PathBuf },
     #[error("{}: holds no spent-*.dat; `assay validate --write-spent` writes them", path.display())]
-    Empty {
-        /// The directory.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
     #[error(
         "{}: holds no rev*.dat; without undo data, validate these blocks by `assay validate` (with --write-spent, it writes \
          the coins that they spend)",
         path.display()
     )]
-    NoUndo {
-        /// The directory.
-        path: PathBuf,
-    },
+    NoUndo { path: PathBuf },
     #[error(
         "{} offset {offset}: was written by a version of Bitcoin Core before 0.15, which did not keep the heights of all coins; \
          run it with -reindex, or `assay validate --write-spent`",
@@ -39,7 +33,7 @@ pub enum SpentFilesError {
     )]
     OldUndo { path: PathBuf, offset: u64 },
     #[error(transparent)]
-    Key(#[from] BlockFilesError),
+    Files(#[from] BlockFilesError),
     /// A record does not match its checksum.
     #[error("{} offset {offset}: the record of spent coins is damaged", path.display())]
     Damaged { path: PathBuf, offset: u64 },
@@ -75,9 +69,6 @@ pub struct SpentWriter {
 
 impl SpentWriter {
     /// Continues after the records in `dir`, which is created if missing; drops a truncated record.
-    ///
-    /// # Errors
-    /// The folder cannot be used, or belongs to another chain.
     pub fn open(dir: &Path, magic: [u8; 4]) -> Result<Self, SpentFilesError> {
         Self::with_file_bytes(dir, magic, FILE_BYTES_MAX)
     }
@@ -95,9 +86,6 @@ impl SpentWriter {
     }
 
     /// Adds the coins that a block spent, encoded as undo data.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn push(&mut self, block: &BlockHash, undo: &[u8]) -> Result<(), SpentFilesError> {
         let bytes = (HEAD_BYTES + undo.len() + CHECKSUM_BYTES) as u64;
         if self.end > FILE_HEAD_BYTES && self.end + bytes > self.file_bytes_max {
@@ -112,9 +100,6 @@ impl SpentWriter {
     }
 
     /// Makes all records survive a power cut.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn sync(&mut self) -> Result<(), SpentFilesError> {
         let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_data());
         synced.map_err(|source| self.failed(source))
@@ -134,11 +119,8 @@ pub struct SpentFiles {
 
 impl SpentFiles {
     /// Finds the files in `dir`.
-    ///
-    /// # Errors
-    /// There are none, or they cannot be read.
     pub fn open(dir: &Path, magic: [u8; 4]) -> Result<Self, SpentFilesError> {
-        let files = numbered(dir, PREFIX)?;
+        let files = lengths(&numbered(dir, PREFIX)?);
         if files.is_empty() {
             return Err(SpentFilesError::Empty { path: dir.to_path_buf() });
         }
@@ -154,9 +136,6 @@ impl SpentFiles {
     }
 
     /// Visits every record. A truncated record ends its file; contents are not checked.
-    ///
-    /// # Errors
-    /// A file cannot be read or has another format.
     pub fn for_each(&self, mut visit: impl FnMut(SpentEntry)) -> Result<(), SpentFilesError> {
         for (number, _) in &self.files {
             let path = self.path_of(*number);
@@ -180,9 +159,6 @@ impl SpentFiles {
     }
 
     /// Reads the coins that a block spent, encoded as undo data.
-    ///
-    /// # Errors
-    /// The coins cannot be read, or do not match their checksum.
     pub fn read(&self, place: &SpentPlace, block: &BlockHash) -> Result<Vec<u8>, SpentFilesError> {
         let path = self.path_of(place.file);
         let (undo, found) = read_record::<CHECKSUM_BYTES>(&path, place, HEAD_BYTES as u64)?;
@@ -227,25 +203,13 @@ fn write_record(file: &mut impl Write, block: &BlockHash, undo: &[u8]) -> io::Re
     file.write_all(&checksum(block, undo))
 }
 
-fn path_of(dir: &Path, number: u32) -> PathBuf {
-    dir.join(format!("{PREFIX}{number:05}.dat"))
+/// Numbers and lengths of files.
+pub(crate) fn lengths(files: &[(u32, BlockFile)]) -> Vec<(u32, u64)> {
+    files.iter().map(|(number, file)| (*number, file.bytes)).collect()
 }
 
-/// Numbers and lengths of the files in `dir` with this prefix, sorted by number.
-pub(crate) fn numbered(dir: &Path, prefix: &str) -> Result<Vec<(u32, u64)>, SpentFilesError> {
-    let failed = |source| SpentFilesError::Io { path: dir.to_path_buf(), source };
-    let mut files = Vec::new();
-    for entry in fs::read_dir(dir).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix(prefix));
-        let number = number.and_then(|name| name.strip_suffix(".dat")?.parse().ok());
-        if let Some(number) = number {
-            files.push((number, entry.metadata().map_err(failed)?.len()));
-        }
-    }
-    files.sort_unstable();
-    Ok(files)
+fn path_of(dir: &Path, number: u32) -> PathBuf {
+    dir.join(format!("{PREFIX}{number:05}.dat"))
 }
 
 /// The coins at a position, and the checksum of `N` bytes after them. The record starts `head_bytes` before.

@@ -191,9 +191,6 @@ impl Store {
     }
 
     /// [`Store::open`] on another file system and coin tier.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
     pub fn open_with(
         config: &StoreConfig,
         io: &Arc<dyn Io>,
@@ -252,9 +249,6 @@ impl Store {
 }
 
 /// Removes the marker of a reindex ([`Recovery::is_reindexing`]) after the scan of the block files. Commit first.
-///
-/// # Errors
-/// The marker cannot be removed.
 pub fn end_reindex(dir: &Path) -> Result<(), LayoutError> {
     layout::end_reindex(dir)
 }

@@ -57,9 +57,6 @@ pub struct UndoReader<'a> {
 
 impl<'a> UndoReader<'a> {
     /// Reads the count.
-    ///
-    /// # Errors
-    /// [`UndoError::Count`] if the count is invalid.
     pub fn new(mut input: &'a [u8]) -> Result<Self, UndoError> {
         let count = codec::read_varint(&mut input).map_err(|source| UndoError::Count { source })?;
         Ok(Self { input, index: 0, count })
@@ -96,9 +93,6 @@ impl Iterator for UndoReader<'_> {
 }
 
 /// All coins of one block's undo data.
-///
-/// # Errors
-/// An [`UndoError`]; nothing is returned from damaged data.
 pub fn decode_undo(undo: &[u8]) -> Result<Vec<Coin>, UndoError> {
     let reader = UndoReader::new(undo)?;
     // A coin takes at least three bytes, so a false count cannot allocate much memory.

@@ -29,6 +29,7 @@ pub struct KeyForms {
     pub expand: fn(&[u8; 33]) -> Option<[u8; 65]>,
 }
 
+/// Damage with its offset in the file, and the number of coins read before.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     #[error(
@@ -40,41 +41,18 @@ pub enum SnapshotError {
     Version { version: u16 },
     /// The coin count of a transaction exceeds the remaining coins.
     #[error("Mismatch in coins count in snapshot metadata and actual snapshot data")]
-    Count {
-        /// File offset of that count.
-        offset: u64,
-    },
+    Count { offset: u64 },
     /// A height or an output index is out of range.
     #[error("Bad snapshot data after deserializing {coins} coins")]
-    Value {
-        /// Coins read so far.
-        coins: u64,
-        /// File offset of the wrong number.
-        offset: u64,
-    },
+    Value { coins: u64, offset: u64 },
     /// An amount exceeds the money supply.
     #[error("Bad snapshot data after deserializing {coins} coins - bad tx out value")]
-    Amount {
-        /// Coins read so far.
-        coins: u64,
-        /// File offset of the amount.
-        offset: u64,
-    },
+    Amount { coins: u64, offset: u64 },
     /// A number is not in its canonical encoding, or the file ends too early.
     #[error("Bad snapshot format or truncated snapshot after deserializing {coins} coins")]
-    Format {
-        /// Coins read so far.
-        coins: u64,
-        /// File offset of the number, or the end of the file.
-        offset: u64,
-    },
+    Format { coins: u64, offset: u64 },
     #[error("Bad snapshot - coins left over after deserializing {coins} coins")]
-    Trailing {
-        /// Coins read so far.
-        coins: u64,
-        /// File offset of the extra bytes.
-        offset: u64,
-    },
+    Trailing { coins: u64, offset: u64 },
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -114,9 +92,6 @@ impl SnapshotHeader {
     }
 
     /// Inverse of [`SnapshotHeader::to_bytes`].
-    ///
-    /// # Errors
-    /// The bytes are no header, or have another version.
     pub fn parse(bytes: &[u8; Self::SIZE]) -> Result<Self, SnapshotError> {
         let (magic, rest) = bytes.split_first_chunk::<5>().ok_or(SnapshotError::Magic)?;
         if *magic != MAGIC {
@@ -148,18 +123,12 @@ pub struct SnapshotWriter<W> {
 
 impl<W: Write> SnapshotWriter<W> {
     /// Writes the header.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn new(mut out: W, header: &SnapshotHeader, keys: KeyForms) -> io::Result<Self> {
         out.write_all(&header.to_bytes())?;
         Ok(Self { out, keys, txid: None, coins: Vec::new(), written: 0 })
     }
 
     /// Adds a coin; all coins of a transaction must be consecutive.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn push(&mut self, outpoint: &OutPoint, coin: CoinRef<'_>) -> io::Result<()> {
         if self.txid != Some(outpoint.txid) {
             self.write_tx()?;
@@ -189,9 +158,6 @@ impl<W: Write> SnapshotWriter<W> {
     }
 
     /// Completes the snapshot. Returns the number of coins written and the writer.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn finish(mut self) -> io::Result<(u64, W)> {
         self.write_tx()?;
         self.out.flush()?;
@@ -226,9 +192,6 @@ pub struct CoinPlaces {
 
 impl<R: Read> SnapshotReader<R> {
     /// Reads the header.
-    ///
-    /// # Errors
-    /// The header is invalid or cannot be read.
     pub fn new(input: R, keys: KeyForms) -> Result<Self, SnapshotError> {
         let mut input = Counted { input, read: 0 };
         let mut bytes = [0; SnapshotHeader::SIZE];
@@ -242,9 +205,6 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     /// The next coin; `None` after the last, which must end the file. As in Core, no order is checked; the hash over all is.
-    ///
-    /// # Errors
-    /// The file is damaged or cannot be read.
     pub fn next_coin(&mut self) -> Result<Option<(OutPoint, Coin)>, SnapshotError> {
         if self.left == 0 {
             let offset = self.input.read;
@@ -439,9 +399,6 @@ impl<R: Read> SnapshotReader<R> {
 }
 
 /// Reads the coins that a block spent from an undo record of Bitcoin Core (`undo.h`, `TxInUndoFormatter`).
-///
-/// # Errors
-/// The record is invalid, or bytes follow it.
 pub(crate) fn decode_core_undo(
     mut undo: &[u8],
     keys: KeyForms,

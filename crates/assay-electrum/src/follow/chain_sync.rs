@@ -20,15 +20,9 @@ pub trait Follows: Send + Sync {
     fn tip(&self) -> Option<Tip>;
 
     /// Hash of the indexed block at `height`.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     fn hash_at(&self, height: u32) -> Result<Option<BlockHash>, FollowError>;
 
     /// Computes the contribution of a block.
-    ///
-    /// # Errors
-    /// If block and undo data do not match.
     fn make(
         &self,
         block: &Block,
@@ -37,21 +31,12 @@ pub trait Follows: Send + Sync {
     ) -> Result<Self::Made, FollowError>;
 
     /// Appends the block after the tip.
-    ///
-    /// # Errors
-    /// If it does not follow the tip, or cannot be written.
     fn connect(&self, made: Self::Made) -> Result<(), FollowError>;
 
     /// Disconnects all blocks above `height`.
-    ///
-    /// # Errors
-    /// If the change cannot be written.
     fn rewind(&self, height: u32) -> Result<(), FollowError>;
 
     /// Commits all changes; on return they survive a power cut.
-    ///
-    /// # Errors
-    /// If a write fails.
     fn commit(&self) -> Result<(), FollowError>;
 
     fn advanced(&self) {}

@@ -4,15 +4,15 @@
 //! (4). `txs.dat` has 40 bytes for each transaction: the txid (32), its offset in the block (4). Each record ends with a
 //! CRC-32 of the rest and of its own number (4). Integers are little endian.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use assay_store::io::{Io, IoFile};
+use assay_store::io::Io;
 use assay_wire::{Header, Txid};
 use parking_lot::RwLock;
 
-use super::cache::{Cache, FileKey, PART_BYTES_MAX, PartKey};
-use super::reader::Reader;
+use super::cache::{Cache, FileKey, PART_BYTES_MAX, PartKey, Reader};
+use super::record_file::{RecordFile, SUM_BYTES, record_sum};
 use super::row::TxNumber;
 use super::types::QueryError;
 
@@ -57,16 +57,11 @@ impl TxRecord {
 
 /// The two files. Records are appended and, in a reorg, overwritten: a concurrent reader must check for a reorg afterwards.
 pub(crate) struct Files {
-    heights: File,
-    txs: File,
+    heights: RecordFile,
+    txs: RecordFile,
     first_txs: RwLock<Vec<TxNumber>>,
     /// Shared with the runs.
     pub(crate) cache: Cache,
-}
-
-struct File {
-    path: PathBuf,
-    handle: Arc<dyn IoFile>,
 }
 
 impl Files {
@@ -79,8 +74,8 @@ impl Files {
     ) -> Result<Self, QueryError> {
         let files = Self {
             cache,
-            heights: File::open(io, dir.join("heights.dat"))?,
-            txs: File::open(io, dir.join("txs.dat"))?,
+            heights: RecordFile::open(io, dir.join("heights.dat"))?,
+            txs: RecordFile::open(io, dir.join("txs.dat"))?,
             first_txs: RwLock::default(),
         };
         let mut first_txs = Vec::with_capacity(heights as usize);
@@ -137,10 +132,8 @@ impl Files {
 
     /// Syncs all appended records to disk, but not the file names.
     pub(crate) fn sync(&self) -> Result<(), QueryError> {
-        for file in [&self.txs, &self.heights] {
-            file.handle.sync_data().map_err(|source| file.failed(source))?;
-        }
-        Ok(())
+        self.txs.sync()?;
+        self.heights.sync()
     }
 
     pub(crate) fn first_tx(&self, height: u32) -> Option<TxNumber> {
@@ -156,8 +149,8 @@ impl Files {
     }
 
     pub(crate) fn heights(&self, start: u32, count: u32) -> Result<Vec<HeightRecord>, QueryError> {
-        let records = self.heights.records::<HEIGHT_BYTES>(u64::from(start), u64::from(count))?;
-        Ok(records.iter().map(HeightRecord::parse).collect())
+        let records = self.heights.records(u64::from(start), u64::from(count), HEIGHT_BYTES)?;
+        Ok(records.as_chunks().0.iter().map(HeightRecord::parse).collect())
     }
 
     /// A reader of transaction records for one query.
@@ -179,8 +172,8 @@ impl Files {
     }
 
     pub(crate) fn txs(&self, start: TxNumber, count: u64) -> Result<Vec<TxRecord>, QueryError> {
-        let records = self.txs.records::<TX_BYTES>(start, count)?;
-        Ok(records.iter().map(TxRecord::parse).collect())
+        let records = self.txs.records(start, count, TX_BYTES)?;
+        Ok(records.as_chunks().0.iter().map(TxRecord::parse).collect())
     }
 }
 
@@ -208,7 +201,7 @@ impl Part {
 
 /// Reads transaction records for one query.
 pub(crate) struct TxReader<'a> {
-    file: &'a File,
+    file: &'a RecordFile,
     reader: &'a Reader<'a>,
     view: Extent,
     /// The part of the last record read.
@@ -235,38 +228,7 @@ impl TxReader<'_> {
     }
 }
 
-impl File {
-    fn open(io: &dyn Io, path: PathBuf) -> Result<Self, QueryError> {
-        match io.open(&path, true) {
-            Ok(handle) => Ok(Self { path, handle }),
-            Err(source) => Err(QueryError::Io { path, source }),
-        }
-    }
-
-    fn write(&self, bytes: &[u8], offset: u64) -> Result<(), QueryError> {
-        self.handle.write_all_at(bytes, offset).map_err(|source| self.failed(source))
-    }
-
-    fn records<const BYTES: usize>(
-        &self,
-        start: u64,
-        count: u64,
-    ) -> Result<Vec<[u8; BYTES]>, QueryError> {
-        let offset = start * BYTES as u64;
-        let mut bytes = vec![0; count as usize * BYTES];
-        let read = self.handle.read_exact_at(&mut bytes, offset);
-        read.map_err(|source| QueryError::of_read(source, &self.path, offset))?;
-        for (number, record) in (start..).zip(bytes.as_chunks::<BYTES>().0) {
-            let (fields, sum) = record.split_at(BYTES - SUM_BYTES);
-            if record_sum(fields, number) != *sum {
-                return Err(
-                    self.damaged(number * BYTES as u64, "the record does not have its checksum")
-                );
-            }
-        }
-        Ok(bytes.as_chunks().0.to_vec())
-    }
-
+impl RecordFile {
     /// The part that contains record `number`; the view covers records before `end`. Cached if it covers all of the part.
     fn part<const BYTES: usize>(
         &self,
@@ -302,33 +264,13 @@ impl File {
     ) -> Result<&'p [u8; BYTES], QueryError> {
         let records = part.bytes.as_chunks::<BYTES>().0;
         let record = number.checked_sub(part.first).and_then(|at| records.get(at as usize));
-        let damaged = |what| self.damaged(number * BYTES as u64, what);
-        let record = record.ok_or_else(|| damaged("the file ends too early"))?;
-        let (fields, sum) = record.split_at(BYTES - SUM_BYTES);
-        if record_sum(fields, number) == *sum {
-            Ok(record)
-        } else {
-            Err(damaged("the record does not have its checksum"))
-        }
+        let offset = number * BYTES as u64;
+        let record = record.ok_or_else(|| self.damaged(offset, "the file ends too early"))?;
+        self.check(record, number)?;
+        Ok(record)
     }
-
-    fn failed(&self, source: std::io::Error) -> QueryError {
-        QueryError::Io { path: self.path.clone(), source }
-    }
-
-    fn damaged(&self, offset: u64, what: &'static str) -> QueryError {
-        QueryError::Damaged { path: self.path.clone(), offset, what }
-    }
-}
-
-fn record_sum(fields: &[u8], number: u64) -> [u8; SUM_BYTES] {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(fields);
-    hasher.update(&number.to_le_bytes());
-    hasher.finalize().to_le_bytes()
 }
 
 const HEADER_BYTES: usize = 80;
-const SUM_BYTES: usize = 4;
 const HEIGHT_BYTES: usize = HEADER_BYTES + 8 + 4 + SUM_BYTES;
 const TX_BYTES: usize = 32 + 4 + SUM_BYTES;

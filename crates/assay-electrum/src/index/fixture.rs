@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use assay_store::{CoinRef, UndoWriter};
-use assay_testkit::chain::TxBuilder;
+use assay_testkit::chain::{block_bytes, header_on};
 pub(crate) use assay_testkit::random::Random;
-use assay_wire::{Block, BlockHash, Encoding, OutPoint, Txid};
+use assay_wire::{Block, BlockHash, Encoding, OutPoint, Transaction, Txid};
 
 use super::*;
+use crate::testing::{out, tx};
 
 pub(crate) const LIMITS: Limits = Limits { entries_max: 100_000 };
 
@@ -52,15 +53,12 @@ impl Model {
     pub(crate) fn grow(&self, random: &mut Random, ctor: bool) -> TestBlock {
         let mut after = self.clone();
         let height = self.blocks.len() as u32;
-        let mut coins: Vec<(OutPoint, Vec<u8>, u64)> = self
-            .unspent
-            .iter()
-            .map(|(outpoint, (script, unspent))| (*outpoint, script.clone(), unspent.value))
-            .collect();
+        let mut coins: Vec<OutPoint> = self.unspent.keys().copied().collect();
         coins.sort_unstable();
-        let mut txs = vec![coinbase(height, random)];
+        let outputs: Vec<_> = (0..=random.below(3)).map(|_| (50, script(random))).collect();
+        let mut txs = vec![pay(&[OutPoint::NULL], &outputs, height ^ random.below(1 << 30) as u32)];
         for _ in 0..random.below(6) {
-            let inputs: Vec<_> = (0..=random.below(2))
+            let inputs: Vec<OutPoint> = (0..=random.below(2))
                 .map_while(|_| {
                     (!coins.is_empty()).then(|| coins.swap_remove(random.below(coins.len())))
                 })
@@ -69,26 +67,21 @@ impl Model {
                 break;
             }
             let outputs: Vec<_> = (0..random.below(5))
-                .map(|_| (random.below(3) as u64 * 7, script(random)))
+                .map(|_| (random.below(3) as i64 * 7, script(random)))
                 .collect();
-            let tx = transaction(&inputs, &outputs, height);
-            for (vout, (value, script)) in (0..).zip(outputs) {
+            let tx = pay(&inputs, &outputs, height);
+            for (vout, (_, script)) in (0..).zip(outputs) {
                 if script[0] != 0x6a {
-                    coins.push((OutPoint { txid: tx.0, vout }, script, value));
+                    coins.push(out(&tx, vout));
                 }
             }
             txs.push(tx);
         }
         if ctor {
-            txs[1..].sort_unstable_by_key(|tx| tx.0);
+            txs[1..].sort_unstable_by_key(|tx| tx.view().txid());
         }
-        let mut raw = vec![0; 80];
-        raw[4..36].copy_from_slice(&self.blocks.last().map_or([0; 32], |block| block.0.0));
-        raw[36..44].copy_from_slice(&(random.below(1 << 40) as u64).to_le_bytes());
-        raw.push(txs.len() as u8);
-        for tx in &txs {
-            raw.extend_from_slice(&tx.1);
-        }
+        let prev_block = self.blocks.last().map_or(BlockHash::ZERO, |block| block.0);
+        let raw = block_bytes(header_on(prev_block, random.below(1 << 31) as u32), &txs);
         let block = Block::parse(raw.clone(), Encoding::Legacy).unwrap();
         let undo = after.connect(&block, height);
         TestBlock { raw, undo, after: Arc::new(after) }
@@ -148,70 +141,55 @@ impl Model {
     pub(crate) fn check(&self, view: &View) {
         let tip = view.tip().unwrap();
         assert_eq!(tip.height as usize + 1, self.blocks.len());
+        for (height, (hash, txids)) in (0..).zip(&self.blocks) {
+            let expected = BlockTxs { hash: *hash, txids: txids.clone() };
+            assert_eq!(view.block_txs(height).unwrap(), Some(expected));
+        }
+        self.check_queries(view, true);
+    }
+
+    /// Checks results of a non-blocking view; with `must_answer` it must return one.
+    pub(crate) fn check_at_once(&self, view: &View, must_answer: bool) {
+        self.check_queries(&view.at_once(), must_answer);
+    }
+
+    fn check_queries(&self, view: &View, must_answer: bool) {
+        for (height, (hash, txids)) in (0..).zip(&self.blocks) {
+            compare(view.block_hash(height), &Some(*hash), must_answer);
+            let header = self.headers[height as usize];
+            compare(view.header(height), &Some(header), must_answer);
+            compare(view.headers(height, 1), &header.to_vec(), must_answer);
+            for (index, txid) in (0..).zip(txids) {
+                compare(view.txid_at(height, index), &Some(*txid), must_answer);
+                compare(view.position(txid), &self.positions.get(txid).copied(), must_answer);
+            }
+            compare(view.txid_at(height, txids.len() as u32), &None, must_answer);
+        }
         let mut unspent: HashMap<ScriptHash, Vec<Unspent>> = HashMap::new();
         for (script, output) in self.unspent.values() {
             unspent.entry(ScriptHash::of(script)).or_default().push(*output);
         }
-        for (height, (hash, txids)) in (0..).zip(&self.blocks) {
-            assert_eq!(view.block_hash(height).unwrap(), Some(*hash));
-            let expected = BlockTxs { hash: *hash, txids: txids.clone() };
-            assert_eq!(view.block_txs(height).unwrap(), Some(expected));
-            for (index, txid) in (0..).zip(txids) {
-                assert_eq!(view.txid_at(height, index).unwrap(), Some(*txid));
-                assert_eq!(view.position(txid).unwrap().as_ref(), self.positions.get(txid));
-            }
-            assert_eq!(view.txid_at(height, txids.len() as u32).unwrap(), None);
-        }
         for (script, history) in &self.history {
-            assert_eq!(view.history(script, 0, LIMITS).unwrap(), *history);
+            compare(view.history(script, 0, LIMITS), history, must_answer);
             let upper = self.blocks.len() as u32 / 2;
             let expected: Vec<_> =
                 history.iter().filter(|entry| entry.height >= upper).copied().collect();
-            assert_eq!(view.history(script, upper, LIMITS).unwrap(), expected);
+            compare(view.history(script, upper, LIMITS), &expected, must_answer);
             let mut expected = unspent.remove(script).unwrap_or_default();
             let place = |output: &Unspent| {
                 let position = &self.positions[&output.txid];
                 (position.height, position.index, output.vout)
             };
             expected.sort_unstable_by_key(place);
-            assert_eq!(view.unspent(script, LIMITS).unwrap(), expected);
             let balance: u64 = expected.iter().map(|output| output.value).sum();
-            assert_eq!(view.balance(script).unwrap(), balance);
-        }
-        for (outpoint, spender) in &self.spenders {
-            assert_eq!(view.spender(outpoint).unwrap().as_ref(), Some(spender));
-        }
-        for outpoint in self.unspent.keys() {
-            assert_eq!(view.spender(outpoint).unwrap(), None);
-        }
-    }
-}
-
-impl Model {
-    /// Checks results of a non-blocking view; with `must_answer` it must return one.
-    pub(crate) fn check_at_once(&self, view: &View, must_answer: bool) {
-        let view = view.at_once();
-        for (height, (hash, txids)) in (0..).zip(&self.blocks) {
-            compare(view.block_hash(height), &Some(*hash), must_answer);
-            let headers = view.header(height).map(|header| header.map(|header| header.to_vec()));
-            let expected = self.headers[height as usize].to_vec();
-            compare(headers, &Some(expected.clone()), must_answer);
-            compare(view.headers(height, 1), &expected, must_answer);
-            for (index, txid) in (0..).zip(txids) {
-                compare(view.txid_at(height, index), &Some(*txid), must_answer);
-                compare(view.position(txid), &self.positions.get(txid).copied(), must_answer);
-            }
-        }
-        for (script, history) in &self.history {
-            compare(view.history(script, 0, LIMITS), history, must_answer);
-            let unspent = self.unspent.values().filter(|(paid, _)| ScriptHash::of(paid) == *script);
-            let balance: u64 = unspent.clone().map(|(_, output)| output.value).sum();
+            compare(view.unspent(script, LIMITS), &expected, must_answer);
             compare(view.balance(script), &balance, must_answer);
-            let count = view.unspent(script, LIMITS).map(|outputs| outputs.len());
-            compare(count, &unspent.count(), must_answer);
         }
         for (outpoint, spender) in &self.spenders {
             compare(view.spender(outpoint), &Some(*spender), must_answer);
+        }
+        for outpoint in self.unspent.keys() {
+            compare(view.spender(outpoint), &None, must_answer);
         }
     }
 }
@@ -228,30 +206,22 @@ fn compare<T: PartialEq + std::fmt::Debug>(
     }
 }
 
-fn coinbase(height: u32, random: &mut Random) -> (Txid, Vec<u8>) {
-    let null = (OutPoint { txid: Txid([0; 32]), vout: u32::MAX }, Vec::new(), 0);
-    let outputs: Vec<_> = (0..=random.below(3)).map(|_| (50, script(random))).collect();
-    transaction(&[null], &outputs, height ^ (random.below(1 << 30) as u32))
-}
-
-fn transaction(
-    inputs: &[(OutPoint, Vec<u8>, u64)],
-    outputs: &[(u64, Vec<u8>)],
-    lock_time: u32,
-) -> (Txid, Vec<u8>) {
-    let mut tx = TxBuilder::new(1).lock_time(lock_time);
-    for (outpoint, _, _) in inputs {
-        tx = tx.spend(*outpoint, &[], u32::MAX);
-    }
-    for (value, script) in outputs {
-        tx = tx.output(*value as i64, script);
-    }
-    let raw = tx.bytes();
-    (Txid(assay_hash::sha256d(&raw)), raw)
+fn pay(inputs: &[OutPoint], outputs: &[(i64, Vec<u8>)], tag: u32) -> Transaction {
+    let outputs: Vec<_> = outputs.iter().map(|(value, script)| (*value, &script[..])).collect();
+    tx(inputs, &outputs, tag)
 }
 
 pub(crate) fn genesis(random: &mut Random) -> TestBlock {
     Model::default().grow(random, false)
+}
+
+/// A chain of a genesis block and `blocks` more.
+pub(crate) fn chain(random: &mut Random, blocks: usize) -> Vec<TestBlock> {
+    let mut chain = vec![genesis(random)];
+    for _ in 0..blocks {
+        chain.push(chain[chain.len() - 1].after.grow(random, false));
+    }
+    chain
 }
 
 /// A chain and its branches: blocks are added, or some of the last are replaced.
@@ -270,4 +240,34 @@ pub(crate) fn branches(random: &mut Random, steps: usize, ctor: bool) -> Vec<Vec
         all.push(chain.clone());
     }
     all
+}
+
+/// Adds a block to an index; calls `touch` with the scripts of its outputs and of the outputs that it spends.
+pub(crate) fn add(
+    index: &Index,
+    made: &TestBlock,
+    touch: &mut dyn FnMut(&ScriptHash),
+) -> Result<(), UpdateError> {
+    let block = made.block();
+    let txids = block.txids(0..block.tx_count());
+    let rows = index.prepare(&block, &txids, Some(&made.undo), touch)?;
+    index.connect(rows)
+}
+
+/// The block of `chain` after the tip of an index, which first goes back to the fork, as by a follower; and true if it did.
+pub(crate) fn next<'a>(
+    index: &Index,
+    chain: &'a [TestBlock],
+) -> Result<(Option<&'a TestBlock>, bool), UpdateError> {
+    let Some(tip) = index.tip() else { return Ok((chain.first(), false)) };
+    let is_on_chain = |height: u32| {
+        let ours = index.view().block_hash(height).ok().flatten();
+        chain.get(height as usize).is_some_and(|made| Some(made.block().hash()) == ours)
+    };
+    if is_on_chain(tip.height) {
+        return Ok((chain.get(tip.height as usize + 1), false));
+    }
+    let fork = (0..tip.height).rev().find(|&height| is_on_chain(height)).unwrap();
+    index.rewind(fork)?;
+    Ok((chain.get(fork as usize + 1), true))
 }

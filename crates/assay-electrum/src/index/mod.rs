@@ -12,10 +12,9 @@ mod files;
 pub mod fuzzing;
 mod manifest;
 mod memory;
-mod merge;
 mod page;
 mod prepare;
-mod reader;
+mod record_file;
 mod row;
 mod run;
 mod store;
@@ -25,6 +24,7 @@ mod view;
 pub use manifest::OpenError;
 pub(crate) use prepare::is_unspendable;
 pub use prepare::{BlockRows, Counts, PrepareError};
+pub(crate) use record_file::{RecordFile, SUM_BYTES, record_sum};
 pub use store::{Index, IndexConfig, Scope, UpdateError, Usage};
 pub use types::{
     BlockTxs, HistoryEntry, Limits, QueryError, ScriptHash, Spender, TxPosition, Unspent,

@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use assay_store::io::{Io, IoFile};
 
-use super::cache::{Cache, FileKey, PartKey};
+use super::cache::{Cache, FileKey, PartKey, Reader, Reads};
 use super::page::{self, BadPage, PAGE_BYTES, PageReader, PageWriter};
-use super::reader::{Reader, Reads};
 use super::row::{Row, Table, TxNumber};
 use super::types::QueryError;
 

@@ -13,8 +13,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use super::cache::Cache;
 use super::files::{Files, HeightRecord};
 use super::manifest::{Manifest, OpenError, RunLine};
-use super::memory::MemoryRun;
-use super::merge::Merge;
+use super::memory::{MemoryRun, Merge};
 use super::prepare::{BlockRows, PrepareError, prepare, prepare_txids};
 use super::row::{Keys, Row, TX_NUMBER_MAX, Table, TxNumber};
 use super::run::{Run, RunWriter};
@@ -140,9 +139,6 @@ pub struct Usage {
 
 impl Index {
     /// Opens or creates the index.
-    ///
-    /// # Errors
-    /// If files cannot be used, are damaged, or belong to another chain or version.
     pub fn open(config: IndexConfig, io: Arc<dyn Io>) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Io { path: config.dir.clone(), source };
         io.create_dir_all(&config.dir).map_err(failed)?;
@@ -212,9 +208,6 @@ impl Index {
     /// Computes the rows of a block from the block, its txids and its spent coins (none for genesis), encoded as for
     /// [`assay_store::UndoReader`]. Appends the script of every output and of every spent output to `touched`, with duplicates.
     /// May run in any number of threads.
-    ///
-    /// # Errors
-    /// If the parts do not match.
     pub fn prepare(
         &self,
         block: &Block,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use assay_store::io::{Fault, Io, Loss, SimIo};
 
-use super::fixture::{Random, TestBlock, branches, genesis};
+use super::fixture::{Random, TestBlock, add, branches, chain, genesis, next};
 use super::*;
 
 fn open(io: &SimIo, genesis: &TestBlock, memory_bytes_max: usize) -> Result<Index, OpenError> {
@@ -14,33 +14,12 @@ fn open(io: &SimIo, genesis: &TestBlock, memory_bytes_max: usize) -> Result<Inde
     Index::open(config, Arc::new(io.clone()))
 }
 
-fn add(index: &Index, made: &TestBlock) -> Result<(), UpdateError> {
-    let block = made.block();
-    let txids = block.txids(0..block.tx_count());
-    let rows = index.prepare(&block, &txids, Some(&made.undo), &mut |_| {})?;
-    index.connect(rows)
-}
-
 /// Brings an index from any state to the end of `chain`, like a follower.
 fn follow(index: &Index, chain: &[TestBlock]) -> Result<(), UpdateError> {
-    loop {
-        let Some(tip) = index.tip() else {
-            add(index, &chain[0])?;
-            continue;
-        };
-        let is_on_chain = |height: u32| {
-            let ours = index.view().block_hash(height).ok().flatten();
-            chain.get(height as usize).is_some_and(|made| Some(made.block().hash()) == ours)
-        };
-        if !is_on_chain(tip.height) {
-            let fork = (0..tip.height).rev().find(|&height| is_on_chain(height)).unwrap();
-            index.rewind(fork)?;
-        } else if let Some(next) = chain.get(tip.height as usize + 1) {
-            add(index, next)?;
-        } else {
-            return Ok(());
-        }
+    while let (Some(made), _) = next(index, chain)? {
+        add(index, made, &mut |_| {})?;
     }
+    Ok(())
 }
 
 #[test]
@@ -85,14 +64,9 @@ fn index_matches_map_model() {
 
 #[test]
 fn merging_preserves_results() {
-    let mut random = Random(9);
-    let mut chain = vec![genesis(&mut random)];
+    let chain = chain(&mut Random(9), 70);
     let io = SimIo::new();
     let index = open(&io, &chain[0], 0).unwrap();
-    for _ in 0..70 {
-        let next = chain.last().unwrap().after.grow(&mut random, false);
-        chain.push(next);
-    }
     follow(&index, &chain).unwrap();
     let before = index.usage();
     assert_eq!(before.runs, 71);
@@ -175,12 +149,7 @@ fn index_recovers_from_disk_errors() {
 
 #[test]
 fn rejects_oversized_response() {
-    let mut random = Random(6);
-    let mut chain = vec![genesis(&mut random)];
-    for _ in 0..40 {
-        let next = chain.last().unwrap().after.grow(&mut random, false);
-        chain.push(next);
-    }
+    let chain = chain(&mut Random(6), 40);
     let io = SimIo::new();
     let index = open(&io, &chain[0], 1 << 30).unwrap();
     follow(&index, &chain).unwrap();
@@ -204,9 +173,9 @@ fn rejects_other_chains_and_damaged_files() {
     let other = genesis(&mut random);
     let io = SimIo::new();
     let index = open(&io, &first, 0).unwrap();
-    add(&index, &first).unwrap();
+    add(&index, &first, &mut |_| {}).unwrap();
     index.commit().unwrap();
-    assert!(matches!(add(&index, &first), Err(UpdateError::NotNext { .. })));
+    assert!(matches!(add(&index, &first, &mut |_| {}), Err(UpdateError::NotNext { .. })));
     assert!(matches!(index.rewind(7), Err(UpdateError::NoHeight { height: 7 })));
     assert!(matches!(open(&io, &other, 0), Err(OpenError::OtherChain { .. })));
     for name in io.list(Path::new("index")).unwrap() {
@@ -224,7 +193,7 @@ fn fuzz_entry_point_works() {
     let first = genesis(&mut random);
     let io = SimIo::new();
     let index = open(&io, &first, 0).unwrap();
-    add(&index, &first).unwrap();
+    add(&index, &first, &mut |_| {}).unwrap();
     for name in io.list(Path::new("index")).unwrap() {
         let file = io.open(&Path::new("index").join(&name), false).unwrap();
         let mut bytes = vec![0; file.size().unwrap() as usize];

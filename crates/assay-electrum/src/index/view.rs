@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use assay_wire::{BlockHash, OutPoint, Txid};
 
+use super::cache::{Reader, Reads};
 use super::files::{Extent, Files, HeightRecord, TxReader};
 use super::memory::MemoryRun;
-use super::reader::{Reader, Reads};
 use super::row::{Key, Keys, Row, Table, TxNumber};
 use super::run::{Run, Visit};
 use super::types::{
@@ -86,9 +86,6 @@ impl View {
     }
 
     /// Up to `count` headers from `start` on, concatenated.
-    ///
-    /// # Errors
-    /// As [`View::header`].
     pub fn headers(&self, start: u32, count: usize) -> Result<Vec<u8>, QueryError> {
         let heights = self.inner.tip.map_or(0, |tip| tip.height + 1);
         let count = heights.saturating_sub(start).min(u32::try_from(count).unwrap_or(u32::MAX));
@@ -108,8 +105,6 @@ impl View {
         })
     }
 
-    /// # Errors
-    /// As [`View::header`].
     pub fn block_hash(&self, height: u32) -> Result<Option<BlockHash>, QueryError> {
         if !self.has_height(height) {
             return Ok(None);
@@ -167,9 +162,6 @@ impl View {
     }
 
     /// Confirmed balance of a script in satoshi; one pass over its rows, constant memory.
-    ///
-    /// # Errors
-    /// As [`View::header`].
     pub fn balance(&self, script: &ScriptHash) -> Result<u64, QueryError> {
         self.answer(|question| {
             let (mut paid, mut spent) = (0u64, 0u64);
@@ -201,8 +193,6 @@ impl View {
         })
     }
 
-    /// # Errors
-    /// As [`View::header`].
     pub fn position(&self, txid: &Txid) -> Result<Option<TxPosition>, QueryError> {
         self.answer(|question| {
             let Some(tx) = question.tx_number(txid)? else { return Ok(None) };
@@ -230,9 +220,6 @@ impl View {
     }
 
     /// The txid at a position in a block.
-    ///
-    /// # Errors
-    /// As [`View::header`].
     pub fn txid_at(&self, height: u32, index: u32) -> Result<Option<Txid>, QueryError> {
         if !self.has_height(height) {
             return Ok(None);
@@ -245,9 +232,6 @@ impl View {
     }
 
     /// The confirmed spender of an output.
-    ///
-    /// # Errors
-    /// As [`View::header`].
     pub fn spender(&self, outpoint: &OutPoint) -> Result<Option<Spender>, QueryError> {
         self.answer(|question| {
             let Some((tx, vin)) = question.spender(outpoint)? else { return Ok(None) };

@@ -12,7 +12,6 @@ mod batch;
 mod fees;
 mod pool;
 mod read;
-mod slab;
 #[cfg(test)]
 mod tests;
 

@@ -116,9 +116,6 @@ impl Mempool {
     }
 
     /// Transactions that touch a script, at most `max`. Sort them after releasing the mempool lock.
-    ///
-    /// # Errors
-    /// If there are more.
     pub fn history(&self, script: &ScriptHash, max: usize) -> Result<Unordered, TooMany> {
         let Some(script) = self.script(script, max)? else { return Ok(Unordered::default()) };
         Ok(Unordered(self.entries(script).map(|entry| self.summary(entry)).collect()))
@@ -131,9 +128,6 @@ impl Mempool {
     }
 
     /// The transactions themselves, for [`ScriptMempool::new`] after releasing the lock.
-    ///
-    /// # Errors
-    /// If more than `max` touch the script.
     pub fn touching(
         &self,
         script: &ScriptHash,

@@ -3,10 +3,10 @@
 
 use serde::de::IgnoredAny;
 
-use super::protocol::methods::METHODS;
-use super::protocol::request::{self, Message, Request};
-use super::protocol::version::Offer;
-use super::protocol::{Out, Params};
+use super::methods::METHODS;
+use super::params::Params;
+use super::protocol::{Offer, Out};
+use super::request::{self, Message, Request};
 
 /// Parses a line, and the parameters of every request as those of every method and as every type.
 ///
@@ -38,26 +38,25 @@ fn look_at(bytes: &[u8], request: &Request) {
         std::str::from_utf8(&bytes[range]).expect("parameters were read as JSON, which is text")
     });
     for method in METHODS {
-        let Ok(params) = Params::read(params, method.params, method.required, method.is_open())
-        else {
+        let Ok(params) = Params::read(params, method.params, method.is_open()) else {
             continue;
         };
-        for at in 0..method.params.len() {
+        for at in 0..method.params.0.len() {
             read_as_everything(&params, at);
         }
     }
 }
 
 fn read_as_everything(params: &Params<'_>, at: usize) {
-    let _ = (params.number(at, "it"), params.flag(at, "it"), params.txid(at));
-    let _ = (params.script_hash(at), params.script(at), params.hexes(at, "they", 3));
-    if let Ok(text) = params.text(at, "it") {
+    let _ = (params.number(at), params.flag(at), params.txid(at));
+    let _ = (params.script_hash(at), params.script(at), params.hexes(at, 3));
+    if let Ok(text) = params.text(at) {
         let mut out = Out::new();
         out.string(&text);
         let again: String = serde_json::from_slice(&out.into_bytes()).expect("we write JSON");
         assert_eq!(again, text);
     }
-    if let Ok(bytes) = params.hex(at, "it") {
+    if let Ok(bytes) = params.hex(at) {
         let mut out = Out::new();
         out.hex(&bytes);
         let shown = params.raw(at).map(|raw| raw.get().to_ascii_lowercase());

@@ -1,10 +1,10 @@
-//! Metrics counters.
+//! Metrics: counters, and their text with the state of the server.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::disconnect::DisconnectReason;
-use super::protocol::methods::{METHODS, Method};
+use super::methods::{METHODS, Method};
+use super::{DisconnectReason, Shared};
 use crate::prometheus::Text;
 
 /// Upper bounds of the latency buckets, microseconds.
@@ -13,47 +13,52 @@ const BUCKETS_US: [u64; 14] =
 
 #[derive(Debug, Default)]
 struct MethodMetrics {
-    errors: AtomicU64,
-    sum_us: AtomicU64,
-    count: AtomicU64,
-    buckets: [AtomicU64; BUCKETS_US.len()],
+    errors: Counter,
+    sum_us: Counter,
+    count: Counter,
+    buckets: [Counter; BUCKETS_US.len()],
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct Metrics {
     methods: Vec<MethodMetrics>,
-    endings: [AtomicU64; DisconnectReason::ALL.len()],
-    accepted: AtomicU64,
-    turned_away: AtomicU64,
-    bad_requests: AtomicU64,
-    throttled: AtomicU64,
-    refused: AtomicU64,
-    received: AtomicU64,
-    sent: AtomicU64,
+    endings: [Counter; DisconnectReason::NAMES.len()],
+    pub(super) accepted: Counter,
+    pub(super) turned_away: Counter,
+    pub(super) bad_requests: Counter,
+    pub(super) throttled: Counter,
+    pub(super) refused: Counter,
+    pub(super) received: Counter,
+    pub(super) sent: Counter,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         Self {
             methods: METHODS.iter().map(|_| MethodMetrics::default()).collect(),
-            endings: std::array::from_fn(|_| AtomicU64::new(0)),
-            accepted: AtomicU64::new(0),
-            turned_away: AtomicU64::new(0),
-            bad_requests: AtomicU64::new(0),
-            throttled: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            received: AtomicU64::new(0),
-            sent: AtomicU64::new(0),
+            endings: Default::default(),
+            accepted: Counter::default(),
+            turned_away: Counter::default(),
+            bad_requests: Counter::default(),
+            throttled: Counter::default(),
+            refused: Counter::default(),
+            received: Counter::default(),
+            sent: Counter::default(),
         }
     }
-}
-
-fn count(counter: &AtomicU64, more: u64) {
-    counter.fetch_add(more, Ordering::Relaxed);
-}
-
-fn read(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
 }
 
 impl Metrics {
@@ -61,51 +66,20 @@ impl Metrics {
     pub(super) fn request(&self, number: usize, time: Duration, good: bool) {
         let method = &self.methods[number];
         let elapsed_us = time.as_micros() as u64;
-        count(&method.count, 1);
-        count(&method.sum_us, elapsed_us);
-        count(&method.errors, u64::from(!good));
+        method.count.add(1);
+        method.sum_us.add(elapsed_us);
+        method.errors.add(u64::from(!good));
         if let Some(bucket) = BUCKETS_US.iter().position(|end| elapsed_us <= *end) {
-            count(&method.buckets[bucket], 1);
+            method.buckets[bucket].add(1);
         }
-    }
-
-    pub(super) fn bad_request(&self) {
-        count(&self.bad_requests, 1);
-    }
-
-    pub(super) fn throttled(&self) {
-        count(&self.throttled, 1);
-    }
-
-    pub(super) fn refused(&self) {
-        count(&self.refused, 1);
-    }
-
-    pub(super) fn accepted(&self) {
-        count(&self.accepted, 1);
-    }
-
-    pub(super) fn turned_away(&self) {
-        count(&self.turned_away, 1);
     }
 
     pub(super) fn ended(&self, ending: DisconnectReason) {
-        if let Some(at) = DisconnectReason::ALL.iter().position(|known| *known == ending) {
-            count(&self.endings[at], 1);
-        }
+        self.endings[ending as usize].add(1);
     }
 
-    pub(super) fn received(&self, bytes: usize) {
-        count(&self.received, bytes as u64);
-    }
-
-    pub(super) fn sent(&self, bytes: usize) {
-        count(&self.sent, bytes as u64);
-    }
-
-    /// Appends all metrics in Prometheus' text format.
-    pub(super) fn render(&self, text: &mut Text) {
-        render_methods(self, text);
+    fn render(&self, text: &mut Text) {
+        self.render_methods(text);
         for (name, help, counter) in [
             ("connections_total", "Connections accepted.", &self.accepted),
             ("connections_turned_away_total", "Connections over a limit.", &self.turned_away),
@@ -127,47 +101,92 @@ impl Metrics {
             ("received_bytes_total", "Bytes from clients.", &self.received),
             ("sent_bytes_total", "Bytes to clients.", &self.sent),
         ] {
-            text.head(name, "counter", help);
-            text.line(name, "", read(counter));
+            text.one(name, "counter", help, counter.read());
         }
         let name = "disconnections_total";
         text.head(name, "counter", "Connections that ended, by reason.");
-        for (ending, counter) in DisconnectReason::ALL.iter().zip(&self.endings) {
-            text.line(name, &format!("{{reason=\"{}\"}}", ending.name()), read(counter));
+        for (reason, counter) in DisconnectReason::NAMES.iter().zip(&self.endings) {
+            text.line(name, &format!("{{reason=\"{reason}\"}}"), counter.read());
+        }
+    }
+
+    fn render_methods(&self, text: &mut Text) {
+        let label = |method: &Method| {
+            // A method renamed between versions is labelled with its first name.
+            format!("method=\"{}\",since=\"{}\"", method.name, method.since)
+        };
+        let used: Vec<_> = METHODS
+            .iter()
+            .zip(&self.methods)
+            .filter(|(_, counters)| counters.count.read() > 0)
+            .map(|(method, counters)| (label(method), counters))
+            .collect();
+        text.head("errors_total", "counter", "Calls answered with an error.");
+        for (label, counters) in &used {
+            text.line("errors_total", &format!("{{{label}}}"), counters.errors.read());
+        }
+        let name = "request_seconds";
+        text.head(name, "histogram", "Time that answering a call took, queues aside.");
+        for (label, counters) in &used {
+            let mut sum = 0;
+            for (end, bucket) in BUCKETS_US.iter().zip(&counters.buckets) {
+                sum += bucket.read();
+                let end = *end as f64 / 1e6;
+                text.line("request_seconds_bucket", &format!("{{{label},le=\"{end}\"}}"), sum);
+            }
+            let total = counters.count.read();
+            text.line("request_seconds_bucket", &format!("{{{label},le=\"+Inf\"}}"), total);
+            let seconds = counters.sum_us.read() as f64 / 1e6;
+            text.line("request_seconds_sum", &format!("{{{label}}}"), seconds);
+            text.line("request_seconds_count", &format!("{{{label}}}"), total);
         }
     }
 }
 
-fn render_methods(metrics: &Metrics, text: &mut Text) {
-    let used =
-        || METHODS.iter().zip(&metrics.methods).filter(|(_, method)| read(&method.count) > 0);
-    let label = |at: usize| {
-        // A method renamed between versions is labelled with its first name.
-        let method = &METHODS[at];
-        format!("method=\"{}\",since=\"{}\"", method.name, method.since)
-    };
-    let position = |name: *const Method| {
-        METHODS.iter().position(|method| std::ptr::eq(method, name)).unwrap_or(0)
-    };
-    text.head("errors_total", "counter", "Calls answered with an error.");
-    for (method, counters) in used() {
-        let label = label(position(method));
-        text.line("errors_total", &format!("{{{label}}}"), read(&counters.errors));
+/// All metrics in Prometheus' text format.
+pub(super) fn render(shared: &Shared) -> String {
+    let mut text = Text::new("assay_electrum");
+    shared.metrics.render(&mut text);
+    let subscriptions = &shared.subscriptions;
+    let (high, normal) = shared.workers.waiting();
+    let (scripts, outpoints) = subscriptions.watched.counts();
+    let pool = shared.published.read(|snapshot, pool| {
+        (u64::from(snapshot.tip.height), pool.len() as u64, pool.fees().vsize())
+    });
+    let (height, txs, vsize) = pool.unwrap_or_default();
+    let load = |counter: &AtomicUsize| counter.load(Ordering::Relaxed) as u64;
+    for (name, help, value) in [
+        ("clients", "Open connections.", shared.accounts.connections() as u64),
+        ("subscriptions", "Subscriptions to scripts and outpoints.", load(&subscriptions.count)),
+        (
+            "header_subscriptions",
+            "Clients that subscribed to headers.",
+            subscriptions.header_count() as u64,
+        ),
+        ("watched_scripts", "Scripts that somebody subscribed to.", scripts as u64),
+        ("watched_outpoints", "Outpoints that somebody subscribed to.", outpoints as u64),
+        ("queue_express", "Requests of light clients that wait for a worker.", high as u64),
+        ("queue_ordinary", "Requests of other clients that wait for a worker.", normal as u64),
+        (
+            "notification_backlog",
+            "Scripts and outpoints that changed and are still to be looked up.",
+            load(&subscriptions.backlog),
+        ),
+        ("accounts", "Addresses whose use is remembered.", shared.accounts.len() as u64),
+        (
+            "output_bytes",
+            "Bytes that wait to be read by clients.",
+            shared.send_memory.bytes() as u64,
+        ),
+        ("index_height", "Height of the highest block that clients see.", height),
+        ("mempool_transactions", "Unconfirmed transactions.", txs),
+        ("mempool_vbytes", "Their virtual size.", vsize),
+    ] {
+        text.one(name, "gauge", help, value);
     }
-    let name = "request_seconds";
-    text.head(name, "histogram", "Time that answering a call took, queues aside.");
-    for (method, counters) in used() {
-        let label = label(position(method));
-        let mut sum = 0;
-        for (end, bucket) in BUCKETS_US.iter().zip(&counters.buckets) {
-            sum += read(bucket);
-            let end = *end as f64 / 1e6;
-            text.line("request_seconds_bucket", &format!("{{{label},le=\"{end}\"}}"), sum);
-        }
-        let total = read(&counters.count);
-        text.line("request_seconds_bucket", &format!("{{{label},le=\"+Inf\"}}"), total);
-        let seconds = read(&counters.sum_us) as f64 / 1e6;
-        text.line("request_seconds_sum", &format!("{{{label}}}"), seconds);
-        text.line("request_seconds_count", &format!("{{{label}}}"), total);
-    }
+    let help = "Scripts and outpoints looked up because something changed.";
+    text.one("lookups_total", "counter", help, load(&subscriptions.lookups));
+    let help = "Notifications queued.";
+    text.one("notifications_total", "counter", help, load(&subscriptions.notifications));
+    text.into_string()
 }

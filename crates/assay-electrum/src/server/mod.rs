@@ -1,58 +1,35 @@
 //! Electrum protocol server over TCP and TLS.
 //!
 //! [`Server::start`] listens. The follower thread publishes new state through [`Publisher`]. Sockets are served by two small
-//! asynchronous runtimes (`runtimes`), requests that read from disk by a bounded number of threads ([`Config::workers`]), and
+//! asynchronous runtimes (`runtimes.rs`), requests that read from disk by a bounded number of threads ([`Config::workers`]), and
 //! notifications by one more thread. No client can make any of them wait: responses and notifications go to a bounded queue that
 //! only the client's own task drains.
 //!
 //! Methods, versions, limits and omissions: `docs/electrum.md`.
 
+mod client_budget;
 mod config;
-/// Life cycle of a client connection.
-mod connection {
-    pub(super) mod accept;
-    pub(super) mod metrics_endpoint;
-    pub(super) mod request_task;
-    pub(super) mod serve;
-}
-mod disconnect;
-/// Per-address limits.
-mod limits {
-    pub(super) mod client_budget;
-    pub(super) mod rate_limit;
-}
+mod connection;
+mod line_reader;
+mod merkle;
 mod methods;
 mod metrics;
-/// Byte transport: TLS, sockets, line framing, and the bounded send queue. Independent of the request format.
-mod net {
-    pub(super) mod line_reader;
-    pub(super) mod send_queue;
-    pub(super) mod socket;
-    pub(super) mod tls;
-    pub(super) mod writer;
-}
+mod params;
 mod protocol;
-mod schedule;
+mod publisher;
+mod request;
+mod request_task;
+mod runtimes;
+mod send_queue;
 mod session;
-mod shared;
-/// Published state: index and mempool of the same time, and values derived from them.
-mod snapshot {
-    pub(super) mod confirmed;
-    pub(super) mod merkle;
-    pub(super) mod outpoint_status;
-    pub(super) mod published;
-    pub(super) mod script_status;
-}
-/// Client subscriptions and notifications.
-mod subscriptions {
-    pub(super) mod notify_queue;
-    pub(super) mod outpoints;
-    pub(super) mod publisher;
-    pub(super) mod registry;
-    pub(super) mod removal;
-    pub(super) mod scripts;
-    pub(super) mod subscribers;
-}
+mod snapshot;
+mod socket;
+mod status;
+mod subscriptions;
+mod thread_priority;
+mod tls;
+mod watched;
+mod workers;
 
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
@@ -76,23 +53,18 @@ use crate::chain::Chain;
 use crate::prometheus;
 
 pub use config::{Certificate, Config, Host, Limits};
-pub use net::tls::TlsError;
-pub use snapshot::confirmed::Confirmed;
-pub use subscriptions::publisher::Publisher;
-pub use subscriptions::scripts::Watched;
+pub use publisher::Publisher;
+pub use tls::TlsError;
 
-use connection::{accept, metrics_endpoint};
-use limits::client_budget::{ABSENT_BYTES, ABSENT_MAX, Accounts};
-use net::line_reader::LONG_LINE_UNIT;
-use net::send_queue::{ALWAYS_ALLOWED, SendMemory};
-use net::tls;
-use schedule::Priority;
-use schedule::runtimes::{RuntimeHandles, Runtimes};
-use schedule::workers::Workers;
-use shared::Shared;
-use snapshot::merkle::{self, CACHE_BYTES_MAX};
-use snapshot::published::Published;
-use subscriptions::registry::Subscriptions;
+use client_budget::{ABSENT_BYTES, ABSENT_MAX, Accounts};
+use line_reader::LONG_LINE_UNIT;
+use merkle::{BlockTrees, CACHE_BYTES_MAX, HeaderTree};
+use metrics::Metrics;
+use runtimes::{RuntimeHandles, Runtimes};
+use send_queue::{ALWAYS_ALLOWED, SendMemory};
+use snapshot::Published;
+use subscriptions::{Removals, Subscriptions};
+use workers::{Priority, Workers};
 
 /// Upper bound of the node's other open files.
 const OTHER_FILES: usize = 1024;
@@ -121,6 +93,64 @@ pub struct Server {
     /// Notification thread, and the thread that removes subscriptions of disconnected clients.
     subscription_threads: Vec<JoinHandle<()>>,
     runtimes: Runtimes,
+}
+
+/// The server without its sockets.
+struct Shared {
+    config: Config,
+    chain: Arc<dyn Chain>,
+    published: Arc<Published>,
+    subscriptions: Arc<Subscriptions>,
+    header_tree: HeaderTree,
+    block_trees: BlockTrees,
+    workers: Workers,
+    runtimes: RuntimeHandles,
+    metrics: Metrics,
+    /// Memory for long lines, in units of [`LONG_LINE_UNIT`].
+    long_lines: Arc<Semaphore>,
+    send_memory: Arc<SendMemory>,
+    accounts: Arc<Accounts>,
+    /// Disconnected clients whose subscriptions are still being removed.
+    removals: Removals,
+    next_client: AtomicU64,
+}
+
+/// Disconnect reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum DisconnectReason {
+    /// The client closed the connection.
+    Left,
+    Stopping,
+    SlowReader,
+    /// The send memory of all clients is exhausted, and this client's address uses the most.
+    OutputFull,
+    Oversize,
+    Idle,
+    /// Timeout of the first request.
+    NoRequest,
+    Refused,
+    Version,
+    Handshake,
+    InputFull,
+    Defect,
+}
+
+impl DisconnectReason {
+    /// Labels of a metric, in the order of the reasons.
+    const NAMES: [&str; Self::Defect as usize + 1] = [
+        "left",
+        "stopping",
+        "slow-reader",
+        "output-full",
+        "oversize-line",
+        "idle",
+        "no-request",
+        "too-many-refusals",
+        "protocol-version",
+        "tls-handshake",
+        "input-full",
+        "defect",
+    ];
 }
 
 /// Bound addresses, with the actual ports for port 0.
@@ -160,41 +190,40 @@ impl Server {
             subscription_threads: Vec::new(),
             runtimes,
         };
-        for address in tcp {
+        let plain = tcp.into_iter().map(|address| (address, None));
+        let tls = tls.into_iter().map(|address| (address, acceptor.clone()));
+        for (address, acceptor) in plain.chain(tls) {
             let (listener, bound) = others.block_on(bind(address))?;
-            server.addresses.tcp.push(bound);
-            let serving =
-                accept::clients(listener, None, Arc::clone(&server.shared), stopping.clone());
-            server.tasks.push(others.spawn(serving));
-        }
-        for address in tls {
-            let (listener, bound) = others.block_on(bind(address))?;
-            server.addresses.tls.push(bound);
-            let (acceptor, shared) = (acceptor.clone(), Arc::clone(&server.shared));
-            let serving = accept::clients(listener, acceptor, shared, stopping.clone());
+            match acceptor {
+                None => server.addresses.tcp.push(bound),
+                Some(_) => server.addresses.tls.push(bound),
+            }
+            let shared = Arc::clone(&server.shared);
+            let serving = connection::accept(listener, acceptor, shared, stopping.clone());
             server.tasks.push(others.spawn(serving));
         }
         if let Some(address) = metrics {
             let (listener, bound) = others.block_on(bind(address))?;
             server.addresses.metrics = Some(bound);
             let shared = Arc::clone(&server.shared);
-            let render = Arc::new(move || metrics_endpoint::render(&shared));
+            let render = Arc::new(move || metrics::render(&shared));
             let serving = prometheus::serve(listener, render, stopping);
             server.tasks.push(light.spawn(serving));
         }
-        let subscriptions = Arc::clone(&server.shared.subscriptions);
-        let notifier = thread::Builder::new().name("electrum-notify".to_owned());
-        server
-            .subscription_threads
-            .push(notifier.spawn(move || abort_on_panic(|| subscriptions.run())).map_err(failed)?);
-        let (subscriptions, removals) = (&server.shared.subscriptions, &server.shared.removals);
-        let (subscriptions, removals) = (Arc::clone(subscriptions), Arc::clone(removals));
-        let remover = thread::Builder::new().name("electrum-leave".to_owned());
-        server.subscription_threads.push(
-            remover
-                .spawn(move || abort_on_panic(|| removals.run(&subscriptions)))
-                .map_err(failed)?,
-        );
+        let notifying = |shared: &Shared| shared.subscriptions.run();
+        let removing = |shared: &Shared| shared.removals.run(&shared.subscriptions);
+        let threads: [(&str, fn(&Shared)); 2] =
+            [("electrum-notify", notifying), ("electrum-leave", removing)];
+        for (name, run) in threads {
+            let shared = Arc::clone(&server.shared);
+            let work = move || {
+                // A panic may leave shared state inconsistent.
+                let _whole = Whole::begin("subscriptions of Electrum clients");
+                run(&shared);
+            };
+            let thread = thread::Builder::new().name(name.to_owned()).spawn(work);
+            server.subscription_threads.push(thread.map_err(failed)?);
+        }
         Ok(server)
     }
 
@@ -208,7 +237,7 @@ impl Server {
 
     /// The response of the metrics endpoint.
     pub fn metrics(&self) -> String {
-        metrics_endpoint::render(&self.shared)
+        metrics::render(&self.shared)
     }
 
     /// Stops accepting clients, sends queued output, and ends.
@@ -264,15 +293,15 @@ fn share(
         chain,
         published,
         subscriptions: Arc::new(subscriptions),
-        header_tree: merkle::HeaderTree::default(),
-        block_trees: merkle::BlockTrees::default(),
+        header_tree: HeaderTree::default(),
+        block_trees: BlockTrees::default(),
         workers,
         runtimes,
-        metrics: metrics::Metrics::default(),
+        metrics: Metrics::default(),
         long_lines: Arc::new(Semaphore::new(limits.request_bytes_total_max / LONG_LINE_UNIT)),
         send_memory: Arc::new(SendMemory::new(limits.output_bytes_total_max)),
         accounts: Arc::new(Accounts::new(&config)),
-        removals: Arc::default(),
+        removals: Removals::default(),
         next_client: AtomicU64::new(0),
         config,
     })
@@ -285,12 +314,6 @@ fn check_exposure(config: &Config) -> Result<(), StartError> {
         Some(&address) if !config.expose => Err(StartError::Exposed { address }),
         _ => Ok(()),
     }
-}
-
-/// Runs a thread over shared state: a panic in it aborts the process.
-fn abort_on_panic(work: impl FnOnce()) {
-    let _whole = Whole::begin("subscriptions of Electrum clients");
-    work();
 }
 
 /// Every connection is an open file: raises the limit of the process as far as permitted, and logs a warning if it is too low.

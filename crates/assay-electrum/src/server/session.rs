@@ -4,23 +4,16 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use assay_wire::OutPoint;
 use parking_lot::Mutex;
 
-use super::disconnect::DisconnectReason;
-use super::limits::client_budget::{Account, ConnectionSlot};
-use super::limits::rate_limit::Admission;
-use super::net::send_queue::SendQueue;
-use super::protocol::error::CallError;
-use super::protocol::{Code, RpcError, Version};
-use super::shared::Shared;
-use super::snapshot::outpoint_status::OutpointStatus;
-use super::snapshot::script_status::Status;
-use super::subscriptions::removal::Removal;
-use super::subscriptions::subscribers::Subscriber;
-use crate::index::ScriptHash;
+use super::client_budget::{Account, ConnectionSlot};
+use super::protocol::{CallError, Code, RpcError, Version};
+use super::send_queue::SendQueue;
+use super::status::Status;
+use super::subscriptions::Removal;
+use super::watched::{Item, Subscriber};
+use super::{DisconnectReason, Shared};
 
 /// State of a connection, without its socket.
 #[derive(Debug)]
@@ -32,14 +25,11 @@ pub(super) struct Session {
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     /// Negotiated version.
     version: Option<Version>,
-    /// Client name from `server.version`.
-    name: String,
-    scripts: HashSet<ScriptHash>,
-    outpoints: HashSet<OutPoint>,
+    items: HashSet<Item>,
     headers: bool,
     /// Consecutive rejected requests.
     rejections: u32,
@@ -60,16 +50,7 @@ impl Session {
             peer,
             send_queue: SendQueue::new(client, account, limits.output_bytes_max(), memory),
             connection,
-            state: Mutex::new(State {
-                version: None,
-                name: String::new(),
-                scripts: HashSet::new(),
-                outpoints: HashSet::new(),
-                headers: false,
-                rejections: 0,
-                disconnect: None,
-                disconnected: false,
-            }),
+            state: Mutex::default(),
         }
     }
 
@@ -78,15 +59,14 @@ impl Session {
         self.state.lock().version.unwrap_or(Version::MIN)
     }
 
-    /// Sets the version once; returns false if it was set before.
-    pub(super) fn negotiate(&self, version: Version, name: String) -> bool {
+    /// Sets the version once; returns false if it was set before. The name of the client is for the log.
+    pub(super) fn negotiate(&self, version: Version, name: &str) -> bool {
         let mut state = self.state.lock();
         if state.version.is_some() {
             return false;
         }
         tracing::debug!("Client {} at {} is {name:?}, version {version}", self.client, self.peer);
         state.version = Some(version);
-        state.name = name;
         true
     }
 
@@ -97,19 +77,6 @@ impl Session {
     /// Reason to disconnect after the current response, if any.
     pub(super) fn disconnect(&self) -> Option<DisconnectReason> {
         self.state.lock().disconnect
-    }
-
-    pub(super) fn admit(&self, throttle_max: Duration) -> Admission {
-        self.account().admit(throttle_max)
-    }
-
-    /// Time until the client counts as light, assuming that it sends nothing.
-    pub(super) fn light_in(&self) -> Duration {
-        self.account().light_in()
-    }
-
-    pub(super) fn spend(&self, units: f64) {
-        self.account().spend(units);
     }
 
     /// Counts a rejected request, and disconnects after `max` consecutive ones.
@@ -125,13 +92,8 @@ impl Session {
         self.state.lock().rejections = 0;
     }
 
-    fn account(&self) -> &Arc<Account> {
+    pub(super) fn account(&self) -> &Arc<Account> {
         self.connection.account()
-    }
-
-    fn subscriber(&self, by_script: bool) -> Subscriber {
-        let (send_queue, account) = (Arc::clone(&self.send_queue), Arc::clone(self.account()));
-        Subscriber { client: self.client, send_queue, account, by_script }
     }
 
     pub(super) fn subscribe_headers(&self, shared: &Shared) {
@@ -142,71 +104,43 @@ impl Session {
         }
     }
 
-    pub(super) fn subscribe_script(
+    /// Subscribes to an item; `by_script` is true for protocol 1.7 or later.
+    pub(super) fn subscribe(
         &self,
         shared: &Shared,
-        script: &ScriptHash,
+        item: &Item,
         by_script: bool,
     ) -> Result<Status, CallError> {
         let new = {
             let mut state = self.state.lock();
-            state.check_connected()?;
-            let count = state.scripts.len() + state.outpoints.len();
-            !state.scripts.contains(script)
-                && self.reserve(shared, count)?
-                && state.scripts.insert(*script)
+            if state.disconnected {
+                // A subscription would outlive it.
+                return Err(RpcError::new(Code::Excessive, "the connection has ended").into());
+            }
+            !state.items.contains(item)
+                && self.reserve(shared, state.items.len())?
+                && state.items.insert(*item)
         };
-        let result = shared.subscriptions.subscribe_script(script, self.subscriber(by_script));
+        let (send_queue, account) = (Arc::clone(&self.send_queue), Arc::clone(self.account()));
+        let subscriber = Subscriber { client: self.client, send_queue, account, by_script };
+        let result = shared.subscriptions.subscribe(item, subscriber);
         let mut state = self.state.lock();
         if state.disconnected {
             // The connection ended meanwhile, and its subscriptions were removed without this one.
             drop(state);
-            shared.subscriptions.unsubscribe_script(script, self.client);
+            shared.subscriptions.unsubscribe(item, self.client);
         } else if result.is_err() && new {
-            state.scripts.remove(script);
+            state.items.remove(item);
             shared.subscriptions.release(self.account(), 1);
         }
         result
     }
 
-    pub(super) fn unsubscribe_script(&self, shared: &Shared, script: &ScriptHash) -> bool {
-        let had = self.state.lock().scripts.remove(script);
+    /// True if the client had subscribed.
+    pub(super) fn unsubscribe(&self, shared: &Shared, item: &Item) -> bool {
+        let had = self.state.lock().items.remove(item);
         if had {
-            shared.subscriptions.unsubscribe_script(script, self.client);
-            shared.subscriptions.release(self.account(), 1);
-        }
-        had
-    }
-
-    pub(super) fn subscribe_outpoint(
-        &self,
-        shared: &Shared,
-        outpoint: &OutPoint,
-    ) -> Result<OutpointStatus, CallError> {
-        let new = {
-            let mut state = self.state.lock();
-            state.check_connected()?;
-            let count = state.scripts.len() + state.outpoints.len();
-            !state.outpoints.contains(outpoint)
-                && self.reserve(shared, count)?
-                && state.outpoints.insert(*outpoint)
-        };
-        let result = shared.subscriptions.subscribe_outpoint(outpoint, self.subscriber(true));
-        let mut state = self.state.lock();
-        if state.disconnected {
-            drop(state);
-            shared.subscriptions.unsubscribe_outpoint(outpoint, self.client);
-        } else if result.is_err() && new {
-            state.outpoints.remove(outpoint);
-            shared.subscriptions.release(self.account(), 1);
-        }
-        result
-    }
-
-    pub(super) fn unsubscribe_outpoint(&self, shared: &Shared, outpoint: &OutPoint) -> bool {
-        let had = self.state.lock().outpoints.remove(outpoint);
-        if had {
-            shared.subscriptions.unsubscribe_outpoint(outpoint, self.client);
+            shared.subscriptions.unsubscribe(item, self.client);
             shared.subscriptions.release(self.account(), 1);
         }
         had
@@ -214,21 +148,17 @@ impl Session {
 
     /// Marks the connection as ended and removes its subscriptions in the background.
     pub(super) fn end(&self, shared: &Shared) {
-        let (scripts, outpoints) = {
+        let (items, headers) = {
             let mut state = self.state.lock();
             state.disconnected = true;
-            (std::mem::take(&mut state.scripts), std::mem::take(&mut state.outpoints))
+            (std::mem::take(&mut state.items), state.headers)
         };
-        if self.state.lock().headers {
+        if headers {
             shared.subscriptions.unsubscribe_headers(self.client);
         }
-        if !(scripts.is_empty() && outpoints.is_empty()) {
-            shared.removals.add(Removal {
-                client: self.client,
-                scripts: scripts.into_iter(),
-                outpoints: outpoints.into_iter(),
-                connection: Arc::clone(&self.connection),
-            });
+        if !items.is_empty() {
+            let (items, connection) = (items.into_iter(), Arc::clone(&self.connection));
+            shared.removals.add(Removal { client: self.client, items, connection });
         }
     }
 
@@ -249,16 +179,5 @@ impl Session {
             return reject("the server has no room for more subscriptions".to_owned());
         }
         Ok(true)
-    }
-}
-
-impl State {
-    /// Fails after the connection has ended: a subscription would outlive it.
-    fn check_connected(&self) -> Result<(), RpcError> {
-        if self.disconnected {
-            Err(RpcError::new(Code::Excessive, "the connection has ended"))
-        } else {
-            Ok(())
-        }
     }
 }

@@ -63,9 +63,6 @@ impl BlockFiles {
     /// `on_finding` also receives the position of the scan. After bytes that are no record, the search continues at the byte
     /// after the first of them, as in Core, and so finds records hidden by a damaged length. A record may be longer than its
     /// block.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn scan(
         &self,
         file: u32,

@@ -50,9 +50,6 @@ impl<E> Search<E> {
 impl BlockFiles {
     /// Searches all files for records with `threads` threads. `entry` maps the position and the first bytes of a record to its
     /// result. `on_bytes` receives the bytes searched and the total, from several threads.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn search<E: Send>(
         &self,
         threads: usize,

@@ -4,13 +4,10 @@
 //! opened.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::Path;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::{BlockFileError, BlockStore, FileId, KnownEnds};
-use crate::io::Io;
+use crate::io::ignore_missing;
 
 /// Lengths of files in bytes, by file number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +24,7 @@ impl BlockStore {
 
     /// Files that may be removed: all except the ones being appended to.
     pub fn full_files(&self) -> FileLengths {
-        let writer = self.writer();
+        let writer = self.writer.lock();
         let mut lengths = FileLengths::default();
         for (id, bytes) in &writer.lengths {
             match *id {
@@ -59,15 +56,15 @@ impl BlockStore {
     }
 
     fn remove_file(&self, id: FileId) -> Result<(), BlockFileError> {
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         if id == FileId::Block(writer.file) || id == FileId::Undo(writer.undo_file) {
             return Ok(());
         }
         {
             // Hold the lock, so that no reader reopens the file and keeps it allocated.
-            let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut handles = self.handles.lock();
             handles.remove(&id);
-            remove_if_there(&*self.io, &self.path(id))
+            ignore_missing(self.io.remove(&self.path(id)))
                 .map_err(|source| self.io_error(id, source))?;
         }
         writer.dirty.remove(&id);
@@ -89,8 +86,8 @@ impl BlockStore {
             FileId::Undo(number) => is_gap(&known.undo, *number),
         };
         for id in found.extract_if(.., is_leftover) {
-            let path = self.path(id);
-            remove_if_there(&*self.io, &path).map_err(|source| self.io_error(id, source))?;
+            ignore_missing(self.io.remove(&self.path(id)))
+                .map_err(|source| self.io_error(id, source))?;
         }
         Ok(())
     }
@@ -98,11 +95,4 @@ impl BlockStore {
 
 fn is_gap(known: &BTreeMap<u32, u64>, number: u32) -> bool {
     !known.contains_key(&number) && known.last_key_value().is_some_and(|(last, _)| *last > number)
-}
-
-fn remove_if_there(io: &dyn Io, path: &Path) -> io::Result<()> {
-    match io.remove(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }

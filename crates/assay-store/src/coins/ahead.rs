@@ -6,11 +6,12 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use assay_wire::{Coin, OutPoint};
+use parking_lot::{Condvar, Mutex};
 
 use super::arena::LOADED;
 use super::tier::CoinTier;
@@ -50,10 +51,6 @@ struct Progress {
 type Part = (Arc<Request>, Range<usize>);
 
 impl Request {
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Reads a part of the outpoints and stores the coins found.
     fn read(&self, range: Range<usize>, tier: &dyn CoinTier) {
         let guard = Guard(self);
@@ -66,15 +63,15 @@ impl Request {
                 found.push((*outpoint, coin));
             }
         }
-        self.lock().found.append(&mut found);
+        self.progress.lock().found.append(&mut found);
         drop(guard);
     }
 
     /// Waits for all parts and returns the coins found.
     fn wait(&self) -> Vec<(OutPoint, Coin)> {
-        let mut progress = self.lock();
+        let mut progress = self.progress.lock();
         while progress.open > 0 {
-            progress = self.done.wait(progress).unwrap_or_else(PoisonError::into_inner);
+            self.done.wait(&mut progress);
         }
         assert!(!progress.is_broken, "a thread that reads coins has panicked");
         std::mem::take(&mut progress.found)
@@ -86,7 +83,7 @@ struct Guard<'r>(&'r Request);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        let mut progress = self.0.lock();
+        let mut progress = self.0.progress.lock();
         progress.is_broken |= thread::panicking();
         progress.open -= 1;
         if progress.open == 0 {
@@ -114,21 +111,17 @@ struct Queue {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Main loop of a reader thread.
     fn work(&self) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         while !queue.is_over {
             let Some((request, range)) = queue.parts.pop_front() else {
-                queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                self.wake.wait(&mut queue);
                 continue;
             };
             drop(queue);
             request.read(range, &*self.tier);
-            queue = self.lock();
+            queue = self.queue.lock();
         }
     }
 }
@@ -160,7 +153,7 @@ impl Readers {
             progress: Mutex::new(progress),
             done: Condvar::new(),
         });
-        let mut queue = self.shared.lock();
+        let mut queue = self.shared.queue.lock();
         for start in ranges {
             let range = start..(start + LOAD_SHARE_MIN).min(count);
             queue.parts.push_back((Arc::clone(&request), range));
@@ -172,7 +165,7 @@ impl Readers {
     /// Reads the parts that no thread has started, and waits for the rest.
     fn finish(&self, request: &Arc<Request>) -> Vec<(OutPoint, Coin)> {
         loop {
-            let mut queue = self.shared.lock();
+            let mut queue = self.shared.queue.lock();
             let own = |(other, _): &Part| Arc::ptr_eq(other, request);
             let Some(place) = queue.parts.iter().position(own) else { break };
             let Some((_, range)) = queue.parts.remove(place) else { break };
@@ -186,7 +179,7 @@ impl Readers {
 impl Drop for Readers {
     fn drop(&mut self) {
         {
-            let mut queue = self.shared.lock();
+            let mut queue = self.shared.queue.lock();
             queue.is_over = true;
             queue.parts.clear();
         }

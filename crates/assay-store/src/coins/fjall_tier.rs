@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fjall::config::{BlockSizePolicy, CompressionPolicy, PartitioningPolicy, PinningPolicy};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, Readable, Snapshot};
 
-use crate::io::{RealIo, sync_name};
+use crate::io::{RealIo, ignore_missing, sync_name};
 
 use super::damage;
 use super::tier::{CoinTier, TierBatch, TierError, TierSnapshot, Visit};
@@ -25,9 +25,6 @@ pub struct FjallTier {
 
 impl FjallTier {
     /// Opens or creates the database in `dir`, with `cache_bytes` for its block cache. The directory stays locked.
-    ///
-    /// # Errors
-    /// The directory is in use, damaged, or cannot be read or written.
     pub fn open(dir: &Path, cache_bytes: usize) -> Result<Self, TierError> {
         clear_unfinished(dir).map_err(|e| TierError::new("clear an unfinished database", e))?;
         damage::check_folder(dir).map_err(|(path, what)| TierError {
@@ -84,10 +81,7 @@ fn clear_unfinished(dir: &Path) -> io::Result<()> {
         return Ok(());
     }
     for path in [journal, marker] {
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        ignore_missing(fs::remove_file(path))?;
     }
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::tier::{CoinTier, MARKER_KEY, TierBatch, TierError, TierSnapshot, Visit};
 
@@ -21,12 +23,12 @@ impl MemTier {
 
     #[must_use]
     pub fn fork(&self) -> Self {
-        Self { map: Arc::new(Mutex::new(Arc::clone(&self.lock()))) }
+        Self { map: Arc::new(Mutex::new(Arc::clone(&self.map.lock()))) }
     }
 
     /// Sets or removes a value outside of any batch, for tests with damaged entries.
     pub fn set(&self, key: &[u8], value: Option<&[u8]>) {
-        let mut map = self.lock();
+        let mut map = self.map.lock();
         let map = Arc::make_mut(&mut map);
         match value {
             Some(value) => map.insert(key.to_vec(), value.to_vec()),
@@ -35,18 +37,13 @@ impl MemTier {
     }
 
     pub fn entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        self.lock().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
-    }
-
-    // Batches replace the map in one assignment, so a panic cannot leave it inconsistent.
-    fn lock(&self) -> MutexGuard<'_, Arc<Map>> {
-        self.map.lock().unwrap_or_else(PoisonError::into_inner)
+        self.map.lock().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 }
 
 impl CoinTier for MemTier {
     fn get(&self, key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, TierError> {
-        Ok(self.lock().get(key).map(|value| found(value)).is_some())
+        Ok(self.map.lock().get(key).map(|value| found(value)).is_some())
     }
 
     fn batch(&self, changes: usize) -> Result<Box<dyn TierBatch + '_>, TierError> {
@@ -54,15 +51,15 @@ impl CoinTier for MemTier {
     }
 
     fn snapshot(&self) -> Result<Box<dyn TierSnapshot>, TierError> {
-        Ok(Box::new(MemSnapshot(Arc::clone(&self.lock()))))
+        Ok(Box::new(MemSnapshot(Arc::clone(&self.map.lock()))))
     }
 
     fn disk_bytes(&self) -> u64 {
-        self.lock().iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
+        self.map.lock().iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
     }
 
     fn coins_estimate(&self) -> u64 {
-        self.lock().keys().filter(|key| key.as_slice() != MARKER_KEY).count() as u64
+        self.map.lock().keys().filter(|key| key.as_slice() != MARKER_KEY).count() as u64
     }
 }
 
@@ -91,7 +88,7 @@ impl TierBatch for MemBatch<'_> {
     }
 
     fn commit(self: Box<Self>) -> Result<(), TierError> {
-        let mut map = self.tier.lock();
+        let mut map = self.tier.map.lock();
         let map = Arc::make_mut(&mut map);
         for (key, value) in self.changes {
             match value {

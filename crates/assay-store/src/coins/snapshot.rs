@@ -55,9 +55,6 @@ impl Overlay {
 
 impl CoinStore {
     /// The current coins, in memory and on disk. Copies the unflushed changes; the store may change afterwards.
-    ///
-    /// # Errors
-    /// A failure of the tier.
     pub fn snapshot(&self) -> Result<CoinSnapshot, CoinError> {
         let mut overlay = Overlay::default();
         overlay.ends.reserve(self.dirty);
@@ -133,9 +130,6 @@ impl CoinTier for SnapshotTier {
 
 impl CoinSnapshot {
     /// A store that starts with these coins, for trial changes. It cannot be flushed.
-    ///
-    /// # Errors
-    /// No memory.
     pub fn into_scratch(self, cache_bytes_max: usize) -> Result<CoinStore, CoinError> {
         let mut store = CoinStore::open(Box::new(SnapshotTier(Arc::new(self))), cache_bytes_max)?;
         store.is_complete = false;
@@ -157,9 +151,6 @@ impl CoinSnapshot {
 
     /// Visits one of `of` parts of the coins. The parts `0..of`, at most 65,536, hold each coin once, and in this order they keep
     /// the order of [`CoinSnapshot::for_each`]. Several threads may each visit a part.
-    ///
-    /// # Errors
-    /// As [`CoinSnapshot::for_each`].
     ///
     /// # Panics
     /// If `shard` is not less than `of`, or `of` exceeds 65,536.

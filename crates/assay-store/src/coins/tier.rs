@@ -45,21 +45,12 @@ impl TierError {
 /// Keys are coin keys, and [`MARKER_KEY`], which sorts before all of them.
 pub trait CoinTier: Send + Sync {
     /// Calls `found` with the value of `key`; returns true if the key exists.
-    ///
-    /// # Errors
-    /// A failure of the engine.
     fn get(&self, key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, TierError>;
 
     /// Starts a batch of about `changes` changes.
-    ///
-    /// # Errors
-    /// A failure of the engine.
     fn batch(&self, changes: usize) -> Result<Box<dyn TierBatch + '_>, TierError>;
 
     /// The current map, unaffected by later batches.
-    ///
-    /// # Errors
-    /// A failure of the engine.
     fn snapshot(&self) -> Result<Box<dyn TierSnapshot>, TierError>;
 
     /// The first damaged place on disk, file and offset, among all data with checksums.
@@ -76,15 +67,9 @@ pub trait CoinTier: Send + Sync {
 /// Changes in strictly ascending key order; without [`TierBatch::commit`] none takes effect.
 pub trait TierBatch {
     /// Sets a value.
-    ///
-    /// # Errors
-    /// A failure of the engine.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), TierError>;
 
     /// Removes a key, present or not.
-    ///
-    /// # Errors
-    /// A failure of the engine.
     fn delete(&mut self, key: &[u8]) -> Result<(), TierError>;
 
     /// Applies all changes atomically. When this returns they survive a power cut.
@@ -99,9 +84,6 @@ pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 
 pub trait TierSnapshot: Send + Sync {
     /// Visits the entries with `from <= key < to` in order; without `to`, to the end.
-    ///
-    /// # Errors
-    /// A failure of the engine.
     fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: &mut Visit<'_>) -> Result<(), TierError>;
 }
 

@@ -1,10 +1,22 @@
 //! Points where tests make the program panic or wait.
 
-/// A point in the program where a test can inject a defect. Without the feature `panic-points` it compiles to nothing. With it,
-/// `ASSAY_PANIC_AT=NAME:STEP` makes pass number STEP of that point panic, counted from 0, and [`set_delays`] makes threads wait
-/// there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
+macro_rules! points {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// A point in the program where a test can inject a defect. Without the feature `panic-points` it compiles to nothing.
+        /// With it, `ASSAY_PANIC_AT=NAME:STEP` makes pass number STEP of that point panic, counted from 0, and [`set_delays`]
+        /// makes threads wait there.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Point {
+            $($(#[$doc])* $name,)+
+        }
+
+        impl Point {
+            pub const ALL: [Self; [$(Point::$name),+].len()] = [$(Point::$name),+];
+        }
+    };
+}
+
+points! {
     /// Read of a coin from disk.
     CoinRead,
     /// Before a coin is written into a batch.
@@ -65,45 +77,6 @@ pub enum Point {
     ElectrumNotify,
     RpcCall,
     PeerMessage,
-}
-
-impl Point {
-    pub const ALL: [Self; 34] = [
-        Self::CoinRead,
-        Self::CoinWrite,
-        Self::CoinCommit,
-        Self::CoinCommitted,
-        Self::CoinEvict,
-        Self::BlockAppend,
-        Self::BlockAppended,
-        Self::UndoAppend,
-        Self::ArchiveRead,
-        Self::RecordWrite,
-        Self::RecordWritten,
-        Self::HashTask,
-        Self::ScriptTask,
-        Self::ScriptBatch,
-        Self::MoveCoins,
-        Self::Connect,
-        Self::Connected,
-        Self::Disconnect,
-        Self::MarkInvalid,
-        Self::MempoolScripts,
-        Self::MempoolAdd,
-        Self::MempoolRemove,
-        Self::MempoolReadmit,
-        Self::MempoolSave,
-        Self::IndexFollow,
-        Self::IndexRows,
-        Self::IndexWrite,
-        Self::IndexWritten,
-        Self::IndexMerge,
-        Self::IndexPublish,
-        Self::ElectrumCall,
-        Self::ElectrumNotify,
-        Self::RpcCall,
-        Self::PeerMessage,
-    ];
 }
 
 /// True if this build has panic points.

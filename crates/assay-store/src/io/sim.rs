@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Io, IoFile};
 
@@ -242,23 +244,17 @@ impl SimIo {
     }
 
     /// Counts a step outside of the file system, such as a commit of a coin tier on the same disk.
-    ///
-    /// # Errors
-    /// The fault is due, or the process is dead.
     pub(crate) fn foreign_step(&self) -> io::Result<()> {
         self.lock().whole_step()
     }
 
     /// Succeeds while the process lives.
-    ///
-    /// # Errors
-    /// The process is dead.
     pub(crate) fn alive(&self) -> io::Result<()> {
         self.lock().alive()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -8,7 +8,9 @@ use assay_store::{
     BlockFileError, BlockRecord, CoinRef, CommitError, MemTier, OpenError, Store, StoreConfig,
     UndoWriter, commit, decode_undo,
 };
-use assay_wire::{BlockHash, Header, OutPoint, Txid};
+use assay_wire::{BlockHash, OutPoint, Txid};
+
+use crate::{header, record};
 
 const BLOCKS: u32 = 9;
 
@@ -23,17 +25,6 @@ fn as_io(io: &SimIo) -> Arc<dyn Io> {
 
 fn open(io: &SimIo, tier: &MemTier) -> Result<Store, OpenError> {
     Store::open_with(&config(), &as_io(io), Box::new(tier.clone()))
-}
-
-fn header(height: u32) -> Header {
-    Header {
-        version: 4,
-        prev_block: BlockHash([height as u8; 32]),
-        merkle_root: [7; 32],
-        time: height,
-        bits: 0x207f_ffff,
-        nonce: height,
-    }
 }
 
 fn raw_block(height: u32) -> Vec<u8> {
@@ -79,15 +70,13 @@ fn run(io: &SimIo, tier: &MemTier, progress: &mut Progress) -> Result<(), Stoppe
         let block = twice(|| store.blocks.append_block(&raw_block(height)))?;
         let undo = twice(|| store.blocks.append_undo(0, &hash, &undo(height)))?;
         let record = BlockRecord {
-            header: header(height),
-            height,
             status: 3,
             tx_count: 1,
             chain_tx_count: height.into(),
             sequence: height.into(),
             block: Some(block),
             undo: Some(undo),
-            was_pruned: false,
+            ..record(height)
         };
         twice(|| store.index.put(std::slice::from_ref(&record)))?;
         progress.acknowledged = height;
@@ -288,17 +277,7 @@ fn detects_damage_anywhere() {
 fn index_groups_are_whole_or_absent() {
     let (io, tier) = (SimIo::new(), MemTier::new());
     let store = open(&io, &tier).expect("an empty store opens");
-    let record = |height: u32, status| BlockRecord {
-        header: header(height),
-        height,
-        status,
-        tx_count: 0,
-        chain_tx_count: 0,
-        sequence: 1,
-        block: None,
-        undo: None,
-        was_pruned: false,
-    };
+    let record = |height: u32, status| BlockRecord { status, ..record(height) };
     let path = Path::new("/store/blocks/index/index.log");
     let group = |from: u32, status| (from..from + 3).map(|h| record(h, status)).collect::<Vec<_>>();
     store.index.put(&group(0, 1)).expect("there is room");
@@ -331,17 +310,7 @@ fn index_groups_are_whole_or_absent() {
 fn a_stale_index_is_rewritten() {
     let (io, tier) = (SimIo::new(), MemTier::new());
     let store = open(&io, &tier).expect("an empty store opens");
-    let record = |status| BlockRecord {
-        header: header(1),
-        height: 1,
-        status,
-        tx_count: 0,
-        chain_tx_count: 0,
-        sequence: 1,
-        block: None,
-        undo: None,
-        was_pruned: false,
-    };
+    let record = |status| BlockRecord { status, ..record(1) };
     for status in 0..11_000 {
         store.index.put(&[record(status)]).expect("there is room");
     }

@@ -3,7 +3,9 @@
 use assay_store::{
     BlockFileError, BlockFileReader, BlockRecord, BlockStore, CoinRef, Store, StoreConfig, commit,
 };
-use assay_wire::{BlockHash, Header, OutPoint, Txid};
+use assay_wire::{BlockHash, OutPoint, Txid};
+
+use crate::{header, record};
 
 const MAGIC: [u8; 4] = [0xda, 0xb5, 0xbf, 0xfa];
 
@@ -13,25 +15,15 @@ fn raw(n: u32) -> Vec<u8> {
 
 fn archive(blocks: &BlockStore, n: u32) -> BlockRecord {
     let block = blocks.append_block(&raw(n)).expect("there is room");
-    let header = Header {
-        version: 1,
-        prev_block: BlockHash::ZERO,
-        merkle_root: [n as u8; 32],
-        time: n,
-        bits: 0,
-        nonce: 0,
-    };
-    let undo = blocks.append_undo(0, &header.hash(), &[n as u8; 9]).expect("room");
+    let undo = blocks.append_undo(0, &header(n).hash(), &[n as u8; 9]).expect("room");
     BlockRecord {
-        header,
-        height: n,
         status: n,
         tx_count: 1,
         chain_tx_count: n.into(),
         sequence: n.into(),
         block: Some(block),
         undo: Some(undo),
-        was_pruned: false,
+        ..record(n)
     }
 }
 
@@ -136,30 +128,11 @@ fn undo_files_rotate_whatever_the_block_file() {
         assert_eq!(store.records, written);
         for (index, bytes) in sizes.into_iter().enumerate() {
             let n = (round * sizes.len() + index) as u32;
-            let header = Header {
-                version: 1,
-                prev_block: BlockHash::ZERO,
-                merkle_root: [n as u8; 32],
-                time: n,
-                bits: 0,
-                nonce: 0,
-            };
-            let undo = store
-                .blocks
-                .append_undo(0, &header.hash(), &undo_bytes(n, bytes))
-                .expect("there is room");
+            let hash = header(n).hash();
+            let undo =
+                store.blocks.append_undo(0, &hash, &undo_bytes(n, bytes)).expect("there is room");
             assert!(undo.end() <= limit || undo.offset == 8, "{undo:?} is alone in its file");
-            let record = BlockRecord {
-                header,
-                height: n,
-                status: 0,
-                tx_count: 1,
-                chain_tx_count: 0,
-                sequence: 0,
-                block: None,
-                undo: Some(undo),
-                was_pruned: false,
-            };
+            let record = BlockRecord { tx_count: 1, undo: Some(undo), ..record(n) };
             store.index.put(std::slice::from_ref(&record)).expect("there is room");
             written.push(record);
         }

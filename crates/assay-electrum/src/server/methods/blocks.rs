@@ -1,10 +1,9 @@
 //! Header methods.
 
 use super::Call;
-use crate::server::protocol::error::CallError;
-use crate::server::protocol::{Out, RpcError, Version};
-use crate::server::snapshot::merkle::HeaderProof;
-use crate::server::snapshot::published::{Snapshot, write_tip};
+use crate::server::merkle::HeaderProof;
+use crate::server::protocol::{CallError, Out, RpcError, Version};
+use crate::server::snapshot::{Snapshot, write_tip};
 
 /// Headers per response: a difficulty period, the usual request of clients.
 const HEADERS_MAX: u32 = 2016;
@@ -13,8 +12,8 @@ const HEADERS_AT_ONCE_MAX: u32 = 128;
 
 /// `blockchain.block.header`
 pub(super) fn header(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let height = call.params.number(0, "height")?;
-    let cp_height = call.params.number_or(1, "cp_height", 0)?;
+    let height = call.params.number(0)?;
+    let cp_height = call.params.number_or(1, 0)?;
     let snapshot = call.snapshot()?;
     let header = snapshot.view.header(height)?.filter(|_| height <= snapshot.tip.height);
     let header = header.ok_or_else(|| RpcError::bad(format!("height {height} out of range")))?;
@@ -31,9 +30,9 @@ pub(super) fn header(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
 
 /// `blockchain.block.headers`
 pub(super) fn headers(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let start = call.params.number(0, "start_height")?;
-    let count = call.params.number(1, "count")?;
-    let cp_height = call.params.number_or(2, "cp_height", 0)?;
+    let start = call.params.number(0)?;
+    let count = call.params.number(1)?;
+    let cp_height = call.params.number_or(2, 0)?;
     let snapshot = call.snapshot()?;
     let available = (snapshot.tip.height + 1).saturating_sub(start);
     let count = count.min(HEADERS_MAX).min(available);
@@ -80,7 +79,7 @@ fn proof(
 ) -> Result<HeaderProof, CallError> {
     // The tree may have to catch up with the chain.
     call.may_wait()?;
-    let proof = call.shared.header_tree.proof(&*snapshot.view, height, cp_height)?;
+    let proof = call.shared.header_tree.proof(&snapshot.view, height, cp_height)?;
     proof.ok_or_else(|| {
         let tip = snapshot.tip.height;
         let message = format!(

@@ -2,8 +2,7 @@
 
 use super::{Call, Pace};
 use crate::chain::Relay;
-use crate::server::protocol::error::CallError;
-use crate::server::protocol::{Out, RpcError};
+use crate::server::protocol::{CallError, Out, RpcError};
 
 /// Length of the list of `mempool.recent`.
 const RECENT: usize = 10;
@@ -24,10 +23,10 @@ fn relay(call: &Call<'_>) -> Result<Relay, CallError> {
 
 /// `blockchain.estimatefee`
 pub(super) fn estimate_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let blocks = call.params.number(0, "number")?;
+    let blocks = call.params.number(0)?;
     if call.params.raw(1).is_some() {
         // Case-insensitive, as in Bitcoin Core; there is one estimator here.
-        let mode = call.params.text(1, "mode")?.to_ascii_lowercase();
+        let mode = call.params.text(1)?.to_ascii_lowercase();
         if !matches!(mode.as_str(), "unset" | "economical" | "conservative") {
             return Err(RpcError::bad("mode should be ECONOMICAL or CONSERVATIVE").into());
         }

@@ -1,4 +1,4 @@
-//! Method implementations.
+//! Methods: the table with their versions and parameters, and their implementations.
 
 mod blocks;
 mod mempool;
@@ -8,13 +8,13 @@ mod transactions;
 
 use std::sync::Arc;
 
-use super::protocol::error::CallError;
-use super::protocol::methods::{Kind, Method};
-use super::protocol::{Code, Out, Params, RpcError, Version};
+use super::Shared;
+use super::params::Params;
+use super::protocol::{CallError, Code, Out, RpcError, Version};
 use super::session::Session;
-use super::shared::Shared;
-use super::snapshot::published::Snapshot;
+use super::snapshot::Snapshot;
 use crate::mempool::Mempool;
+use Place::{Here, HereIfAtOnce, Worker};
 
 pub(super) struct Call<'a> {
     pub(super) shared: &'a Shared,
@@ -42,7 +42,7 @@ impl Call<'_> {
         self.read(|snapshot, _| Arc::clone(snapshot))
     }
 
-    /// Reads mempool and index of the same state ([`Published::read`]).
+    /// Reads mempool and index of the same state ([`super::snapshot::Published::read`]).
     fn read<R>(&self, read: impl FnOnce(&Arc<Snapshot>, &Mempool) -> R) -> Result<R, CallError> {
         match self.pace {
             Pace::Any => self.shared.published.read(read).ok_or_else(|| not_ready().into()),
@@ -75,10 +75,10 @@ pub(super) fn answer(
     out: &mut Out,
 ) -> Result<(), CallError> {
     let version = session.version();
-    let params = Params::read(params, method.params, method.required, method.is_open())?;
+    let params = Params::read(params, method.params, method.is_open())?;
     let call = Call { shared, session, version, params, pace };
     let start = out.len();
-    dispatch(&call, method.kind, out).map_err(|error| match error {
+    (method.run)(&call, out).map_err(|error| match error {
         // This error code is new in 1.7; earlier, ElectrumX and others used this one.
         CallError::Rpc(error)
             if error.code == Code::HistoryTooLarge && version < Version(1, 7, 0) =>
@@ -95,46 +95,211 @@ pub(super) fn answer(
     Ok(())
 }
 
-fn dispatch(call: &Call<'_>, kind: Kind, out: &mut Out) -> Result<(), CallError> {
-    match kind {
-        Kind::BlockHeader => blocks::header(call, out),
-        Kind::BlockHeaders => blocks::headers(call, out),
-        Kind::HeadersSubscribe => blocks::subscribe(call, out),
-        Kind::ScriptBalance => scripts::balance(call, out),
-        Kind::ScriptHistory => scripts::history(call, out),
-        Kind::ScriptMempool => scripts::mempool(call, out),
-        Kind::ScriptUnspent => scripts::unspent(call, out),
-        Kind::ScriptSubscribe => scripts::subscribe(call, out),
-        Kind::ScriptUnsubscribe => scripts::unsubscribe(call, out),
-        Kind::OutpointSubscribe => scripts::outpoint_subscribe(call, out),
-        Kind::OutpointStatus => scripts::get_outpoint_status(call, out),
-        Kind::OutpointUnsubscribe => scripts::outpoint_unsubscribe(call, out),
-        Kind::Broadcast => transactions::broadcast(call, out),
-        Kind::BroadcastPackage => transactions::broadcast_package(call, out),
-        Kind::Transaction => transactions::get(call, out),
-        Kind::TransactionMerkle => transactions::merkle(call, out),
-        Kind::IdFromPos => transactions::id_from_pos(call, out),
-        Kind::TestMempoolAccept => transactions::test(call, out),
-        Kind::EstimateFee => mempool::estimate_fee(call, out),
-        Kind::RelayFee => mempool::relay_fee(call, out),
-        Kind::FeeHistogram => mempool::fee_histogram(call, out),
-        Kind::MempoolInfo => mempool::info(call, out),
-        Kind::MempoolRecent => mempool::recent(call, out),
-        Kind::AddPeer => server::add_peer(call, out),
-        Kind::Banner => {
-            server::banner(call, out);
-            Ok(())
+/// Thread that processes a request of a light client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The receiving thread: the call never reads from disk or waits for the node.
+    Here,
+    /// The receiving thread if the call is short and does not block; otherwise a worker. The call mostly reads from memory and
+    /// changes nothing.
+    HereIfAtOnce,
+    Worker,
+}
+
+/// Names of parameters, of which the given number is mandatory.
+pub(super) type ParamNames = (&'static [&'static str], usize);
+
+type Run = fn(&Call<'_>, &mut Out) -> Result<(), CallError>;
+
+pub(super) struct Method {
+    pub(super) name: &'static str,
+    run: Run,
+    pub(super) place: Place,
+    pub(super) params: ParamNames,
+    /// First version with the method, and first version without it again.
+    pub(super) since: Version,
+    until: Option<Version>,
+    /// True if notifications may follow, which must not overtake the response.
+    pub(super) subscribes: bool,
+}
+
+impl Method {
+    const fn new(name: &'static str, run: Run, place: Place, params: ParamNames) -> Self {
+        Self { name, run, place, params, since: Version::MIN, until: None, subscribes: false }
+    }
+
+    const fn since(self, since: Version) -> Self {
+        Self { since, ..self }
+    }
+
+    const fn until(self, until: Version) -> Self {
+        Self { until: Some(until), ..self }
+    }
+
+    const fn subscribes(self) -> Self {
+        Self { subscribes: true, ..self }
+    }
+
+    /// True if extra parameters are ignored.
+    pub(super) fn is_open(&self) -> bool {
+        self.name == "server.version"
+    }
+
+    pub(super) fn is_in(&self, version: Version) -> bool {
+        version >= self.since && self.until.is_none_or(|until| version < until)
+    }
+}
+
+const V1_4_2: Version = Version(1, 4, 2);
+const V1_6: Version = Version(1, 6, 0);
+const V1_7: Version = Version(1, 7, 0);
+
+const NONE: ParamNames = (&[], 0);
+const HEADERS: ParamNames = (&["start_height", "count", "cp_height"], 2);
+const HASH: ParamNames = (&["scripthash"], 1);
+const SCRIPT: ParamNames = (&["scriptpubkey"], 1);
+const OUTPOINT: ParamNames = (&["tx_hash", "txout_idx"], 2);
+const HINTED: ParamNames = (&["tx_hash", "txout_idx", "spk_hint"], 2);
+const VERSION: ParamNames = (&["client_name", "protocol_version"], 0);
+
+/// All methods, sorted by name. A name may occur twice with different versions.
+pub(super) static METHODS: &[Method] = &[
+    Method::new(
+        "blockchain.block.header",
+        blocks::header,
+        HereIfAtOnce,
+        (&["height", "cp_height"], 1),
+    ),
+    Method::new("blockchain.block.headers", blocks::headers, HereIfAtOnce, HEADERS),
+    Method::new("blockchain.estimatefee", mempool::estimate_fee, HereIfAtOnce, (&["number"], 1))
+        .until(V1_6),
+    Method::new(
+        "blockchain.estimatefee",
+        mempool::estimate_fee,
+        HereIfAtOnce,
+        (&["number", "mode"], 1),
+    )
+    .since(V1_6),
+    Method::new("blockchain.headers.subscribe", blocks::subscribe, Here, NONE).subscribes(),
+    Method::new("blockchain.outpoint.get_status", scripts::get_outpoint_status, Worker, HINTED)
+        .since(V1_7),
+    Method::new("blockchain.outpoint.subscribe", scripts::outpoint_subscribe, Worker, HINTED)
+        .since(V1_7)
+        .subscribes(),
+    Method::new("blockchain.outpoint.unsubscribe", scripts::outpoint_unsubscribe, Here, OUTPOINT)
+        .since(V1_7),
+    Method::new("blockchain.relayfee", mempool::relay_fee, HereIfAtOnce, NONE).until(V1_6),
+    Method::new("blockchain.scripthash.get_balance", scripts::balance, HereIfAtOnce, HASH)
+        .until(V1_7),
+    Method::new("blockchain.scripthash.get_history", scripts::history, HereIfAtOnce, HASH)
+        .until(V1_7),
+    Method::new("blockchain.scripthash.get_mempool", scripts::mempool, HereIfAtOnce, HASH)
+        .until(V1_7),
+    Method::new("blockchain.scripthash.listunspent", scripts::unspent, HereIfAtOnce, HASH)
+        .until(V1_7),
+    Method::new("blockchain.scripthash.subscribe", scripts::subscribe, Worker, HASH)
+        .until(V1_7)
+        .subscribes(),
+    Method::new("blockchain.scripthash.unsubscribe", scripts::unsubscribe, Here, HASH)
+        .since(V1_4_2)
+        .until(V1_7),
+    Method::new("blockchain.scriptpubkey.get_balance", scripts::balance, HereIfAtOnce, SCRIPT)
+        .since(V1_7),
+    Method::new("blockchain.scriptpubkey.get_history", scripts::history, HereIfAtOnce, SCRIPT)
+        .since(V1_7),
+    Method::new("blockchain.scriptpubkey.get_mempool", scripts::mempool, HereIfAtOnce, SCRIPT)
+        .since(V1_7),
+    Method::new("blockchain.scriptpubkey.listunspent", scripts::unspent, HereIfAtOnce, SCRIPT)
+        .since(V1_7),
+    Method::new("blockchain.scriptpubkey.subscribe", scripts::subscribe, Worker, SCRIPT)
+        .since(V1_7)
+        .subscribes(),
+    Method::new("blockchain.scriptpubkey.unsubscribe", scripts::unsubscribe, Here, SCRIPT)
+        .since(V1_7),
+    Method::new(
+        "blockchain.transaction.broadcast",
+        transactions::broadcast,
+        Worker,
+        (&["raw_tx"], 1),
+    ),
+    Method::new(
+        "blockchain.transaction.broadcast_package",
+        transactions::broadcast_package,
+        Worker,
+        (&["raw_txs", "verbose"], 1),
+    )
+    .since(V1_6),
+    Method::new(
+        "blockchain.transaction.get",
+        transactions::get,
+        HereIfAtOnce,
+        (&["tx_hash", "verbose"], 1),
+    ),
+    Method::new(
+        "blockchain.transaction.get_merkle",
+        transactions::merkle,
+        HereIfAtOnce,
+        (&["tx_hash", "height"], 2),
+    ),
+    Method::new(
+        "blockchain.transaction.id_from_pos",
+        transactions::id_from_pos,
+        HereIfAtOnce,
+        (&["height", "tx_pos", "merkle"], 2),
+    ),
+    Method::new(
+        "blockchain.transaction.testmempoolaccept",
+        transactions::test,
+        Worker,
+        (&["raw_txs"], 1),
+    )
+    .since(V1_7),
+    Method::new("mempool.get_fee_histogram", mempool::fee_histogram, Here, NONE),
+    Method::new("mempool.get_info", mempool::info, HereIfAtOnce, NONE).since(V1_6),
+    Method::new("mempool.recent", mempool::recent, Here, NONE).since(V1_7),
+    Method::new("server.add_peer", server::add_peer, Here, (&["features"], 1)),
+    Method::new("server.banner", server::banner, Here, NONE),
+    Method::new("server.donation_address", server::donation_address, Here, NONE),
+    Method::new("server.features", server::features, HereIfAtOnce, NONE),
+    Method::new("server.peers.subscribe", server::peers, Here, NONE),
+    Method::new("server.ping", server::ping, Here, NONE).until(V1_7),
+    Method::new("server.ping", server::ping, Here, (&["pong_len", "data"], 0)).since(V1_7),
+    Method::new("server.version", server::version, Here, VERSION),
+];
+
+/// Index of the method `name` in [`METHODS`] for protocol `version`.
+pub(super) fn lookup(name: &str, version: Version) -> Option<usize> {
+    METHODS.iter().position(|method| method.name == name && method.is_in(version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_and_unambiguous_in_every_version() {
+        assert!(METHODS.is_sorted_by_key(|method| method.name));
+        for version in ["1.4", "1.4.2", "1.5", "1.6", "1.7"] {
+            let version = Version::parse(version).unwrap();
+            let mut names: Vec<_> =
+                METHODS.iter().filter(|method| method.is_in(version)).map(|m| m.name).collect();
+            let count = names.len();
+            names.dedup();
+            assert_eq!(names.len(), count, "{version}");
         }
-        Kind::DonationAddress => {
-            server::donation_address(call, out);
-            Ok(())
-        }
-        Kind::Features => server::features(call, out),
-        Kind::Peers => {
-            server::peers(out);
-            Ok(())
-        }
-        Kind::Ping => server::ping(call, out),
-        Kind::Version => server::version(call, out),
+    }
+
+    #[test]
+    fn versions_differ_as_specified() {
+        let has = |name, version| lookup(name, Version::parse(version).unwrap()).is_some();
+        assert!(!has("blockchain.scripthash.unsubscribe", "1.4.1"));
+        assert!(has("blockchain.scripthash.unsubscribe", "1.4.2"));
+        assert!(has("blockchain.relayfee", "1.4.5") && !has("blockchain.relayfee", "1.6"));
+        assert!(!has("mempool.get_info", "1.5") && has("mempool.get_info", "1.6"));
+        assert!(has("blockchain.scripthash.subscribe", "1.6"));
+        assert!(!has("blockchain.scripthash.subscribe", "1.7"));
+        assert!(has("blockchain.scriptpubkey.subscribe", "1.7"));
+        assert!(!has("blockchain.outpoint.subscribe", "1.6"));
+        assert!(!has("blockchain.address.get_history", "1.4"));
     }
 }

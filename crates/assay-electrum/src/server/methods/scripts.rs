@@ -8,10 +8,9 @@ use assay_wire::OutPoint;
 use super::Call;
 use crate::index::{HistoryEntry, Limits, ScriptHash};
 use crate::mempool::{ScriptMempool, Unconfirmed};
-use crate::server::protocol::error::CallError;
-use crate::server::protocol::{Out, RpcError, Version};
-use crate::server::snapshot::outpoint_status;
-use crate::server::snapshot::script_status::write_status;
+use crate::server::protocol::{CallError, Out, RpcError, Version};
+use crate::server::status::outpoint_status;
+use crate::server::watched::Item;
 
 /// The script of a call: by hash or, in protocol 1.7, as hex.
 fn script(call: &Call<'_>) -> Result<ScriptHash, RpcError> {
@@ -153,52 +152,49 @@ pub(super) fn unspent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     })
 }
 
+/// Subscribes to an item. Fails before the first publication: there is no status then.
+fn subscribe_to(call: &Call<'_>, item: &Item, out: &mut Out) -> Result<(), CallError> {
+    call.snapshot()?;
+    call.session.subscribe(call.shared, item, by_script(call))?.write(out);
+    Ok(())
+}
+
 /// `blockchain.scripthash.subscribe`
 pub(super) fn subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let script = script(call)?;
-    call.snapshot()?;
-    let status = call.session.subscribe_script(call.shared, &script, by_script(call))?;
-    write_status(out, &status);
-    Ok(())
+    subscribe_to(call, &Item::Script(script(call)?), out)
 }
 
 /// `blockchain.scripthash.unsubscribe`
 pub(super) fn unsubscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let script = script(call)?;
-    out.bool(call.session.unsubscribe_script(call.shared, &script));
+    let item = Item::Script(script(call)?);
+    out.bool(call.session.unsubscribe(call.shared, &item));
     Ok(())
 }
 
 fn outpoint(call: &Call<'_>) -> Result<OutPoint, RpcError> {
-    Ok(OutPoint { txid: call.params.txid(0)?, vout: call.params.number(1, "txout_idx")? })
-}
-
-/// Checks the script hint of a call for validity. The lookup does not use it.
-fn check_hint(call: &Call<'_>) -> Result<(), RpcError> {
-    call.params.raw(2).map_or(Ok(()), |_| call.params.hex(2, "spk_hint").map(drop))
+    // The script hint is checked for validity; the lookup does not use it.
+    if call.params.raw(2).is_some() {
+        call.params.hex(2)?;
+    }
+    Ok(OutPoint { txid: call.params.txid(0)?, vout: call.params.number(1)? })
 }
 
 /// `blockchain.outpoint.subscribe`
 pub(super) fn outpoint_subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let outpoint = outpoint(call)?;
-    check_hint(call)?;
-    call.snapshot()?;
-    call.session.subscribe_outpoint(call.shared, &outpoint)?.write(out);
-    Ok(())
+    subscribe_to(call, &Item::Outpoint(outpoint(call)?), out)
 }
 
 /// `blockchain.outpoint.get_status`
 pub(super) fn get_outpoint_status(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let outpoint = outpoint(call)?;
-    check_hint(call)?;
     call.snapshot()?;
-    outpoint_status::find(&call.shared.published, &*call.shared.chain, &outpoint)?.write(out);
+    outpoint_status(&call.shared.published, &*call.shared.chain, &outpoint)?.write(out);
     Ok(())
 }
 
 /// `blockchain.outpoint.unsubscribe`
 pub(super) fn outpoint_unsubscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let outpoint = outpoint(call)?;
-    out.bool(call.session.unsubscribe_outpoint(call.shared, &outpoint));
+    let item = Item::Outpoint(outpoint(call)?);
+    out.bool(call.session.unsubscribe(call.shared, &item));
     Ok(())
 }

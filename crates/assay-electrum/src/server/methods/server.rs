@@ -1,10 +1,8 @@
 //! Server methods.
 
 use super::Call;
-use crate::server::disconnect::DisconnectReason;
-use crate::server::protocol::error::CallError;
-use crate::server::protocol::version::Offer;
-use crate::server::protocol::{Out, RpcError, SOFTWARE, Version};
+use crate::server::DisconnectReason;
+use crate::server::protocol::{CallError, Offer, Out, RpcError, SOFTWARE, Version};
 
 const NAME_BYTES_MAX: usize = 100;
 
@@ -14,7 +12,7 @@ const PONG_BYTES_MAX: usize = 1 << 20;
 /// `server.version`
 pub(super) fn version(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let name = match call.params.raw(0) {
-        Some(_) => call.params.text(0, "client_name")?,
+        Some(_) => call.params.text(0)?,
         None => String::new(),
     };
     let offer = match call.params.raw(1) {
@@ -30,7 +28,7 @@ pub(super) fn version(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
         return Err(RpcError::bad(message).fatal().into());
     };
     let short: String = name.chars().filter(|c| !c.is_control()).take(NAME_BYTES_MAX).collect();
-    if !call.session.negotiate(chosen, short) {
+    if !call.session.negotiate(chosen, &short) {
         return Err(RpcError::bad("server.version already sent").into());
     }
     out.raw("[").string(SOFTWARE).raw(",\"").raw(&chosen.to_string()).raw("\"]");
@@ -69,18 +67,24 @@ pub(super) fn features(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> 
 }
 
 /// `server.banner`
-pub(super) fn banner(call: &Call<'_>, out: &mut Out) {
+#[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
+pub(super) fn banner(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     out.string(&call.shared.config.banner);
+    Ok(())
 }
 
 /// `server.donation_address`
-pub(super) fn donation_address(call: &Call<'_>, out: &mut Out) {
+#[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
+pub(super) fn donation_address(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     out.string(&call.shared.config.donation_address);
+    Ok(())
 }
 
 /// `server.peers.subscribe`: always empty, since there is no peer discovery.
-pub(super) fn peers(out: &mut Out) {
+#[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
+pub(super) fn peers(_: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     out.raw("[]");
+    Ok(())
 }
 
 /// `server.add_peer`: always rejected, for the same reason.
@@ -98,9 +102,9 @@ pub(super) fn ping(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
         out.raw("null");
         return Ok(());
     }
-    let length = call.params.number_or(0, "pong_len", 0)? as usize;
+    let length = call.params.number_or(0, 0)? as usize;
     if call.params.raw(1).is_some() {
-        let data = call.params.text(1, "data")?;
+        let data = call.params.text(1)?;
         if !data.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(RpcError::bad("data should be a hex string").into());
         }

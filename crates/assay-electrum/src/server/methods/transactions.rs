@@ -7,13 +7,11 @@ use std::time::Duration;
 use assay_wire::{BlockHash, Encoding, Header, Transaction, Tx, Txid};
 
 use super::{Call, Pace};
-use crate::chain::{Moment, Refusal, TestVerdict, Tip};
+use crate::chain::{RelayError, SnapshotId, TestVerdict, Tip};
 use crate::index::TxPosition;
-use crate::server::protocol::error::CallError;
-use crate::server::protocol::{Out, RpcError};
-use crate::server::snapshot::confirmed::{confirmed_bytes, confirmed_transaction};
-use crate::server::snapshot::merkle::Tree;
-use crate::server::snapshot::published::Snapshot;
+use crate::server::merkle::Tree;
+use crate::server::protocol::{CallError, Out, RpcError};
+use crate::server::snapshot::{Snapshot, confirmed_bytes, confirmed_transaction};
 
 /// Maximum package size, as in Bitcoin Core (`policy/packages.h`).
 const PACKAGE_MAX: usize = 25;
@@ -27,7 +25,7 @@ const KNOWN: [&str; 2] = ["txn-already-in-mempool", "txn-already-known"];
 /// `blockchain.transaction.get`
 pub(super) fn get(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let txid = call.params.txid(0)?;
-    let verbose = call.params.flag(1, "verbose")?;
+    let verbose = call.params.flag(1)?;
     let (snapshot, unconfirmed) =
         call.read(|snapshot, pool| (Arc::clone(snapshot), pool.transaction(&txid)))?;
     if let Some(tx) = unconfirmed {
@@ -119,7 +117,7 @@ fn write_input(view: &Tx<'_>, at: usize, out: &mut Out) {
 /// `blockchain.transaction.get_merkle`
 pub(super) fn merkle(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let txid = call.params.txid(0)?;
-    let height = call.params.number(1, "height")?;
+    let height = call.params.number(1)?;
     let snapshot = call.snapshot()?;
     let position = snapshot.view.position(&txid)?.filter(|position| position.height == height);
     let position = position
@@ -134,16 +132,16 @@ pub(super) fn merkle(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
 fn tree(call: &Call<'_>, snapshot: &Snapshot, height: u32) -> Result<Arc<Tree>, CallError> {
     let trees = &call.shared.block_trees;
     match call.pace {
-        Pace::Any => trees.get(&*snapshot.view, height)?.ok_or(CallError::Again),
-        Pace::AtOnce => trees.known(&*snapshot.view, height)?.ok_or(CallError::NotAtOnce),
+        Pace::Any => trees.get(&snapshot.view, height)?.ok_or(CallError::Again),
+        Pace::AtOnce => trees.known(&snapshot.view, height)?.ok_or(CallError::NotAtOnce),
     }
 }
 
 /// `blockchain.transaction.id_from_pos`
 pub(super) fn id_from_pos(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let height = call.params.number(0, "height")?;
-    let index = call.params.number(1, "tx_pos")?;
-    let merkle = call.params.flag(2, "merkle")?;
+    let height = call.params.number(0)?;
+    let index = call.params.number(1)?;
+    let merkle = call.params.flag(2)?;
     let snapshot = call.snapshot()?;
     let txid = snapshot.view.txid_at(height, index)?;
     let txid = txid.ok_or_else(|| {
@@ -161,7 +159,7 @@ pub(super) fn id_from_pos(call: &Call<'_>, out: &mut Out) -> Result<(), CallErro
 
 /// `blockchain.transaction.broadcast`
 pub(super) fn broadcast(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let raw = call.params.hex(0, "raw_tx")?;
+    let raw = call.params.hex(0)?;
     match call.shared.chain.broadcast(&raw) {
         Ok(txid) => {
             wait_until_seen(call);
@@ -179,12 +177,12 @@ pub(super) fn broadcast(call: &Call<'_>, out: &mut Out) -> Result<(), CallError>
 /// Waits until the current mempool is published: wallets look up a transaction right after broadcasting it.
 fn wait_until_seen(call: &Call<'_>) {
     let chain = &call.shared.chain;
-    let unseen = Moment { tip: Tip { height: 0, hash: BlockHash::ZERO }, mempool: 0 };
+    let unseen = SnapshotId { tip: Tip { height: 0, hash: BlockHash::ZERO }, mempool: 0 };
     let now = chain.wait(&unseen, Duration::ZERO);
     call.shared.published.wait_for_mempool(now.mempool, INDEXED_WITHIN);
 }
 
-fn reason(refusal: &Refusal) -> String {
+fn reason(refusal: &RelayError) -> String {
     if refusal.debug.is_empty() {
         refusal.reason.clone()
     } else {
@@ -196,8 +194,8 @@ fn reason(refusal: &Refusal) -> String {
 ///
 /// Each transaction must meet the mempool's fee rate by itself: the engine has no child-pays-for-parent package rule.
 pub(super) fn broadcast_package(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let raws = call.params.hexes(0, "raw_txs", PACKAGE_MAX)?;
-    let verbose = call.params.flag(1, "verbose")?;
+    let raws = call.params.hexes(0, PACKAGE_MAX)?;
+    let verbose = call.params.flag(1)?;
     let package = read_package(&raws, call.shared.chain.encoding()).map_err(|reason| {
         RpcError::bad(format!("the tx package was rejected by network rules.\n\n{reason}."))
     })?;
@@ -280,7 +278,7 @@ fn write_package(
 
 /// `blockchain.transaction.testmempoolaccept`
 pub(super) fn test(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let raws = call.params.hexes(0, "raw_txs", PACKAGE_MAX)?;
+    let raws = call.params.hexes(0, PACKAGE_MAX)?;
     let verdicts = call.shared.chain.test(&raws);
     if verdicts.iter().any(|verdict| verdict.txid.is_none()) {
         return Err(RpcError::daemon("TX decode failed").into());

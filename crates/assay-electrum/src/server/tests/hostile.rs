@@ -38,15 +38,6 @@ fn use_up<S: Read + Write>(client: &mut Client<S>) {
     panic!("nothing is refused");
 }
 
-/// Waits until the metrics contain `line`.
-fn wait_for(node: &Node, line: &str) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !node.server.metrics().contains(line) {
-        assert!(Instant::now() < deadline, "{line} in {}", node.server.metrics());
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn garbage_gets_errors_then_disconnect() {
     let node = limited(Limits { refusals_max: 4, ..Limits::default() });
@@ -64,7 +55,7 @@ fn garbage_gets_errors_then_disconnect() {
         assert_eq!(client.line()["error"]["code"], -32700);
     }
     assert!(client.is_closed());
-    wait_for(&node, "disconnections_total{reason=\"too-many-refusals\"} 1");
+    node.wait_for("disconnections_total{reason=\"too-many-refusals\"} 1");
     node.client_of("1.6").call("server.banner", &json!([]));
 }
 
@@ -97,7 +88,7 @@ fn lines_that_are_too_long_end_the_connection() {
     let _ = client.stream.get_mut().write_all(&vec![b' '; 200_000]);
     assert_eq!(client.line()["error"]["code"], -101);
     assert!(client.is_closed());
-    wait_for(&node, "disconnections_total{reason=\"oversize-line\"} 1");
+    node.wait_for("disconnections_total{reason=\"oversize-line\"} 1");
 }
 
 #[test]
@@ -125,8 +116,8 @@ fn slow_reader_is_disconnected_without_affecting_others() {
     let paid = pay(&node, 1, &[(30, BOB)]);
     node.accept(&paid, 1);
     assert_eq!(honest.notification()["params"][1], node.status(BOB));
-    wait_for(&node, "disconnections_total{reason=\"slow-reader\"} 1");
-    wait_for(&node, "assay_electrum_output_bytes 0\n");
+    node.wait_for("disconnections_total{reason=\"slow-reader\"} 1");
+    node.wait_for("assay_electrum_output_bytes 0\n");
 }
 
 #[test]
@@ -191,7 +182,7 @@ fn connections_of_an_address_share_their_subscriptions() {
     assert_eq!(two.error(subscribe, &json!([hash(b"3")])), -101);
     other.call(subscribe, &json!([hash(b"3")]));
     drop(one);
-    wait_for(&node, "assay_electrum_clients 2\n");
+    node.wait_for("assay_electrum_clients 2\n");
     two.call(subscribe, &json!([hash(b"3")]));
     two.call(subscribe, &json!([hash(b"4")]));
     assert_eq!(two.error(subscribe, &json!([hash(b"5")])), -101);
@@ -244,8 +235,8 @@ fn silent_clients_are_disconnected() {
     let mut idle = node.client();
     idle.call("server.ping", &json!([]));
     assert!(idle.is_closed());
-    wait_for(&node, "disconnections_total{reason=\"no-request\"} 2");
-    wait_for(&node, "disconnections_total{reason=\"idle\"} 1");
+    node.wait_for("disconnections_total{reason=\"no-request\"} 2");
+    node.wait_for("disconnections_total{reason=\"idle\"} 1");
 }
 
 #[test]
@@ -255,7 +246,7 @@ fn connections_are_counted() {
     let mut three = node.client();
     assert!(three.is_closed());
     drop(one.stream);
-    wait_for(&node, "assay_electrum_clients 1\n");
+    node.wait_for("assay_electrum_clients 1\n");
     one = node.client_of("1.6");
     one.call("server.ping", &json!([]));
     two.call("server.ping", &json!([]));

@@ -4,16 +4,18 @@ use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use assay_wire::{BlockHash, Coin, OutPoint, Script, Transaction};
+use assay_store::io::SimIo;
+use assay_store::{CoinRef, UndoWriter};
+use assay_wire::{Block, BlockHash, Coin, Encoding, OutPoint, Script, Transaction};
 use serde_json::{Value, json};
 
 use crate::chain::{Chain, MempoolChange, MempoolTx};
 use crate::follow::{Listener as _, Touched};
-use crate::index::ScriptHash;
+use crate::index::{Index, IndexConfig, ScriptHash, View};
 use crate::server::{Config, Publisher, Server};
-use crate::testing::{FakeChain, Ledger, LedgerBlock, changes, coinbase, out, tx, unconfirmed};
+use crate::testing::{FakeBlock, FakeChain, changes, coinbase, out, tx, unconfirmed};
 
 /// Scripts of three users.
 pub(super) const ALICE: &[u8] = b"alice";
@@ -28,7 +30,8 @@ pub(super) use faster_hex::hex_string as hex;
 
 pub(super) struct Node {
     pub(super) chain: Arc<FakeChain>,
-    pub(super) ledger: Ledger,
+    pub(super) blocks: Vec<Arc<FakeBlock>>,
+    index: Index,
     pub(super) server: Server,
     pub(super) publisher: Arc<Publisher>,
     pool: Vec<MempoolTx>,
@@ -50,8 +53,11 @@ impl Node {
         let chain = Arc::new(FakeChain::default());
         let server = Server::start(config, Arc::clone(&chain) as Arc<dyn Chain>).unwrap();
         let publisher = server.publisher();
-        let ledger = Ledger::default();
-        Self { chain, ledger, server, publisher, pool: Vec::new(), tag: 0 }
+        let io = SimIo::new();
+        io.set_cached(true);
+        let genesis = FakeBlock::new(BlockHash::ZERO, vec![coinbase(&[(50, ALICE)], 1)], 1);
+        let index = Index::open(IndexConfig::new("index", genesis.hash), Arc::new(io)).unwrap();
+        Self { chain, blocks: Vec::new(), index, server, publisher, pool: Vec::new(), tag: 0 }
     }
 
     /// With ten blocks whose coinbases pay 50 to Alice.
@@ -85,7 +91,7 @@ impl Node {
     }
 
     pub(super) fn coinbase(&self, height: usize) -> Transaction {
-        self.ledger.blocks[height].txs[0].clone()
+        self.blocks[height].txs[0].clone()
     }
 
     /// Adds an unpublished block; returns the touched items, as the follower would.
@@ -93,26 +99,42 @@ impl Node {
         self.tag += 1;
         let first = coinbase(&[(50, ALICE)], self.tag);
         let all: Vec<Transaction> = std::iter::once(first).chain(txs).collect();
-        let prev = self.ledger.blocks.last().map_or(BlockHash::ZERO, |block| block.hash);
-        let block = Arc::new(LedgerBlock::new(prev, all, self.tag));
-        self.chain.blocks.lock().insert(block.hash, Arc::clone(&block));
+        let prev = self.blocks.last().map_or(BlockHash::ZERO, |block| block.hash);
+        let block = Arc::new(FakeBlock::new(prev, all, self.tag));
+        self.blocks.push(Arc::clone(&block));
+        let mut undo = UndoWriter::new();
+        for input in block.txs[1..].iter().flat_map(|tx| tx.view().inputs()) {
+            // The transaction that it spends may have been evicted.
+            let lost = || Coin {
+                value: 1,
+                height: 1,
+                coinbase: false,
+                script_pubkey: Script::from(&b"lost"[..]),
+            };
+            undo.push(CoinRef::from(&self.coin(&input.prevout).unwrap_or_else(lost)));
+        }
+        let undo = undo.finish();
+        let parsed = Block::parse(block.bytes.clone(), Encoding::Segwit).unwrap();
         let mut touched = Touched::default();
+        let mut touch = |script: &ScriptHash| touched.scripts.push(*script);
+        let rows = self.index.prepare(&parsed, &block.txids(), Some(&undo), &mut touch);
+        self.index.connect(rows.unwrap()).unwrap();
+        self.chain.blocks.lock().insert(block.hash, (block.bytes.clone(), undo));
         for tx in &block.txs {
             let view = tx.view();
             self.publisher.add_watched_outputs(&view.txid(), &view, &mut touched.outpoints);
-            touched
-                .scripts
-                .extend(tx.view().outputs().map(|output| ScriptHash::of(output.script_pubkey)));
-            for input in tx.view().inputs() {
-                touched
-                    .scripts
-                    .extend(self.script_of(&input.prevout).as_deref().map(ScriptHash::of));
-            }
         }
-        let mut blocks = self.ledger.blocks.to_vec();
-        blocks.push(block);
-        self.ledger.blocks = Arc::new(blocks);
         touched
+    }
+
+    pub(super) fn view(&self) -> View {
+        self.index.view()
+    }
+
+    /// Disconnects the last `count` blocks.
+    pub(super) fn rewind(&mut self, count: usize) {
+        self.blocks.truncate(self.blocks.len() - count);
+        self.index.rewind(self.blocks.len() as u32 - 1).unwrap();
     }
 
     /// Publishes a block with `txs`, which leave the mempool.
@@ -121,8 +143,7 @@ impl Node {
         let touched = self.extend(txs);
         self.pool.retain(|tx| !ids.contains(&tx.txid));
         let gone = ids.into_iter().map(MempoolChange::Removed).collect();
-        let view = self.ledger.clone();
-        self.publisher.publish(view, Some(changes(false, gone)), touched, false).unwrap();
+        self.publisher.publish(self.view(), Some(changes(false, gone)), touched, false).unwrap();
     }
 
     /// Publishes a block with `txs` before its mempool changes are known.
@@ -130,19 +151,18 @@ impl Node {
         let ids: Vec<_> = txs.iter().map(|tx| tx.view().txid()).collect();
         let touched = self.extend(txs);
         self.pool.retain(|tx| !ids.contains(&tx.txid));
-        self.publisher.publish(self.ledger.clone(), None, touched, false).unwrap();
+        self.publisher.publish(self.view(), None, touched, false).unwrap();
     }
 
     /// Replaces the last `count` blocks by one with `txs`.
     pub(super) fn reorganise(&mut self, count: usize, txs: Vec<Transaction>) {
-        let kept = self.ledger.blocks.len() - count;
-        self.ledger.blocks = Arc::new(self.ledger.blocks[..kept].to_vec());
+        self.rewind(count);
         for _ in 0..count {
             self.extend(Vec::new());
         }
         let touched = self.extend(txs);
-        let view = self.ledger.clone();
-        self.publisher.publish(view, Some(changes(false, Vec::new())), touched, true).unwrap();
+        let none = changes(false, Vec::new());
+        self.publisher.publish(self.view(), Some(none), touched, true).unwrap();
     }
 
     pub(super) fn pool(&self) -> impl Iterator<Item = &Transaction> {
@@ -168,6 +188,15 @@ impl Node {
     #[cfg(target_os = "linux")]
     pub(super) fn client_from(&self, source: [u8; 4]) -> Client<TcpStream> {
         Client::new(connect_from(source, self.address()))
+    }
+
+    /// Waits until the metrics contain `line`.
+    pub(super) fn wait_for(&self, line: &str) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !self.server.metrics().contains(line) {
+            assert!(Instant::now() < deadline, "{line} in {}", self.server.metrics());
+            std::thread::yield_now();
+        }
     }
 
     /// Waits until all notifications are sent.
@@ -196,19 +225,19 @@ impl Node {
 
     pub(super) fn change(&self, list: Vec<MempoolChange>) {
         self.publisher
-            .publish(self.ledger.clone(), Some(changes(false, list)), Touched::default(), false)
+            .publish(self.view(), Some(changes(false, list)), Touched::default(), false)
             .unwrap();
     }
 
     pub(super) fn publish_from_scratch(&self) {
         let list = self.pool.iter().cloned().map(MempoolChange::Added).collect();
         self.publisher
-            .publish(self.ledger.clone(), Some(changes(true, list)), Touched::default(), false)
+            .publish(self.view(), Some(changes(true, list)), Touched::default(), false)
             .unwrap();
     }
 
     fn coin(&self, outpoint: &OutPoint) -> Option<Coin> {
-        let confirmed = self.ledger.blocks.iter().flat_map(|block| &block.txs);
+        let confirmed = self.blocks.iter().flat_map(|block| &block.txs);
         let all = confirmed.chain(self.pool.iter().map(|tx| &*tx.tx));
         let found = all.into_iter().find(|tx| tx.view().txid() == outpoint.txid)?;
         let output = found.view().output(outpoint.vout as usize);
@@ -222,11 +251,17 @@ impl Node {
 
     /// Reference script status, computed per the protocol specification.
     pub(super) fn status(&self, script: &[u8]) -> Value {
-        let hash = ScriptHash::of(script);
-        let limits = crate::index::Limits { entries_max: 1000 };
         let mut text = String::new();
-        for entry in self.ledger.history(&hash, 0, limits).unwrap() {
-            write!(text, "{}:{}:", entry.txid, entry.height).unwrap();
+        for (height, block) in self.blocks.iter().enumerate() {
+            for tx in &block.txs {
+                let view = tx.view();
+                let pays = view.outputs().any(|output| output.script_pubkey == script);
+                let spends =
+                    |input: &OutPoint| self.script_of(input).is_some_and(|of| of == script);
+                if pays || view.inputs().any(|input| spends(&input.prevout)) {
+                    write!(text, "{}:{height}:", view.txid()).unwrap();
+                }
+            }
         }
         let mut unconfirmed: Vec<(i32, String)> = Vec::new();
         for tx in &self.pool {

@@ -4,8 +4,7 @@ use assay_hash::sha256d;
 use serde_json::{Value, json};
 
 use super::node::{Node, config};
-use crate::server::Confirmed as _;
-use crate::server::snapshot::merkle::{BlockTrees, HeaderTree, Tree};
+use crate::server::merkle::{BlockTrees, HeaderTree, Tree};
 use crate::testing::{coinbase, tx};
 
 /// Root computed from a branch, with hashes in protocol byte order.
@@ -62,7 +61,7 @@ fn merkle_proofs_verify() {
     let many: Vec<_> =
         (0..6).map(|n| tx(&[crate::testing::out(&node.coinbase(n), 0)], &[(1, b"x")], 9)).collect();
     node.mine(many);
-    let block = node.ledger.blocks.last().unwrap().clone();
+    let block = node.blocks.last().unwrap().clone();
     let merkle_root = printed(block.header.merkle_root);
     let mut client = node.client_of("1.4");
     for (index, txid) in block.txids().iter().enumerate() {
@@ -90,11 +89,11 @@ fn headers_are_proved_at_every_checkpoint() {
     // Beyond two levels above the groups of 32, so that complete and incomplete nodes of all kinds occur.
     for count in 1..=200u32 {
         node.extend(Vec::new());
-        let leaves: Vec<[u8; 32]> = node.ledger.blocks.iter().map(|block| block.hash.0).collect();
+        let leaves: Vec<[u8; 32]> = node.blocks.iter().map(|block| block.hash.0).collect();
         let expected = printed(root(leaves.clone()));
         let step = if count % 29 < 3 { 1 } else { 31 };
         for height in (0..count).step_by(step) {
-            let proof = tree.proof(&node.ledger, height, count - 1).unwrap().unwrap();
+            let proof = tree.proof(&node.view(), height, count - 1).unwrap().unwrap();
             assert_eq!(printed(proof.root), expected, "{height} of {count}");
             let branch: Vec<String> = proof.branch.into_iter().map(printed).collect();
             let leaf = printed(leaves[height as usize]);
@@ -107,17 +106,17 @@ fn headers_are_proved_at_every_checkpoint() {
     }
     // Earlier checkpoints, from the full tree.
     for cp_height in [0u32, 1, 30, 31, 32, 33, 62, 63, 64, 95, 127, 128, 150] {
-        let leaves = node.ledger.blocks[..=cp_height as usize].iter().map(|b| b.hash.0).collect();
-        let proof = tree.proof(&node.ledger, cp_height / 2, cp_height).unwrap().unwrap();
+        let leaves = node.blocks[..=cp_height as usize].iter().map(|b| b.hash.0).collect();
+        let proof = tree.proof(&node.view(), cp_height / 2, cp_height).unwrap().unwrap();
         assert_eq!(printed(proof.root), printed(root(leaves)), "{cp_height}");
     }
-    assert_eq!(tree.proof(&node.ledger, 5, 4).unwrap(), None);
-    assert_eq!(tree.proof(&node.ledger, 5, 200).unwrap(), None);
+    assert_eq!(tree.proof(&node.view(), 5, 4).unwrap(), None);
+    assert_eq!(tree.proof(&node.view(), 5, 200).unwrap(), None);
     // After a reorg the tree is correct again.
     node.reorganise(70, vec![coinbase(&[(1, b"y")], 77)]);
-    let leaves = node.ledger.blocks.iter().map(|block| block.hash.0).collect();
-    let tip = node.ledger.tip().unwrap().height;
-    let proof = tree.proof(&node.ledger, 150, tip).unwrap().unwrap();
+    let leaves = node.blocks.iter().map(|block| block.hash.0).collect();
+    let tip = node.view().tip().unwrap().height;
+    let proof = tree.proof(&node.view(), 150, tip).unwrap().unwrap();
     assert_eq!(printed(proof.root), printed(root(leaves)));
 }
 
@@ -125,8 +124,8 @@ fn headers_are_proved_at_every_checkpoint() {
 fn checkpoints_are_served() {
     let node = Node::new();
     let mut client = node.client_of("1.6");
-    let root_8 = printed(root(node.ledger.blocks[..=8].iter().map(|block| block.hash.0).collect()));
-    let leaf = |height: usize| node.ledger.blocks[height].hash.to_string();
+    let root_8 = printed(root(node.blocks[..=8].iter().map(|block| block.hash.0).collect()));
+    let leaf = |height: usize| node.blocks[height].hash.to_string();
     let answer = client.call("blockchain.block.header", &json!([5, 8]));
     assert_eq!(answer["root"], root_8);
     assert_eq!(climb(&leaf(5), &answer["branch"], 5), root_8);
@@ -142,18 +141,18 @@ fn checkpoints_are_served() {
 fn trees_of_blocks_are_kept_by_block_and_not_by_height() {
     let mut node = Node::new();
     let trees = BlockTrees::default();
-    let height = node.ledger.tip().unwrap().height;
+    let height = node.view().tip().unwrap().height;
     let check = |node: &Node| {
-        let block = &node.ledger.blocks[height as usize];
-        assert!(trees.known(&node.ledger, height).unwrap().is_none(), "another block");
-        let tree = trees.get(&node.ledger, height).unwrap().unwrap();
+        let block = &node.blocks[height as usize];
+        assert!(trees.known(&node.view(), height).unwrap().is_none(), "another block");
+        let tree = trees.get(&node.view(), height).unwrap().unwrap();
         assert_eq!(tree.root(), block.header.merkle_root);
-        assert!(trees.known(&node.ledger, height).unwrap().is_some());
-        let below = trees.get(&node.ledger, height - 1).unwrap().unwrap();
-        assert_eq!(below.root(), node.ledger.blocks[height as usize - 1].header.merkle_root);
+        assert!(trees.known(&node.view(), height).unwrap().is_some());
+        let below = trees.get(&node.view(), height - 1).unwrap().unwrap();
+        assert_eq!(below.root(), node.blocks[height as usize - 1].header.merkle_root);
     };
     check(&node);
     node.reorganise(1, vec![coinbase(&[(1, b"y")], 77)]);
     check(&node);
-    assert!(trees.get(&node.ledger, height + 9).unwrap().is_none());
+    assert!(trees.get(&node.view(), height + 9).unwrap().is_none());
 }

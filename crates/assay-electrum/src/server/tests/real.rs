@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::node::{Client, config, hex};
 use crate::follow::{Listener as _, Touched};
-use crate::index::fixture::{Random, TestBlock, branches};
+use crate::index::fixture::{Random, TestBlock, add, branches, next};
 use crate::index::{Index, IndexConfig, ScriptHash};
 use crate::server::{Publisher, Server};
 use crate::testing::{FakeChain, changes};
@@ -18,42 +18,24 @@ use crate::testing::{FakeChain, changes};
 /// Brings the index to the end of `chain` and publishes in between like the follower.
 fn follow(index: &Index, chain: &[TestBlock], publisher: &Publisher) {
     let mut reorganised = false;
-    let mut touched = Touched::default();
     loop {
-        let known = |height: u32| {
-            let ours = index.view().block_hash(height).unwrap();
-            chain.get(height as usize).is_some_and(|made| Some(made.block().hash()) == ours)
-        };
-        let next = match index.tip() {
-            None => 0,
-            Some(tip) if known(tip.height) => tip.height as usize + 1,
-            Some(tip) => {
-                let fork = (0..tip.height).rev().find(|&height| known(height)).unwrap();
-                index.rewind(fork).unwrap();
-                reorganised = true;
-                fork as usize + 1
+        let (made, went_back) = next(index, chain).unwrap();
+        reorganised |= went_back;
+        let Some(made) = made else { break };
+        let mut touched = Touched::default();
+        add(index, made, &mut |script| {
+            if publisher.watched().is_watched(script) {
+                touched.scripts.push(*script);
             }
-        };
-        let Some(made) = chain.get(next) else { break };
-        let block = made.block();
-        let txids = block.txids(0..block.tx_count());
-        let rows = index
-            .prepare(&block, &txids, Some(&made.undo), &mut |script| {
-                if publisher.watched().is_watched(script) {
-                    touched.scripts.push(*script);
-                }
-            })
-            .unwrap();
-        for (tx, txid) in block.txs().zip(&txids) {
-            publisher.add_watched_outputs(txid, &tx, &mut touched.outpoints);
+        })
+        .unwrap();
+        for tx in made.block().txs() {
+            publisher.add_watched_outputs(&tx.txid(), &tx, &mut touched.outpoints);
         }
-        index.connect(rows).unwrap();
-        let touched = std::mem::take(&mut touched);
         publisher.publish(index.view(), None, touched, std::mem::take(&mut reorganised)).unwrap();
     }
-    publisher
-        .publish(index.view(), Some(changes(false, Vec::new())), touched, reorganised)
-        .unwrap();
+    let none = changes(false, Vec::new());
+    publisher.publish(index.view(), Some(none), Touched::default(), reorganised).unwrap();
 }
 
 /// Reference status of every script, computed per the protocol specification.

@@ -62,7 +62,7 @@ fn reorg_is_notified() {
     let line = client.notification();
     assert_eq!(line["method"], "blockchain.headers.subscribe");
     assert_eq!(line["params"][0]["height"], 11);
-    let tip = node.ledger.blocks.last().unwrap().header.to_bytes();
+    let tip = node.blocks.last().unwrap().header.to_bytes();
     assert_eq!(line["params"][0]["hex"], hex(&tip));
     assert_eq!(client.notification()["params"], json!([hash(BOB), null]));
     assert!(client.call("blockchain.scripthash.unsubscribe", &json!([hash(BOB)])) == true);
@@ -131,14 +131,16 @@ fn view_without_mempool_has_each_transaction_once() {
     };
     assert_eq!(heights(&mut client), [0, 0]);
     node.extend(vec![mined]);
-    node.publisher.publish(node.ledger.clone(), None, Touched::default(), false).unwrap();
+    node.publisher.publish(node.view(), None, Touched::default(), false).unwrap();
     assert_eq!(heights(&mut client), [10, 0]);
     let unspent = client.call("blockchain.scripthash.listunspent", &json!([hash(BOB)]));
     assert_eq!(unspent.as_array().unwrap().len(), 2);
     // One block less, and the fate of its transactions is unknown: the published state stays.
-    node.ledger.blocks = Arc::new(node.ledger.blocks[..10].to_vec());
-    node.publisher.publish(node.ledger.clone(), None, Touched::default(), true).unwrap();
-    assert_eq!(heights(&mut client), [10, 0]);
+    node.rewind(1);
+    node.publisher.publish(node.view(), None, Touched::default(), true).unwrap();
+    let published = node.server.shared.published.read(|snapshot, pool| (snapshot.tip, pool.len()));
+    let (tip, pooled) = published.unwrap();
+    assert_eq!((tip.height, pooled), (10, 1));
     node.publish_from_scratch();
     assert_eq!(heights(&mut client), [0, 0]);
 }
@@ -165,11 +167,7 @@ fn disconnected_clients_are_removed() {
     client.call("blockchain.headers.subscribe", &json!([]));
     assert!(node.server.metrics().contains("assay_electrum_subscriptions 2\n"));
     drop(client);
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !node.server.metrics().contains("assay_electrum_clients 0\n") {
-        assert!(Instant::now() < deadline);
-        thread::yield_now();
-    }
+    node.wait_for("assay_electrum_clients 0\n");
     let metrics = node.server.metrics();
     for name in ["subscriptions", "header_subscriptions", "watched_scripts", "watched_outpoints"] {
         assert!(metrics.contains(&format!("assay_electrum_{name} 0\n")), "{name}: {metrics}");

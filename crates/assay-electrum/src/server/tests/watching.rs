@@ -100,8 +100,8 @@ fn disconnect_cost_is_bounded_by_subscriptions() {
         assert!(Instant::now() < deadline);
         std::thread::yield_now();
     }
-    assert_eq!(subscriptions.outpoints().len(), 0);
-    assert!(subscriptions.outpoints().take_new().is_empty(), "what has gone is not new");
+    assert_eq!(subscriptions.watched.counts().1, 0);
+    assert!(subscriptions.watched.take_new().is_empty(), "what has gone is not new");
 }
 
 /// Transactions added and removed between two changes leave no trace.
@@ -192,7 +192,7 @@ impl Watcher {
 
 /// Existing unspent outputs.
 fn coins(node: &Node) -> Vec<OutPoint> {
-    let confirmed = node.ledger.blocks.iter().flat_map(|block| &block.txs);
+    let confirmed = node.blocks.iter().flat_map(|block| &block.txs);
     let all: Vec<&Transaction> = confirmed.chain(node.pool()).collect();
     let outputs =
         all.iter().flat_map(|tx| (0..tx.view().output_count() as u32).map(|vout| out(tx, vout)));
@@ -233,8 +233,8 @@ fn happen(node: &mut Node, random: &mut Random, planned: &mut Vec<Transaction>, 
         7 => {
             // Disconnects one or two blocks; the new ones contain some of their transactions.
             let count = 1 + random.below(2);
-            let tip = node.ledger.blocks.len();
-            let mut again: Vec<_> = node.ledger.blocks[tip - count..]
+            let tip = node.blocks.len();
+            let mut again: Vec<_> = node.blocks[tip - count..]
                 .iter()
                 .flat_map(|block| block.txs[1..].to_vec())
                 .collect();
@@ -270,7 +270,7 @@ fn notifications_match_full_lookup() {
             for _ in 0..random.below(3) {
                 // Outputs that exist, may exist later, and never will.
                 let next = planned.iter().chain(node.pool());
-                let confirmed = node.ledger.blocks.iter().flat_map(|block| &block.txs);
+                let confirmed = node.blocks.iter().flat_map(|block| &block.txs);
                 let all: Vec<_> = if random.below(2) == 0 {
                     next.collect()
                 } else {
@@ -308,6 +308,6 @@ fn subscription_during_a_block_is_notified() {
     let mut client = node.client_of("1.7");
     let txid = paid.view().txid().to_string();
     assert_eq!(client.call(SUBSCRIBE, &json!([txid, 0])), json!({}));
-    node.publisher.publish(node.ledger.clone(), None, Touched::default(), false).unwrap();
+    node.publisher.publish(node.view(), None, Touched::default(), false).unwrap();
     assert_eq!(client.notification()["params"], json!([txid, 0, {"funder_height": 10}]));
 }

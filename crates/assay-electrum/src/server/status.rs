@@ -1,24 +1,38 @@
-//! Script status: a hash over the script's history.
+//! Status of scripts, a hash over the history, and of outputs, their funding and spending transactions.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use assay_hash::Sha256;
 use assay_json::push_int;
-use assay_wire::Txid;
+use assay_wire::{OutPoint, Txid};
 
-use super::confirmed::Confirmed;
-use super::published::Published;
-use crate::index::{Limits, QueryError, ScriptHash};
-use crate::server::protocol::Out;
-use crate::server::protocol::error::CallError;
+use super::protocol::{CallError, Out};
+use super::snapshot::{Published, confirmed_transaction};
+use crate::chain::Chain;
+use crate::index::{Limits, QueryError, ScriptHash, View};
 
-/// Script status: the hash of the history; `None` for an empty history.
-pub(in crate::server) type Status = Option<[u8; 32]>;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// The hash of the script's history; `None` for an empty history.
+    Script(Option<[u8; 32]>),
+    Outpoint(OutpointStatus),
+}
+
+impl Status {
+    /// A script status is hex in hash output order, or null.
+    pub(super) fn write(&self, out: &mut Out) {
+        match self {
+            Self::Script(Some(hash)) => _ = out.hex(hash),
+            Self::Script(None) => _ = out.raw("null"),
+            Self::Outpoint(status) => status.write(out),
+        }
+    }
+}
 
 /// Incremental hash over the confirmed history of a script: no block is hashed twice.
 #[derive(Clone, Debug)]
-pub(in crate::server) struct StatusHasher {
+pub(super) struct StatusHasher {
     hasher: Sha256,
     empty: bool,
     /// Height of the next block to hash.
@@ -35,12 +49,12 @@ impl Default for StatusHasher {
 
 impl StatusHasher {
     /// Current status: hashes the blocks added since the last call, and the mempool.
-    pub(in crate::server) fn status(
+    pub(super) fn status(
         &mut self,
         published: &Published,
         script: &ScriptHash,
         entries_max: usize,
-    ) -> Result<Status, CallError> {
+    ) -> Result<Option<[u8; 32]>, CallError> {
         let read = published
             .read(|snapshot, pool| (Arc::clone(snapshot), pool.history(script, entries_max)));
         let Some((snapshot, unconfirmed)) = read else { return Ok(None) };
@@ -49,7 +63,7 @@ impl StatusHasher {
             *self = Self { reorganisations: snapshot.reorganisations, ..Self::default() };
         }
         if self.next <= snapshot.tip.height {
-            self.add_confirmed(&*snapshot.view, script, Limits { entries_max })?;
+            self.add_confirmed(&snapshot.view, script, Limits { entries_max })?;
             self.next = snapshot.tip.height + 1;
         }
         if self.empty && unconfirmed.is_empty() {
@@ -64,7 +78,7 @@ impl StatusHasher {
     /// Hashes the blocks from `next` on; after an error none of them.
     fn add_confirmed(
         &mut self,
-        view: &dyn Confirmed,
+        view: &View,
         script: &ScriptHash,
         limits: Limits,
     ) -> Result<(), QueryError> {
@@ -79,16 +93,8 @@ impl StatusHasher {
     }
 }
 
-/// Writes a status: hex in hash output order, or null.
-pub(in crate::server) fn write_status(out: &mut Out, status: &Status) {
-    match status {
-        Some(status) => out.hex(status),
-        None => out.raw("null"),
-    };
-}
-
 /// Hashes `txid:height:` for each line.
-pub(in crate::server) fn hash_lines(hasher: &mut Sha256, lines: impl Iterator<Item = (Txid, i64)>) {
+fn hash_lines(hasher: &mut Sha256, lines: impl Iterator<Item = (Txid, i64)>) {
     let mut all = Lines::new(hasher.clone());
     lines.for_each(|(txid, height)| all.add(&txid, height));
     *hasher = all.finish();
@@ -127,6 +133,65 @@ impl Lines {
         self.hasher.update(&self.text);
         self.hasher
     }
+}
+
+/// The transactions that fund and spend an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OutpointStatus {
+    /// Height of the funding transaction: 0 or -1 in the mempool.
+    pub(super) funder: Option<i64>,
+    /// The spending transaction and its height.
+    pub(super) spender: Option<(Txid, i64)>,
+}
+
+impl OutpointStatus {
+    pub(super) fn write(&self, out: &mut Out) {
+        out.raw("{");
+        if let Some(height) = self.funder {
+            out.raw("\"funder_height\":").int(height);
+            if let Some((txid, height)) = &self.spender {
+                out.raw(",\"spender_txhash\":").hash(&txid.0);
+                out.raw(",\"spender_height\":").int(*height);
+            }
+        }
+        out.raw("}");
+    }
+}
+
+/// Looks up the status of an output, which need not exist.
+pub(super) fn outpoint_status(
+    published: &Published,
+    chain: &dyn Chain,
+    outpoint: &OutPoint,
+) -> Result<OutpointStatus, CallError> {
+    let read = published.read(|snapshot, pool| {
+        let funding = pool.transaction(&outpoint.txid);
+        let funder = funding.and_then(|tx| Some((tx, pool.unconfirmed(&outpoint.txid)?.height())));
+        let spender = pool.spender(outpoint).map(|spender| (spender.txid, spender.height()));
+        (Arc::clone(snapshot), funder, spender)
+    });
+    let Some((snapshot, funder, spender)) = read else {
+        return Ok(OutpointStatus::default());
+    };
+    let nothing = OutpointStatus::default();
+    let (height, tx) = if let Some((tx, height)) = funder {
+        (i64::from(height), tx)
+    } else {
+        let Some(position) = snapshot.view.position(&outpoint.txid)? else { return Ok(nothing) };
+        (i64::from(position.height), Arc::new(confirmed_transaction(chain, &position)?))
+    };
+    if outpoint.vout as usize >= tx.view().output_count() {
+        return Ok(nothing);
+    }
+    let spender = match spender {
+        Some((txid, height)) => Some((txid, i64::from(height))),
+        None if height <= 0 => None,
+        None => {
+            let confirmed = snapshot.view.spender(outpoint)?;
+            confirmed.map(|spender| (spender.txid, i64::from(spender.height)))
+        }
+    };
+    Ok(OutpointStatus { funder: Some(height), spender })
 }
 
 #[cfg(test)]

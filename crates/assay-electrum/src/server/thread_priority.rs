@@ -8,13 +8,13 @@
 ///
 /// Linux (6.12 and later) lets a woken thread preempt the running one if it has requested a shorter time slice. Its CPU share
 /// stays the same, and no privilege is needed (`Documentation/scheduler/sched-eevdf.rst`). No effect elsewhere.
-pub(in crate::server) fn wake_soon() {
+pub(super) fn wake_soon() {
     #[cfg(target_os = "linux")]
     linux::ask_for_short_slices();
 }
 
 /// Lowers the priority of the calling thread.
-pub(in crate::server) fn yield_to_others() {
+pub(super) fn yield_to_others() {
     #[cfg(target_os = "linux")]
     {
         const NICE: i32 = 10;

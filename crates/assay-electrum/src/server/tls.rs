@@ -12,7 +12,7 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig, crypto};
 
-use crate::server::config::{Certificate, Config};
+use super::config::{Certificate, Config};
 
 const CERTIFICATE_FILE: &str = "electrum-cert.pem";
 const KEY_FILE: &str = "electrum-key.pem";
@@ -23,18 +23,10 @@ pub enum TlsError {
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error("{} does not hold {what} in PEM: {source}", path.display())]
-    Pem {
-        path: PathBuf,
-        /// Expected contents.
-        what: &'static str,
-        source: pem::Error,
-    },
+    Pem { path: PathBuf, what: &'static str, source: pem::Error },
     /// Only one of the two files exists.
     #[error("{} is missing, but its counterpart is there; remove that to have both made anew", path.display())]
-    Half {
-        /// The missing file.
-        path: PathBuf,
-    },
+    Half { path: PathBuf },
     #[error("cannot make a certificate: {0}")]
     Make(#[from] rcgen::Error),
     #[error("cannot use certificate and key: {0}")]
@@ -42,7 +34,7 @@ pub enum TlsError {
 }
 
 /// A TLS acceptor with the configured certificate and key, which are generated if necessary.
-pub(in crate::server) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsError> {
+pub(super) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsError> {
     let (certificate, key) = match &config.certificate {
         Certificate::Files { certificate, key } => (certificate.clone(), key.clone()),
         Certificate::Own { directory } => own(directory, config)?,

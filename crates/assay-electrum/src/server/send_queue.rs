@@ -4,22 +4,26 @@
 //! that needs memory next.
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use assay_store::defect::{Point, point};
 use parking_lot::Mutex;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
-use crate::server::disconnect::DisconnectReason;
-use crate::server::limits::client_budget::Account;
+use super::DisconnectReason;
+use super::client_budget::Account;
 
 /// Bytes that a client may always queue, so that light use works even when others exhaust the shared memory.
-pub(in crate::server) const ALWAYS_ALLOWED: usize = 16 << 10;
+pub(super) const ALWAYS_ALLOWED: usize = 16 << 10;
 
 /// Output: a response, or a notification shared by many clients.
 #[derive(Clone, Debug)]
-pub(in crate::server) enum Chunk {
+pub(super) enum Chunk {
     Own(Vec<u8>),
     Shared(Arc<[u8]>),
 }
@@ -34,7 +38,7 @@ impl AsRef<[u8]> for Chunk {
 }
 
 #[derive(Debug)]
-pub(in crate::server) struct SendQueue {
+pub(super) struct SendQueue {
     client: u64,
     account: Arc<Account>,
     state: Mutex<State>,
@@ -61,7 +65,7 @@ struct State {
 }
 
 impl SendQueue {
-    pub(in crate::server) fn new(
+    pub(super) fn new(
         client: u64,
         account: Arc<Account>,
         max: usize,
@@ -84,12 +88,12 @@ impl SendQueue {
         })
     }
 
-    pub(in crate::server) fn respond(&self, bytes: Vec<u8>) {
+    pub(super) fn respond(&self, bytes: Vec<u8>) {
         self.push(bytes.len(), |state| state.queue.push_back(Chunk::Own(bytes)));
     }
 
     /// Queues a notification, behind the response to a subscription in progress.
-    pub(in crate::server) fn notify(&self, bytes: Arc<[u8]>) {
+    pub(super) fn notify(&self, bytes: Arc<[u8]>) {
         point(Point::ElectrumNotify);
         self.push(bytes.len(), |state| {
             let chunk = Chunk::Shared(bytes);
@@ -139,11 +143,11 @@ impl SendQueue {
     }
 
     /// Holds notifications until [`SendQueue::release_notifications`].
-    pub(in crate::server) fn hold_notifications(&self) {
+    pub(super) fn hold_notifications(&self) {
         self.state.lock().holding = true;
     }
 
-    pub(in crate::server) fn release_notifications(&self) {
+    pub(super) fn release_notifications(&self) {
         let mut state = self.state.lock();
         state.holding = false;
         if !state.held.is_empty() {
@@ -154,19 +158,19 @@ impl SendQueue {
     }
 
     /// Ends the connection once the queue is sent; the first reason stands.
-    pub(in crate::server) fn close(&self, reason: DisconnectReason) {
+    pub(super) fn close(&self, reason: DisconnectReason) {
         let mut state = self.state.lock();
         state.closed.get_or_insert(reason);
         drop(state);
         self.wake();
     }
 
-    pub(in crate::server) fn closed(&self) -> Option<DisconnectReason> {
+    pub(super) fn closed(&self) -> Option<DisconnectReason> {
         self.state.lock().closed
     }
 
     /// Waits for the end of the connection. For one task only.
-    pub(in crate::server) async fn wait_closed(&self) -> DisconnectReason {
+    pub(super) async fn wait_closed(&self) -> DisconnectReason {
         loop {
             if let Some(reason) = self.closed() {
                 return reason;
@@ -175,17 +179,17 @@ impl SendQueue {
         }
     }
 
-    pub(in crate::server) fn memory(&self) -> &SendMemory {
+    pub(super) fn memory(&self) -> &SendMemory {
         &self.memory
     }
 
     #[cfg(test)]
-    pub(in crate::server) fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.state.lock().bytes
     }
 
     /// Waits for output and takes all of it; `None` once the connection must end and the queue is empty.
-    pub(in crate::server) async fn take(&self) -> Option<Vec<Chunk>> {
+    pub(super) async fn take(&self) -> Option<Vec<Chunk>> {
         loop {
             {
                 let mut state = self.state.lock();
@@ -201,7 +205,7 @@ impl SendQueue {
     }
 
     /// Reports that taken bytes were sent.
-    pub(in crate::server) fn sent(&self, bytes: usize) {
+    pub(super) fn sent(&self, bytes: usize) {
         let mut state = self.state.lock();
         // An eviction may have released their memory already.
         let bytes = bytes.min(state.bytes);
@@ -212,7 +216,7 @@ impl SendQueue {
     }
 
     /// Waits until fewer than `bytes` are queued, or the connection must end.
-    pub(in crate::server) async fn wait_below(&self, bytes: usize) {
+    pub(super) async fn wait_below(&self, bytes: usize) {
         loop {
             {
                 let state = self.state.lock();
@@ -261,7 +265,7 @@ impl Drop for SendQueue {
 
 /// Bytes queued for all clients, and their queues.
 #[derive(Debug)]
-pub(in crate::server) struct SendMemory {
+pub(super) struct SendMemory {
     bytes: AtomicUsize,
     max: usize,
     queues: Mutex<HashMap<u64, Registered>>,
@@ -275,37 +279,37 @@ struct Registered {
 }
 
 /// The connection to end.
-pub(in crate::server) enum Victim {
+pub(super) enum Victim {
     /// The requesting client's own.
     Requester,
     Other(Arc<SendQueue>),
 }
 
 impl SendMemory {
-    pub(in crate::server) fn new(max: usize) -> Self {
+    pub(super) fn new(max: usize) -> Self {
         Self { bytes: AtomicUsize::new(0), max, queues: Mutex::default() }
     }
 
-    pub(in crate::server) fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
     /// True if more than half is used: slow readers get a shorter timeout then.
-    pub(in crate::server) fn is_half_used(&self) -> bool {
+    pub(super) fn is_half_used(&self) -> bool {
         self.bytes() > self.max / 2
     }
 
     /// Adds `bytes`; returns true if the total is within the limit.
-    pub(in crate::server) fn add(&self, bytes: usize) -> bool {
+    pub(super) fn add(&self, bytes: usize) -> bool {
         self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max
     }
 
-    pub(in crate::server) fn remove(&self, bytes: usize) {
+    pub(super) fn remove(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Registers a queue as a candidate for eviction.
-    pub(in crate::server) fn register(
+    pub(super) fn register(
         &self,
         client: u64,
         account: &Arc<Account>,
@@ -316,17 +320,12 @@ impl SendMemory {
         self.queues.lock().insert(client, Registered { account, queued_bytes, queue });
     }
 
-    pub(in crate::server) fn unregister(&self, client: u64) {
+    pub(super) fn unregister(&self, client: u64) {
         self.queues.lock().remove(&client);
     }
 
     /// Selects the connection to end for `bytes` more of `requester`: the largest of the account that would have the most.
-    pub(in crate::server) fn victim(
-        &self,
-        requester: u64,
-        account: &Arc<Account>,
-        bytes: usize,
-    ) -> Victim {
+    pub(super) fn victim(&self, requester: u64, account: &Arc<Account>, bytes: usize) -> Victim {
         let mut queues = self.queues.lock();
         loop {
             let size = |(client, queue): &(&u64, &Registered)| {
@@ -349,6 +348,116 @@ impl SendMemory {
             queues.remove(&client);
         }
     }
+}
+
+const WRITE: usize = 64 << 10;
+/// Number of steps of the read timeout. While send memory is half used, only one step is granted.
+const STALL_STEPS: u32 = 10;
+
+/// Chunks taken from a client's queue but not sent yet. Writing is cancel safe.
+#[derive(Debug)]
+pub(super) struct Writer {
+    /// Timeout for a client to read [`WRITE`] bytes.
+    stall: Duration,
+    chunks: VecDeque<Chunk>,
+    /// Current chunk, and the number of its bytes written.
+    piece: Option<Chunk>,
+    written: usize,
+    /// Bytes of it reported to the queue.
+    reported: usize,
+}
+
+impl Writer {
+    pub(super) fn new(stall: Duration) -> Self {
+        Self { stall, chunks: VecDeque::new(), piece: None, written: 0, reported: 0 }
+    }
+
+    /// Writes until the connection must end and the queue is empty, or the client does not read.
+    pub(super) async fn run<W: AsyncWrite + Unpin>(
+        &mut self,
+        socket: &mut W,
+        queue: &SendQueue,
+        count_sent: impl Fn(usize),
+    ) {
+        loop {
+            match self.step(socket, queue).await {
+                Ok(true) => count_sent(self.report(queue)),
+                Ok(false) => match queue.take().await {
+                    Some(chunks) => self.chunks = chunks.into(),
+                    None => break,
+                },
+                Err(reason) => return queue.close(reason),
+            }
+        }
+        // The peer may be gone already.
+        let _ = timeout(self.stall, socket.shutdown()).await;
+    }
+
+    /// Reports the bytes written since the last call to the queue; returns their number.
+    fn report(&mut self, queue: &SendQueue) -> usize {
+        let count = self.written - self.reported;
+        queue.sent(count);
+        self.reported = self.written;
+        if self.piece.as_ref().is_some_and(|piece| self.written == piece.as_ref().len()) {
+            self.piece = None;
+        }
+        count
+    }
+
+    /// Writes the next [`WRITE`] bytes; returns true if there were any.
+    async fn step<W: AsyncWrite + Unpin>(
+        &mut self,
+        socket: &mut W,
+        queue: &SendQueue,
+    ) -> Result<bool, DisconnectReason> {
+        if self.piece.is_none() {
+            self.piece = next_piece(&mut self.chunks);
+            (self.written, self.reported) = (0, 0);
+        }
+        let Some(piece) = &self.piece else { return Ok(false) };
+        let end = piece.as_ref().len().min((self.written / WRITE + 1) * WRITE);
+        let all = &piece.as_ref()[..end];
+        for step in 0..STALL_STEPS {
+            let writing = write_to(socket, all, &mut self.written);
+            match timeout(self.stall / STALL_STEPS, writing).await {
+                Ok(Ok(())) => return Ok(true),
+                Ok(Err(_)) => return Err(DisconnectReason::Left),
+                Err(_) if step + 1 < STALL_STEPS && !queue.memory().is_half_used() => {}
+                Err(_) => break,
+            }
+        }
+        Err(DisconnectReason::SlowReader)
+    }
+}
+
+/// Writes the rest of `all`. Cancel safe: no byte is lost or written twice.
+async fn write_to<W: AsyncWrite + Unpin>(
+    socket: &mut W,
+    all: &[u8],
+    written: &mut usize,
+) -> io::Result<()> {
+    while *written < all.len() {
+        let count = socket.write(&all[*written..]).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        *written += count;
+    }
+    socket.flush().await
+}
+
+/// The next output: small chunks are joined into one packet or TLS record.
+fn next_piece(chunks: &mut VecDeque<Chunk>) -> Option<Chunk> {
+    let first = chunks.pop_front()?;
+    let fits = |bytes: usize, chunk: &Chunk| bytes + chunk.as_ref().len() <= WRITE;
+    if !chunks.front().is_some_and(|second| fits(first.as_ref().len(), second)) {
+        return Some(first);
+    }
+    let mut together = first.as_ref().to_vec();
+    while let Some(chunk) = chunks.pop_front_if(|chunk| fits(together.len(), chunk)) {
+        together.extend_from_slice(chunk.as_ref());
+    }
+    Some(Chunk::Own(together))
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::server::disconnect::DisconnectReason;
+use super::DisconnectReason;
 
 /// Unit of the memory limit for long lines, bytes.
-pub(in crate::server) const LONG_LINE_UNIT: usize = 1024;
+pub(super) const LONG_LINE_UNIT: usize = 1024;
 /// Read buffer size, and maximum length of a line that needs no permit of long-line memory.
 const READ: usize = 16 << 10;
 /// Lines processed as a group.
@@ -19,14 +19,14 @@ const MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 /// A line without its terminator.
 #[derive(Debug)]
-pub(in crate::server) struct Line {
-    pub(in crate::server) bytes: Vec<u8>,
+pub(super) struct Line {
+    pub(super) bytes: Vec<u8>,
     /// Permit of long-line memory.
-    pub(in crate::server) memory: Option<OwnedSemaphorePermit>,
+    pub(super) memory: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
-pub(in crate::server) enum Read {
+pub(super) enum Read {
     Line(Line),
     /// A partial line that is already long.
     Long,
@@ -34,7 +34,7 @@ pub(in crate::server) enum Read {
 }
 
 #[derive(Debug)]
-pub(in crate::server) struct LineReader {
+pub(super) struct LineReader {
     buffer: Vec<u8>,
     start: usize,
     /// End of the bytes searched for a terminator.
@@ -46,17 +46,17 @@ pub(in crate::server) struct LineReader {
 }
 
 impl LineReader {
-    pub(in crate::server) fn new(max: usize, long_lines: Arc<Semaphore>) -> Self {
+    pub(super) fn new(max: usize, long_lines: Arc<Semaphore>) -> Self {
         Self { buffer: Vec::new(), start: 0, searched: 0, max, long_lines, memory: None }
     }
 
     /// True if the partial line is long.
-    pub(in crate::server) fn is_long(&self) -> bool {
+    pub(super) fn is_long(&self) -> bool {
         self.buffer.len() - self.start > READ
     }
 
     /// The next line, or [`Read::Long`] if `stop_at_long` is set. Cancel safe.
-    pub(in crate::server) async fn next(
+    pub(super) async fn next(
         &mut self,
         reader: &mut (impl AsyncRead + Unpin),
         stop_at_long: bool,
@@ -85,7 +85,7 @@ impl LineReader {
     }
 
     /// A line and the short lines received after it, to be processed as a group.
-    pub(in crate::server) fn group(&mut self, first: Line) -> Vec<Line> {
+    pub(super) fn group(&mut self, first: Line) -> Vec<Line> {
         let mut bytes = first.bytes.len();
         let mut group = vec![first];
         while group.len() < GROUP_LINES_MAX && bytes < READ {

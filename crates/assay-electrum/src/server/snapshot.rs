@@ -3,30 +3,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_wire::Txid;
+use assay_wire::{Transaction, Txid};
 use parking_lot::{Condvar, Mutex, RwLock, RwLockWriteGuard};
 
-use super::confirmed::Confirmed;
-use crate::chain::Tip;
+use super::protocol::{CallError, Out, RpcError};
+use crate::chain::{Chain, Tip};
+use crate::index::{TxPosition, View};
 use crate::mempool::{Affected, Batch, Mempool};
-use crate::server::protocol::Out;
 
 /// Mempool changes per write lock: well below a millisecond of work unless transactions are huge.
 const STEPS: usize = 128;
 
 /// Confirmed part of the published state.
-pub(in crate::server) struct Snapshot {
-    pub(in crate::server) view: Arc<dyn Confirmed>,
-    pub(in crate::server) tip: Tip,
+pub(super) struct Snapshot {
+    pub(super) view: View,
+    pub(super) tip: Tip,
     /// Header of the tip.
-    pub(in crate::server) header: [u8; 80],
+    pub(super) header: [u8; 80],
     /// Number of reorgs: values computed under another number are invalid.
-    pub(in crate::server) reorganisations: u64,
+    pub(super) reorganisations: u64,
 }
 
 /// The current snapshot and its mempool.
 #[derive(Default)]
-pub(in crate::server) struct Published {
+pub(super) struct Published {
     state: RwLock<State>,
     /// Number of the last published change of the node's mempool.
     mempool: Mutex<u64>,
@@ -56,22 +56,19 @@ impl Snapshot {
 
 impl Published {
     /// `None` before the first publication.
-    pub(in crate::server) fn snapshot(&self) -> Option<Arc<Snapshot>> {
+    pub(super) fn snapshot(&self) -> Option<Arc<Snapshot>> {
         self.state.read().snapshot.clone()
     }
 
     /// Reads mempool and index of the same state. `read` blocks the next publication, so it should only collect data.
-    pub(in crate::server) fn read<R>(
-        &self,
-        read: impl FnOnce(&Arc<Snapshot>, &Mempool) -> R,
-    ) -> Option<R> {
+    pub(super) fn read<R>(&self, read: impl FnOnce(&Arc<Snapshot>, &Mempool) -> R) -> Option<R> {
         let state = self.state.read();
         let snapshot = state.snapshot.as_ref()?;
         Some(read(snapshot, &state.pool))
     }
 
     /// [`Published::read`] with a non-blocking view; `None` also if the lock is held.
-    pub(in crate::server) fn read_at_once<R>(
+    pub(super) fn read_at_once<R>(
         &self,
         read: impl FnOnce(&Arc<Snapshot>, &Mempool) -> R,
     ) -> Option<R> {
@@ -81,29 +78,29 @@ impl Published {
     }
 
     /// Publishes the number of the last mempool change.
-    pub(in crate::server) fn set_mempool(&self, number: u64) {
+    pub(super) fn set_mempool(&self, number: u64) {
         *self.mempool.lock() = number;
         self.mempool_moved.notify_all();
     }
 
     /// Waits until the mempool change `number` is published, or for `timeout`.
-    pub(in crate::server) fn wait_for_mempool(&self, number: u64, timeout: Duration) {
+    pub(super) fn wait_for_mempool(&self, number: u64, timeout: Duration) {
         let mut seen = self.mempool.lock();
         self.mempool_moved.wait_while_for(&mut seen, |seen| *seen < number, timeout);
     }
 
-    pub(in crate::server) fn pool_is_empty(&self) -> bool {
+    pub(super) fn pool_is_empty(&self) -> bool {
         self.state.read().pool.is_empty()
     }
 
     /// The `txids` that are in the mempool.
-    pub(in crate::server) fn in_pool(&self, txids: Vec<Txid>) -> impl Iterator<Item = Txid> {
+    pub(super) fn in_pool(&self, txids: Vec<Txid>) -> impl Iterator<Item = Txid> {
         let state = self.state.read();
         txids.into_iter().filter(move |txid| state.pool.contains(txid))
     }
 
     /// Publishes `snapshot` with the mempool of `batch` alone.
-    pub(in crate::server) fn replace(&self, batch: Batch, snapshot: Arc<Snapshot>) {
+    pub(super) fn replace(&self, batch: Batch, snapshot: Arc<Snapshot>) {
         let epoch = self.state.read().pool.epoch();
         let pool = Mempool::rebuilt(batch, epoch);
         let at_once = Arc::new(snapshot.at_once());
@@ -116,7 +113,7 @@ impl Published {
     }
 
     /// Publishes `snapshot` with the current mempool changed by `batch`; reports affected items to `affected`.
-    pub(in crate::server) fn change(
+    pub(super) fn change(
         &self,
         mut batch: Batch,
         snapshot: Arc<Snapshot>,
@@ -146,7 +143,26 @@ impl Published {
 }
 
 /// Writes the tip in the format of `blockchain.headers.subscribe`.
-pub(in crate::server) fn write_tip(out: &mut Out, snapshot: &Snapshot) {
+pub(super) fn write_tip(out: &mut Out, snapshot: &Snapshot) {
     out.raw("{\"height\":").int(snapshot.tip.height);
     out.raw(",\"hex\":").hex(&snapshot.header).raw("}");
+}
+
+pub(super) fn confirmed_bytes(
+    chain: &dyn Chain,
+    position: &TxPosition,
+) -> Result<Vec<u8>, CallError> {
+    let bytes = chain.block_part(&position.block, position.offset, position.length)?;
+    bytes.ok_or_else(|| RpcError::daemon("the block of this transaction is not stored").into())
+}
+
+pub(super) fn confirmed_transaction(
+    chain: &dyn Chain,
+    position: &TxPosition,
+) -> Result<Transaction, CallError> {
+    let bytes = confirmed_bytes(chain, position)?;
+    Transaction::parse(bytes, chain.encoding()).map_err(|error| {
+        tracing::error!("A stored transaction cannot be read: {error}");
+        RpcError::daemon("a stored transaction cannot be read").into()
+    })
 }

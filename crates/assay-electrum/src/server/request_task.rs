@@ -7,16 +7,13 @@ use std::time::{Duration, Instant};
 use assay_store::defect::Whole;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::server::disconnect::DisconnectReason;
-use crate::server::limits::rate_limit::units;
-use crate::server::methods::{self, Pace};
-use crate::server::protocol::error::CallError;
-use crate::server::protocol::methods::{METHODS, Place, lookup};
-use crate::server::protocol::request::{self, Message, Request};
-use crate::server::protocol::{Code, Out, RpcError};
-use crate::server::schedule::SLICE;
-use crate::server::session::Session;
-use crate::server::shared::Shared;
+use super::client_budget::units;
+use super::methods::{self, METHODS, Pace, Place, lookup};
+use super::protocol::{CallError, Code, Out, RpcError};
+use super::request::{self, Message, Request};
+use super::session::Session;
+use super::workers::SLICE;
+use super::{DisconnectReason, Shared};
 
 /// Attempts per request that reorgs interrupt, and the pause between them.
 const REQUEST_TRIES: u32 = 50;
@@ -28,11 +25,7 @@ const IMMEDIATE_LINE_MAX: usize = 4096;
 const BAD_REQUEST_UNITS: f64 = 20.0;
 
 /// Runs the tasks in order for one time slice and removes the finished ones.
-pub(in crate::server) fn run_slice(
-    tasks: &mut VecDeque<RequestTask>,
-    shared: &Shared,
-    session: &Session,
-) {
+pub(super) fn run_slice(tasks: &mut VecDeque<RequestTask>, shared: &Shared, session: &Session) {
     let start = Instant::now();
     while let Some(task) = tasks.front_mut() {
         if task.step(shared, session) {
@@ -48,7 +41,7 @@ pub(in crate::server) fn run_slice(
 }
 
 /// A request line and its partial response.
-pub(in crate::server) struct RequestTask {
+pub(super) struct RequestTask {
     line: Vec<u8>,
     /// Permit for the memory of long lines.
     _memory: Option<OwnedSemaphorePermit>,
@@ -66,11 +59,7 @@ struct Requests {
 }
 
 impl RequestTask {
-    pub(in crate::server) fn new(
-        line: Vec<u8>,
-        memory: Option<OwnedSemaphorePermit>,
-        rejected: bool,
-    ) -> Self {
+    pub(super) fn new(line: Vec<u8>, memory: Option<OwnedSemaphorePermit>, rejected: bool) -> Self {
         Self {
             line,
             _memory: memory,
@@ -83,7 +72,7 @@ impl RequestTask {
     }
 
     /// Processes a short request that does not block on the receiving thread; otherwise returns false and changes nothing.
-    pub(in crate::server) fn try_here(&mut self, shared: &Shared, session: &Session) -> bool {
+    pub(super) fn try_here(&mut self, shared: &Shared, session: &Session) -> bool {
         if self.line.len() > IMMEDIATE_LINE_MAX {
             return false;
         }
@@ -91,7 +80,7 @@ impl RequestTask {
         let requests = self.requests(shared);
         let [request] = &requests.items[..] else { return false };
         let method = request.method.as_ref().ok().and_then(|name| lookup(name, version));
-        let place = method.map_or(Place::Here, |method| METHODS[method].kind.place());
+        let place = method.map_or(Place::Here, |method| METHODS[method].place);
         if requests.batch || place == Place::Worker {
             return false;
         }
@@ -107,7 +96,7 @@ impl RequestTask {
     }
 
     /// Processes requests for one time slice; returns true once the whole response is queued.
-    pub(in crate::server) fn step(&mut self, shared: &Shared, session: &Session) -> bool {
+    pub(super) fn step(&mut self, shared: &Shared, session: &Session) -> bool {
         let start = Instant::now();
         let begun = (self.next, self.out.len());
         self.requests(shared);
@@ -120,7 +109,7 @@ impl RequestTask {
                 break;
             }
             if !self.answer(shared, session, request, requests.batch) {
-                session.spend(units(0, start.elapsed(), 0));
+                session.account().spend(units(0, start.elapsed(), 0));
                 self.requests = Some(requests);
                 return false;
             }
@@ -128,7 +117,7 @@ impl RequestTask {
         }
         let written = self.out.len().saturating_sub(begun.1);
         let received = if begun.0 == 0 { self.line.len() } else { 0 };
-        session.spend(units(self.next - begun.0, start.elapsed(), written + received));
+        session.account().spend(units(self.next - begun.0, start.elapsed(), written + received));
         if self.next < requests.items.len() {
             self.requests = Some(requests);
             return false;
@@ -156,7 +145,7 @@ impl RequestTask {
         requests.items.iter().any(|request| {
             let name = request.method.as_ref().ok();
             name.and_then(|name| lookup(name, version))
-                .is_some_and(|method| METHODS[method].kind.subscribes())
+                .is_some_and(|method| METHODS[method].subscribes)
         })
     }
 
@@ -177,8 +166,8 @@ impl RequestTask {
                 result => result.err(),
             },
             Err(error) => {
-                shared.metrics.bad_request();
-                session.spend(BAD_REQUEST_UNITS);
+                shared.metrics.bad_requests.add(1);
+                session.account().spend(BAD_REQUEST_UNITS);
                 session.count_rejection(shared.config.limits.refusals_max);
                 Some(error.clone())
             }
@@ -202,12 +191,12 @@ impl RequestTask {
         let limits = &shared.config.limits;
         if self.rejected {
             session.count_rejection(limits.refusals_max);
-            shared.metrics.refused();
+            shared.metrics.refused.add(1);
             return Err(RpcError::new(Code::Excessive, "excessive resource usage"));
         }
         session.clear_rejections();
         let Some(number) = lookup(name, session.version()) else {
-            shared.metrics.bad_request();
+            shared.metrics.bad_requests.add(1);
             return Err(RpcError::new(Code::MethodNotFound, "unknown method"));
         };
         let left = limits.response_bytes_max.saturating_sub(self.out.len());
@@ -294,7 +283,7 @@ fn write_begin(out: &mut Out, line: &[u8], request: &Request, batch: bool) {
 }
 
 /// Error response to an oversized line.
-pub(in crate::server) fn oversize(session: &Session, max: usize) -> DisconnectReason {
+pub(super) fn oversize(session: &Session, max: usize) -> DisconnectReason {
     let mut out = Out::new();
     out.raw("{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":").int(Code::Excessive.number());
     let message = format!("a request may have {max} bytes");

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use super::error::{Code, RpcError};
+use super::protocol::{Code, RpcError};
 
 /// Maximum length of a method name. Longer ones are dropped.
 const METHOD_BYTES_MAX: usize = 64;
@@ -19,7 +19,7 @@ const BATCH_MAX: usize = 10_000;
 
 /// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::server) enum Message {
+pub(super) enum Message {
     Single(Request),
     /// A batch; malformed items are represented by their error.
     Batch(Vec<Request>),
@@ -29,11 +29,11 @@ pub(in crate::server) enum Message {
 
 /// A request. Fields are byte ranges of the line.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::server) struct Request {
+pub(super) struct Request {
     /// Echoed in the response; `None` for notifications, which get no response.
-    pub(in crate::server) id: Option<Range<usize>>,
-    pub(in crate::server) method: Result<String, RpcError>,
-    pub(in crate::server) params: Option<Range<usize>>,
+    pub(super) id: Option<Range<usize>>,
+    pub(super) method: Result<String, RpcError>,
+    pub(super) params: Option<Range<usize>>,
 }
 
 #[derive(Deserialize)]
@@ -80,7 +80,7 @@ impl<'de> Deserialize<'de> for Items<'de> {
 }
 
 /// Parses `line`; a batch may have `batch_max` requests.
-pub(in crate::server) fn parse(line: &[u8], batch_max: usize) -> Message {
+pub(super) fn parse(line: &[u8], batch_max: usize) -> Message {
     let first = line.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'[') {
         return match serde_json::from_slice::<&RawValue>(line) {

@@ -1,23 +1,102 @@
-//! Reads a client's lines and dispatches them until the connection ends.
+//! Life cycle of a client connection: accepts it, reads its lines and dispatches them until it ends.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, split};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_rustls::TlsAcceptor;
 
+use super::client_budget::{Admission, ConnectionSlot};
+use super::line_reader::{Line, LineReader, Read};
 use super::request_task::{self, RequestTask};
-use crate::server::disconnect::DisconnectReason;
-use crate::server::limits::rate_limit::Admission;
-use crate::server::net::line_reader::{Line, LineReader, Read};
-use crate::server::net::socket::Stream;
-use crate::server::net::writer::Writer;
-use crate::server::schedule::Priority;
-use crate::server::session::Session;
-use crate::server::shared::Shared;
+use super::send_queue::Writer;
+use super::session::Session;
+use super::socket::{Socket, Stream};
+use super::workers::Priority;
+use super::{DisconnectReason, Shared};
+
+/// Pause after a failed accept, probably for lack of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts clients until `stop`, then waits until all clients are disconnected.
+pub(super) async fn accept(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    shared: Arc<Shared>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut tasks = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        // Otherwise the set would keep every past connection.
+        while tasks.try_join_next().is_some() {}
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!("Cannot accept an Electrum connection: {error}");
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        match shared.accounts.connect(peer.ip()) {
+            Ok(slot) => {
+                shared.metrics.accepted.add(1);
+                let (shared, tls, stop) = (Arc::clone(&shared), tls.clone(), stop.clone());
+                tasks.spawn(welcome((stream, peer), Arc::new(slot), shared, tls, stop));
+            }
+            Err(error) => {
+                shared.metrics.turned_away.add(1);
+                tracing::debug!("Turned {peer} away: {error}");
+            }
+        }
+    }
+    while tasks.join_next().await.is_some() {}
+}
+
+/// Performs the TLS handshake, if any, and serves the client.
+async fn welcome(
+    (stream, peer): (TcpStream, SocketAddr),
+    slot: Arc<ConnectionSlot>,
+    shared: Arc<Shared>,
+    tls: Option<TlsAcceptor>,
+    stop: watch::Receiver<bool>,
+) {
+    let deadline = Instant::now() + shared.config.limits.first_request;
+    // Responses are small and clients wait for each: Nagle's algorithm would only add latency.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!("Cannot set TCP_NODELAY for {peer}: {error}");
+    }
+    let stream = Socket::new(stream);
+    let session = Arc::new(Session::new(&shared, peer, Arc::clone(&slot)));
+    let Some(tls) = tls else {
+        serve(stream, session, shared, deadline, stop).await;
+        drop(slot);
+        return;
+    };
+    let handshake = async {
+        let _turn = slot.account().handshakes.acquire().await;
+        tls.accept(stream).await
+    };
+    match timeout_at(deadline, handshake).await {
+        Ok(Ok(stream)) => serve(stream, session, shared, deadline, stop).await,
+        Ok(Err(error)) => {
+            tracing::debug!("No TLS with {peer}: {error}");
+            shared.metrics.ended(DisconnectReason::Handshake);
+        }
+        Err(_) => shared.metrics.ended(DisconnectReason::NoRequest),
+    }
+    drop(slot);
+}
 
 /// Reading pauses while more than this is queued for the client. The limit is lower while send memory is half used.
 const OUTPUT_LOW: usize = 1 << 20;
@@ -31,8 +110,8 @@ const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// Serves a client until the connection ends; `deadline` applies to its first request.
 ///
-/// The socket is registered with the runtime for the client's priority ([`crate::server::schedule::runtimes`]).
-pub(in crate::server) async fn serve<S: Stream>(
+/// The socket is registered with the runtime for the client's priority ([`super::runtimes`]).
+async fn serve<S: Stream>(
     mut stream: S,
     session: Arc<Session>,
     shared: Arc<Shared>,
@@ -91,7 +170,8 @@ impl Client {
         let session = Arc::clone(&self.session);
         let is_over = {
             let Self { shared, deadline, stop, lines, writer, .. } = &mut self;
-            let mut writing = pin!(writer.run(&mut sink, &session.send_queue, &shared.metrics));
+            let count_sent = |bytes: usize| shared.metrics.sent.add(bytes as u64);
+            let mut writing = pin!(writer.run(&mut sink, &session.send_queue, count_sent));
             let mut all_is_written = false;
             let exit = if joined.is_err() {
                 Exit::Disconnect(DisconnectReason::Left)
@@ -150,7 +230,7 @@ async fn read<R: AsyncRead + Unpin>(
     let end = Exit::Disconnect;
     loop {
         let is_light = priority == Priority::High;
-        if is_light && session.admit(Duration::ZERO) != Admission::Now(Priority::High) {
+        if is_light && session.account().admit(Duration::ZERO) != Admission::Now(Priority::High) {
             return Exit::Move;
         }
         let low = if shared.send_memory.is_half_used() { OUTPUT_LOW_HALF_USED } else { OUTPUT_LOW };
@@ -158,7 +238,7 @@ async fn read<R: AsyncRead + Unpin>(
         let now = Instant::now();
         let until = deadline.unwrap_or_else(|| now + limits.idle);
         let may_move = !is_light && !lines.is_long();
-        let wait = if may_move { until.min(now + session.light_in()) } else { until };
+        let wait = if may_move { until.min(now + session.account().light_in()) } else { until };
         let line = match timeout_at(wait, lines.next(reader, is_light)).await {
             Ok(Ok(Read::Line(line))) => line,
             Ok(Ok(Read::Long)) => return Exit::Move,
@@ -175,7 +255,7 @@ async fn read<R: AsyncRead + Unpin>(
         *deadline = None;
         let group = lines.group(line);
         for line in &group {
-            shared.metrics.received(line.bytes.len() + 1);
+            shared.metrics.received.add(line.bytes.len() as u64 + 1);
         }
         if let Some(reason) = answer(group, session, shared).await {
             return end(reason);
@@ -189,9 +269,9 @@ async fn answer(
     session: &Arc<Session>,
     shared: &Arc<Shared>,
 ) -> Option<DisconnectReason> {
-    let admission = match session.admit(shared.config.limits.throttle_max) {
+    let admission = match session.account().admit(shared.config.limits.throttle_max) {
         Admission::Delay(time) => {
-            shared.metrics.throttled();
+            shared.metrics.throttled.add(1);
             sleep(time).await;
             Admission::Now(Priority::Normal)
         }
@@ -202,7 +282,7 @@ async fn answer(
     for line in group {
         if line.bytes.iter().all(u8::is_ascii_whitespace) {
             // Some clients use empty lines as keep-alive.
-            session.spend(1.0);
+            session.account().spend(1.0);
         } else {
             tasks.push_back(RequestTask::new(
                 line.bytes,
@@ -216,7 +296,8 @@ async fn answer(
     }
     loop {
         // A batch may have consumed the remaining budget meanwhile.
-        let is_high = session.admit(Duration::ZERO) == Admission::Now(Priority::High) && !is_long;
+        let is_high =
+            session.account().admit(Duration::ZERO) == Admission::Now(Priority::High) && !is_long;
         let priority = if is_high { Priority::High } else { Priority::Normal };
         let (session_, shared_) = (Arc::clone(session), Arc::clone(shared));
         let slice = move || {

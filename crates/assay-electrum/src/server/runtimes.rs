@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::Priority;
 use super::thread_priority::{wake_soon, yield_to_others};
+use super::workers::Priority;
 
 /// Threads for light clients.
 const LIGHT_THREADS: usize = 2;
@@ -19,14 +19,14 @@ const LIGHT_THREADS: usize = 2;
 const OTHER_THREADS: usize = 1;
 
 #[derive(Debug)]
-pub(in crate::server) struct Runtimes {
+pub(super) struct Runtimes {
     light: Option<Runtime>,
     others: Option<Runtime>,
     is_stopping: bool,
 }
 
 impl Runtimes {
-    pub(in crate::server) fn start() -> io::Result<(Self, RuntimeHandles)> {
+    pub(super) fn start() -> io::Result<(Self, RuntimeHandles)> {
         let group = |threads, name: &str, on_start: fn()| {
             let mut builder = Builder::new_multi_thread();
             builder.worker_threads(threads).thread_name(name).on_thread_start(on_start);
@@ -40,7 +40,7 @@ impl Runtimes {
     }
 
     /// A handle for shutdown; only the first call returns one.
-    pub(in crate::server) fn take(&mut self) -> Option<Handle> {
+    pub(super) fn take(&mut self) -> Option<Handle> {
         if std::mem::replace(&mut self.is_stopping, true) {
             return None;
         }
@@ -48,7 +48,7 @@ impl Runtimes {
     }
 
     /// Shuts both down; running tasks get `time`.
-    pub(in crate::server) fn stop(&mut self, time: Duration) {
+    pub(super) fn stop(&mut self, time: Duration) {
         for runtime in [self.others.take(), self.light.take()].into_iter().flatten() {
             runtime.shutdown_timeout(time);
         }
@@ -56,13 +56,13 @@ impl Runtimes {
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::server) struct RuntimeHandles {
+pub(super) struct RuntimeHandles {
     light: Handle,
     others: Handle,
 }
 
 impl RuntimeHandles {
-    pub(in crate::server) fn of(&self, priority: Priority) -> &Handle {
+    pub(super) fn of(&self, priority: Priority) -> &Handle {
         match priority {
             Priority::High => &self.light,
             Priority::Normal => &self.others,

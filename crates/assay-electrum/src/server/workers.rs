@@ -7,13 +7,33 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use assay_store::defect::{Point, Whole, point};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
-use super::Priority;
 use super::thread_priority::{wake_soon, yield_to_others};
+
+/// Time slice: afterwards a thread serves other work, such as other requests or newer changes.
+pub(super) const SLICE: Duration = Duration::from_millis(2);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Priority {
+    /// Light clients.
+    High,
+    /// All others.
+    Normal,
+}
+
+impl Priority {
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::High => Self::Normal,
+            Self::Normal => Self::High,
+        }
+    }
+}
 
 /// Of this many consecutive jobs at least one comes from the normal queue, to prevent starvation.
 const NORMAL_EVERY: u32 = 8;
@@ -22,7 +42,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// A bounded number of threads with two queues.
 #[derive(Debug)]
-pub(in crate::server) struct Workers {
+pub(super) struct Workers {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -54,7 +74,7 @@ impl std::fmt::Debug for Queues {
 }
 
 impl Workers {
-    pub(in crate::server) fn start(count: usize) -> std::io::Result<Self> {
+    pub(super) fn start(count: usize) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let mut threads = Vec::new();
         let high = Arc::clone(&shared);
@@ -75,7 +95,7 @@ impl Workers {
     }
 
     /// Runs `job`; `None` on shutdown.
-    pub(in crate::server) async fn run<T: Send + 'static>(
+    pub(super) async fn run<T: Send + 'static>(
         &self,
         priority: Priority,
         job: impl FnOnce() -> T + Send + 'static,
@@ -106,13 +126,13 @@ impl Workers {
     }
 
     /// Lengths of the two queues.
-    pub(in crate::server) fn waiting(&self) -> (usize, usize) {
+    pub(super) fn waiting(&self) -> (usize, usize) {
         let queues = self.shared.queues.lock();
         (queues.high.len(), queues.normal.len())
     }
 
     /// Finishes running jobs and drops the queues.
-    pub(in crate::server) fn stop(&self) {
+    pub(super) fn stop(&self) {
         {
             let mut queues = self.shared.queues.lock();
             queues.stopping = true;

@@ -10,7 +10,7 @@ use tokio_rustls::server::TlsStream;
 
 /// A connected socket; I/O works only while it is registered with a runtime.
 #[derive(Debug)]
-pub(in crate::server) struct Socket(Place);
+pub(super) struct Socket(Place);
 
 #[derive(Debug)]
 enum Place {
@@ -23,12 +23,12 @@ enum Place {
 
 impl Socket {
     /// A socket registered with the runtime that accepted it.
-    pub(in crate::server) fn new(stream: TcpStream) -> Self {
+    pub(super) fn new(stream: TcpStream) -> Self {
         Self(Place::With(stream))
     }
 
     /// Deregisters it from its runtime.
-    pub(in crate::server) fn part(&mut self) -> io::Result<()> {
+    pub(super) fn part(&mut self) -> io::Result<()> {
         if let Place::With(stream) = std::mem::replace(&mut self.0, Place::Lost) {
             self.0 = Place::Between(stream.into_std()?);
         }
@@ -36,7 +36,7 @@ impl Socket {
     }
 
     /// Registers it with the current runtime.
-    pub(in crate::server) fn join(&mut self) -> io::Result<()> {
+    pub(super) fn join(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.0, Place::Lost) {
             Place::Between(stream) => self.0 = Place::With(TcpStream::from_std(stream)?),
             Place::With(stream) => self.0 = Place::With(stream),
@@ -88,9 +88,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-pub(in crate::server) trait Stream:
-    AsyncRead + AsyncWrite + Unpin + Send + 'static
-{
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     fn socket(&mut self) -> &mut Socket;
 }
 

@@ -6,15 +6,13 @@ use std::sync::Arc;
 use assay_wire::{OutPoint, Transaction, Tx, Txid};
 use parking_lot::Mutex;
 
-use super::outpoints::Outpoints;
-use super::registry::{Changes, Subscriptions};
-use super::scripts::Watched;
+use super::snapshot::{Published, Snapshot};
+use super::subscriptions::{Changes, Subscriptions};
+use super::watched::{Item, Watched};
 use crate::chain::{self, MempoolChange, MempoolChanges};
 use crate::follow::{Listener, Touched, Update};
-use crate::index::{QueryError, ScriptHash};
+use crate::index::{QueryError, ScriptHash, View};
 use crate::mempool::{Affected, Batch};
-use crate::server::snapshot::confirmed::Confirmed;
-use crate::server::snapshot::published::{Published, Snapshot};
 
 /// Publishing interface for the thread that follows the chain: the follower's [`Listener`].
 ///
@@ -30,18 +28,15 @@ pub struct Publisher {
 struct Pending {
     from_scratch: bool,
     changes: Vec<MempoolChange>,
-    scripts: HashSet<ScriptHash>,
-    outpoints: HashSet<OutPoint>,
+    items: HashSet<Item>,
     reorganised: bool,
     /// New subscriptions at the previous call: blocks may be searched for watched items while others are added.
-    new_scripts: Vec<ScriptHash>,
-    new_outpoints: Vec<OutPoint>,
+    new: Vec<Item>,
 }
 
 /// Collects watched items that a mempool change affects.
 struct Collector<'a> {
     watched: &'a Watched,
-    outpoints: &'a Outpoints,
     changes: &'a mut Changes,
     found: Vec<OutPoint>,
 }
@@ -49,26 +44,23 @@ struct Collector<'a> {
 impl Affected for Collector<'_> {
     fn script(&mut self, script: &ScriptHash) {
         if self.watched.is_watched(script) {
-            self.changes.scripts.insert(*script);
+            self.changes.items.insert(Item::Script(*script));
         }
     }
 
     fn transaction(&mut self, txid: &Txid, tx: &Transaction) {
-        self.outpoints.add_named(txid, &tx.view(), &mut self.found);
-        self.changes.outpoints.extend(self.found.drain(..));
+        self.watched.add_outputs(txid, &tx.view(), &mut self.found);
+        self.changes.items.extend(self.found.drain(..).map(Item::Outpoint));
     }
 }
 
 impl Publisher {
-    pub(in crate::server) fn new(
-        published: Arc<Published>,
-        subscriptions: Arc<Subscriptions>,
-    ) -> Self {
+    pub(super) fn new(published: Arc<Published>, subscriptions: Arc<Subscriptions>) -> Self {
         Self { published, subscriptions, pending: Mutex::default() }
     }
 
-    pub fn watched(&self) -> &Arc<Watched> {
-        self.subscriptions.watched()
+    pub(super) fn watched(&self) -> &Watched {
+        &self.subscriptions.watched
     }
 
     /// Publishes `view` and the mempool after `mempool`, and notifies subscribers of changes.
@@ -85,7 +77,7 @@ impl Publisher {
     /// If headers or txids of new blocks cannot be read. Nothing has changed then, and the next call retries.
     pub fn publish(
         &self,
-        view: impl Confirmed,
+        view: View,
         mempool: Option<MempoolChanges>,
         touched: Touched,
         reorganised: bool,
@@ -93,8 +85,8 @@ impl Publisher {
         let mut pending = self.pending.lock();
         let watched = self.watched();
         let scripts = touched.scripts.into_iter().filter(|script| watched.is_watched(script));
-        pending.scripts.extend(scripts);
-        pending.outpoints.extend(touched.outpoints);
+        pending.items.extend(scripts.map(Item::Script));
+        pending.items.extend(touched.outpoints.into_iter().map(Item::Outpoint));
         pending.reorganised |= reorganised;
         let is_whole = mempool.is_some();
         let number = mempool.as_ref().map(|changes| changes.moment.mempool);
@@ -118,7 +110,7 @@ impl Publisher {
         let reorganisations = before.as_ref().map_or(0, |snapshot| snapshot.reorganisations);
         let pending = &mut *pending;
         let snapshot = Arc::new(Snapshot {
-            view: Arc::new(view),
+            view,
             tip,
             header,
             reorganisations: reorganisations + u64::from(pending.reorganised),
@@ -126,11 +118,10 @@ impl Publisher {
         let mut changes = Changes {
             tip: before.is_none_or(|before| before.tip != tip),
             all: std::mem::take(&mut pending.reorganised),
-            scripts: std::mem::take(&mut pending.scripts),
-            outpoints: std::mem::take(&mut pending.outpoints),
+            items: std::mem::take(&mut pending.items),
         };
         let batch = Batch::new(MempoolChanges {
-            moment: chain::Moment { tip, mempool: 0 },
+            moment: chain::SnapshotId { tip, mempool: 0 },
             from_scratch: std::mem::take(&mut pending.from_scratch),
             changes: std::mem::take(&mut pending.changes),
         });
@@ -138,32 +129,22 @@ impl Publisher {
             changes.all = true;
             self.published.replace(batch, snapshot);
         } else {
-            let outpoints = self.subscriptions.outpoints();
-            let mut affected =
-                Collector { watched, outpoints, changes: &mut changes, found: Vec::new() };
+            let mut affected = Collector { watched, changes: &mut changes, found: Vec::new() };
             self.published.change(batch, snapshot, &mut affected);
         }
         if let Some(number) = number {
             self.published.set_mempool(number);
         }
         // A subscription added during the block search may have been missed there: look it up as well.
-        changes.scripts.extend(pending.new_scripts.drain(..));
-        pending.new_scripts = watched.take_new();
-        changes.scripts.extend(&pending.new_scripts);
-        changes.outpoints.extend(pending.new_outpoints.drain(..));
-        pending.new_outpoints = self.subscriptions.outpoints().take_new();
-        changes.outpoints.extend(&pending.new_outpoints);
+        changes.items.extend(pending.new.drain(..));
+        pending.new = watched.take_new();
+        changes.items.extend(&pending.new);
         self.subscriptions.enqueue(changes);
         Ok(())
     }
 
     /// The mempool transactions that blocks from height `from` to `to` confirm.
-    fn confirmed(
-        &self,
-        view: &impl Confirmed,
-        from: u32,
-        to: u32,
-    ) -> Result<Vec<Txid>, QueryError> {
+    fn confirmed(&self, view: &View, from: u32, to: u32) -> Result<Vec<Txid>, QueryError> {
         let mut confirmed = Vec::new();
         for height in from..=to {
             if self.published.pool_is_empty() {
@@ -186,7 +167,7 @@ impl Listener for Publisher {
     }
 
     fn add_watched_outputs(&self, txid: &Txid, tx: &Tx<'_>, found: &mut Vec<OutPoint>) {
-        self.subscriptions.outpoints().add_named(txid, tx, found);
+        self.watched().add_outputs(txid, tx, found);
     }
 
     fn publish(&self, update: Update) {

@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use super::rate_limit::{Admission, RateLimit};
+use super::config::{Config, Limits};
+use super::workers::Priority;
 use crate::address::{Subnet, customer};
-use crate::server::config::{Config, Limits};
 
-pub(in crate::server) const ABSENT_MAX: usize = 65_536;
+pub(super) const ABSENT_MAX: usize = 65_536;
 /// Memory per such account, with its map and set entries.
-pub(in crate::server) const ABSENT_BYTES: usize = 512;
+pub(super) const ABSENT_BYTES: usize = 512;
 /// Concurrent TLS handshakes per address: the most expensive operation that a client can cause. The limit is per address, since
 /// with a global one a single address could block all others with stalled handshakes.
 const HANDSHAKES_MAX: usize = 4;
@@ -28,17 +28,17 @@ const CONNECTION_UNITS: f64 = 2.0;
 
 /// Usage of an address, or of a single connection from a shared address.
 #[derive(Debug)]
-pub(in crate::server) struct Account {
+pub(super) struct Account {
     address: Option<IpAddr>,
     budget: Mutex<RateLimit>,
     subscriptions: AtomicUsize,
     /// Bytes queued for sending.
     output_bytes: AtomicUsize,
-    pub(in crate::server) handshakes: Semaphore,
+    pub(super) handshakes: Semaphore,
 }
 
 impl Account {
-    pub(in crate::server) fn new(address: Option<IpAddr>, limits: &Limits, now: Instant) -> Self {
+    pub(super) fn new(address: Option<IpAddr>, limits: &Limits, now: Instant) -> Self {
         Self {
             address,
             budget: Mutex::new(RateLimit::new(limits, now)),
@@ -49,49 +49,49 @@ impl Account {
     }
 
     /// Rate limit decision for the next line.
-    pub(in crate::server) fn admit(&self, throttle_max: Duration) -> Admission {
+    pub(super) fn admit(&self, throttle_max: Duration) -> Admission {
         self.budget.lock().admit(throttle_max, Instant::now())
     }
 
     /// Time until the client counts as light, assuming no further charges.
-    pub(in crate::server) fn light_in(&self) -> Duration {
+    pub(super) fn light_in(&self) -> Duration {
         self.budget.lock().light_in(Instant::now())
     }
 
     /// Charges the cost of a line.
-    pub(in crate::server) fn spend(&self, units: f64) {
+    pub(super) fn spend(&self, units: f64) {
         self.budget.lock().spend(units, Instant::now());
     }
 
-    pub(in crate::server) fn subscriptions(&self) -> usize {
+    pub(super) fn subscriptions(&self) -> usize {
         self.subscriptions.load(Ordering::Relaxed)
     }
 
     /// Counts one more subscription, up to `max`.
-    pub(in crate::server) fn reserve_subscription(&self, max: usize) -> bool {
+    pub(super) fn reserve_subscription(&self, max: usize) -> bool {
         let more = |count: usize| (count < max).then_some(count + 1);
         self.subscriptions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    pub(in crate::server) fn release_subscriptions(&self, count: usize) {
+    pub(super) fn release_subscriptions(&self, count: usize) {
         self.subscriptions.fetch_sub(count, Ordering::Relaxed);
     }
 
-    pub(in crate::server) fn output_bytes(&self) -> usize {
+    pub(super) fn output_bytes(&self) -> usize {
         self.output_bytes.load(Ordering::Relaxed)
     }
 
-    pub(in crate::server) fn add_output(&self, bytes: usize) {
+    pub(super) fn add_output(&self, bytes: usize) {
         self.output_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(in crate::server) fn remove_output(&self, bytes: usize) {
+    pub(super) fn remove_output(&self, bytes: usize) {
         self.output_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::server) enum ConnectError {
+pub(super) enum ConnectError {
     #[error("too many connections")]
     Server,
     #[error("too many connections from its address")]
@@ -103,13 +103,13 @@ pub(in crate::server) enum ConnectError {
 
 /// An open connection; counted until dropped.
 #[derive(Debug)]
-pub(in crate::server) struct ConnectionSlot {
+pub(super) struct ConnectionSlot {
     accounts: Arc<Accounts>,
     account: Arc<Account>,
 }
 
 impl ConnectionSlot {
-    pub(in crate::server) fn account(&self) -> &Arc<Account> {
+    pub(super) fn account(&self) -> &Arc<Account> {
         &self.account
     }
 }
@@ -122,10 +122,7 @@ impl Drop for ConnectionSlot {
 
 /// All accounts and the connection count.
 #[derive(Debug)]
-pub(in crate::server) struct Accounts {
-    connections_max: usize,
-    per_address_max: usize,
-    throttle_max: Duration,
+pub(super) struct Accounts {
     limits: Limits,
     proxies: Vec<Subnet>,
     connections: AtomicUsize,
@@ -148,40 +145,33 @@ struct Entry {
 }
 
 impl Accounts {
-    pub(in crate::server) fn new(config: &Config) -> Self {
-        let limits = config.limits.clone();
+    pub(super) fn new(config: &Config) -> Self {
         Self {
-            connections_max: limits.connections_max,
-            per_address_max: limits.connections_per_ip_max,
-            throttle_max: limits.throttle_max,
+            limits: config.limits.clone(),
             proxies: config.proxies.clone(),
             connections: AtomicUsize::new(0),
             table: Mutex::default(),
-            limits,
         }
     }
 
-    pub(in crate::server) fn connections(&self) -> usize {
+    pub(super) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
     /// Number of addresses with an account.
-    pub(in crate::server) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.table.lock().by_address.len()
     }
 
     /// Admits a connection of `peer`, within all limits.
-    pub(in crate::server) fn connect(
-        self: &Arc<Self>,
-        peer: IpAddr,
-    ) -> Result<ConnectionSlot, ConnectError> {
+    pub(super) fn connect(self: &Arc<Self>, peer: IpAddr) -> Result<ConnectionSlot, ConnectError> {
         let account = self.enter(peer, Instant::now())?;
         Ok(ConnectionSlot { accounts: Arc::clone(self), account })
     }
 
     /// Counts a connection; pass the result to [`Accounts::leave`].
     fn enter(&self, peer: IpAddr, now: Instant) -> Result<Arc<Account>, ConnectError> {
-        if self.connections.fetch_add(1, Ordering::Relaxed) >= self.connections_max {
+        if self.connections.fetch_add(1, Ordering::Relaxed) >= self.limits.connections_max {
             self.connections.fetch_sub(1, Ordering::Relaxed);
             return Err(ConnectError::Server);
         }
@@ -194,7 +184,7 @@ impl Accounts {
     }
 
     fn enter_address(&self, address: IpAddr, now: Instant) -> Result<Arc<Account>, ConnectError> {
-        if self.per_address_max == 0 {
+        if self.limits.connections_per_ip_max == 0 {
             return Err(ConnectError::Address);
         }
         let mut table = self.table.lock();
@@ -204,12 +194,12 @@ impl Accounts {
             connections: 0,
             full_at: now,
         });
-        if entry.connections >= self.per_address_max {
+        if entry.connections >= self.limits.connections_per_ip_max {
             return Err(ConnectError::Address);
         }
         {
             let mut budget = entry.account.budget.lock();
-            if budget.admit(self.throttle_max, now) == Admission::Reject {
+            if budget.admit(self.limits.throttle_max, now) == Admission::Reject {
                 return Err(ConnectError::Budget);
             }
             budget.spend(CONNECTION_UNITS, now);
@@ -242,10 +232,106 @@ impl Accounts {
     }
 }
 
+/// A client within this many units of its full budget counts as light and has priority.
+const LIGHT_UNITS: f64 = 300.0;
+
+/// Debt is capped at the refill of this many seconds, however long one request took.
+const DEBT_SECONDS_MAX: f64 = 60.0;
+
+/// Initial level of a new client, of the light units.
+const NEW_CLIENT_UNITS: f64 = 100.0;
+
+/// Share of the light units needed before a client counts as light again.
+const RETURN_SHARE: f64 = 2.0 / 3.0;
+
+/// Number of units that a light client may be below a full budget of `burst`.
+fn light_units(burst: f64) -> f64 {
+    LIGHT_UNITS.min(burst / 2.0)
+}
+
+/// A token bucket: refilled over time, drained by requests.
+#[derive(Debug)]
+pub(super) struct RateLimit {
+    level: f64,
+    burst: f64,
+    per_second: f64,
+    at: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Admission {
+    /// Process now, with this priority.
+    Now(Priority),
+    Delay(Duration),
+    Reject,
+}
+
+impl RateLimit {
+    pub(super) fn new(limits: &Limits, now: Instant) -> Self {
+        let burst = f64::from(limits.units_burst);
+        // Reconnecting does not make a client light.
+        let level = burst - light_units(burst) + NEW_CLIENT_UNITS.min(light_units(burst));
+        Self { level, burst, per_second: f64::from(limits.units_per_second), at: now }
+    }
+
+    pub(super) fn spend(&mut self, units: f64, now: Instant) {
+        self.fill(now);
+        self.level = (self.level - units).max(-DEBT_SECONDS_MAX * self.per_second.max(1.0));
+    }
+
+    /// Admission decision for the next request; rejects it if the delay would exceed `throttle_max`.
+    pub(super) fn admit(&mut self, throttle_max: Duration, now: Instant) -> Admission {
+        if self.per_second <= 0.0 {
+            return Admission::Now(Priority::High);
+        }
+        self.fill(now);
+        if self.level >= self.burst - light_units(self.burst) {
+            return Admission::Now(Priority::High);
+        }
+        if self.level >= 0.0 {
+            return Admission::Now(Priority::Normal);
+        }
+        let wait = -self.level / self.per_second;
+        if wait <= throttle_max.as_secs_f64() {
+            Admission::Delay(Duration::from_secs_f64(wait))
+        } else {
+            Admission::Reject
+        }
+    }
+
+    /// Time until the client counts as light again. The threshold is higher than for staying light, as a hysteresis.
+    pub(super) fn light_in(&mut self, now: Instant) -> Duration {
+        if self.per_second <= 0.0 {
+            return Duration::ZERO;
+        }
+        self.fill(now);
+        let missing = self.burst - light_units(self.burst) * (1.0 - RETURN_SHARE) - self.level;
+        Duration::from_secs_f64((missing / self.per_second).max(0.0))
+    }
+
+    pub(super) fn full_in(&mut self, now: Instant) -> Duration {
+        if self.per_second <= 0.0 {
+            return Duration::ZERO;
+        }
+        self.fill(now);
+        Duration::from_secs_f64(((self.burst - self.level) / self.per_second).max(0.0))
+    }
+
+    fn fill(&mut self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
+        self.at = now;
+        self.level = (self.level + elapsed * self.per_second).min(self.burst);
+    }
+}
+
+/// Cost of requests: a fixed part, processing time, and bytes transferred.
+pub(super) fn units(requests: usize, work: Duration, bytes: usize) -> f64 {
+    requests as f64 + work.as_secs_f64() * 10_000.0 + bytes as f64 / 4096.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::schedule::Priority;
 
     fn accounts(change: impl FnOnce(&mut Config)) -> Accounts {
         let mut config = Config::default();
@@ -353,5 +439,46 @@ mod tests {
         assert!(!account.reserve_subscription(2));
         account.release_subscriptions(1);
         assert!(account.reserve_subscription(2));
+    }
+
+    #[test]
+    fn a_client_is_first_delayed_and_then_rejected() {
+        let limits = Limits { units_per_second: 100, units_burst: 1000, ..Limits::default() };
+        let start = Instant::now();
+        let most = Duration::from_secs(2);
+        let mut budget = RateLimit::new(&limits, start);
+        assert_eq!(budget.admit(most, start), Admission::Now(Priority::High));
+        // The initial level was 800 of 1,000.
+        budget.spend(500.0, start);
+        assert_eq!(budget.admit(most, start), Admission::Now(Priority::Normal));
+        budget.spend(400.0, start);
+        assert_eq!(budget.admit(most, start), Admission::Delay(Duration::from_secs(1)));
+        budget.spend(200.0, start);
+        assert_eq!(budget.admit(most, start), Admission::Reject);
+        assert_eq!(
+            budget.admit(most, start + Duration::from_secs(4)),
+            Admission::Now(Priority::Normal)
+        );
+        assert_eq!(
+            budget.admit(most, start + Duration::from_mins(1)),
+            Admission::Now(Priority::High)
+        );
+        // The level never exceeds the burst.
+        budget.spend(1001.0, start + Duration::from_mins(10));
+        assert!(matches!(budget.admit(most, start + Duration::from_mins(10)), Admission::Delay(_)));
+    }
+
+    #[test]
+    fn no_budget_is_no_limit() {
+        let limits = Limits { units_per_second: 0, ..Limits::default() };
+        let start = Instant::now();
+        let mut budget = RateLimit::new(&limits, start);
+        budget.spend(1e9, start);
+        assert_eq!(budget.admit(Duration::ZERO, start), Admission::Now(Priority::High));
+    }
+
+    #[test]
+    fn work_and_bytes_cost() {
+        assert!((units(1, Duration::from_millis(1), 8192) - 13.0).abs() < 1e-9);
     }
 }

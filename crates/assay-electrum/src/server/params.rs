@@ -5,24 +5,24 @@ use std::collections::HashMap;
 use assay_wire::Txid;
 use serde_json::value::RawValue;
 
-use super::error::{Code, RpcError};
+use super::protocol::{Code, RpcError};
 use crate::index::ScriptHash;
 
 /// Maximum parsed parameters; more than any method has.
 const PARAMS_MAX: usize = 16;
 
-/// The parameters of a call, in the order of [`super::methods::Method::params`].
+/// The parameters of a call, in the order of their names.
 #[derive(Debug)]
-pub(in crate::server) struct Params<'a> {
+pub(super) struct Params<'a> {
+    names: &'a [&'a str],
     values: Vec<Option<&'a RawValue>>,
 }
 
 impl<'a> Params<'a> {
     /// Parses the member `params` by parameter `names`, of which the first `required` are mandatory. `open` ignores unknown ones.
-    pub(in crate::server) fn read(
+    pub(super) fn read(
         text: Option<&'a str>,
-        names: &[&str],
-        required: usize,
+        (names, required): (&'a [&'a str], usize),
         open: bool,
     ) -> Result<Self, RpcError> {
         let wrong = |message: String| RpcError::new(Code::InvalidParams, message);
@@ -55,97 +55,84 @@ impl<'a> Params<'a> {
                 return Err(wrong(format!("the parameter {name} is missing")));
             }
         }
-        Ok(Self { values })
+        Ok(Self { names, values })
     }
 
     /// The parameter at `at`, if present and not null.
-    pub(in crate::server) fn raw(&self, at: usize) -> Option<&'a RawValue> {
+    pub(super) fn raw(&self, at: usize) -> Option<&'a RawValue> {
         self.values.get(at).copied().flatten().filter(|value| value.get() != "null")
     }
 
-    fn required(&self, at: usize, what: &str) -> Result<&'a RawValue, RpcError> {
-        self.raw(at).ok_or_else(|| RpcError::bad(format!("{what} is needed")))
+    /// The error of the parameter at `at`.
+    fn wrong(&self, at: usize, expected: &str) -> RpcError {
+        RpcError::bad(format!("{} {expected}", self.names[at]))
+    }
+
+    fn required(&self, at: usize) -> Result<&'a RawValue, RpcError> {
+        self.raw(at).ok_or_else(|| self.wrong(at, "is needed"))
     }
 
     /// An integer from 0 to 2^32 - 1: a height, a count, an index.
-    pub(in crate::server) fn number(&self, at: usize, what: &str) -> Result<u32, RpcError> {
-        let raw = self.required(at, what)?;
-        raw.get()
-            .parse()
-            .map_err(|_| RpcError::bad(format!("{what} should be a non-negative integer")))
+    pub(super) fn number(&self, at: usize) -> Result<u32, RpcError> {
+        let number = self.required(at)?.get().parse();
+        number.map_err(|_| self.wrong(at, "should be a non-negative integer"))
     }
 
-    pub(in crate::server) fn number_or(
-        &self,
-        at: usize,
-        what: &str,
-        default: u32,
-    ) -> Result<u32, RpcError> {
-        if self.raw(at).is_some() { self.number(at, what) } else { Ok(default) }
+    pub(super) fn number_or(&self, at: usize, default: u32) -> Result<u32, RpcError> {
+        if self.raw(at).is_some() { self.number(at) } else { Ok(default) }
     }
 
     /// A boolean, as JSON or as 0 and 1; defaults to false.
-    pub(in crate::server) fn flag(&self, at: usize, what: &str) -> Result<bool, RpcError> {
+    pub(super) fn flag(&self, at: usize) -> Result<bool, RpcError> {
         match self.raw(at).map(RawValue::get) {
             None | Some("false" | "0") => Ok(false),
             Some("true" | "1") => Ok(true),
-            Some(_) => Err(RpcError::bad(format!("{what} should be a boolean value"))),
+            Some(_) => Err(self.wrong(at, "should be a boolean value")),
         }
     }
 
-    pub(in crate::server) fn text(&self, at: usize, what: &str) -> Result<String, RpcError> {
-        let raw = self.required(at, what)?;
-        serde_json::from_str(raw.get())
-            .map_err(|_| RpcError::bad(format!("{what} should be a string")))
+    pub(super) fn text(&self, at: usize) -> Result<String, RpcError> {
+        let text = serde_json::from_str(self.required(at)?.get());
+        text.map_err(|_| self.wrong(at, "should be a string"))
     }
 
-    pub(in crate::server) fn hex(&self, at: usize, what: &str) -> Result<Vec<u8>, RpcError> {
-        hex(self.required(at, what)?, what)
+    pub(super) fn hex(&self, at: usize) -> Result<Vec<u8>, RpcError> {
+        hex(self.required(at)?).ok_or_else(|| self.wrong(at, "should be a hex string"))
     }
 
     /// An array of 1 to `max` hex strings.
-    pub(in crate::server) fn hexes(
-        &self,
-        at: usize,
-        what: &str,
-        max: usize,
-    ) -> Result<Vec<Vec<u8>>, RpcError> {
-        let raw = self.required(at, what)?;
-        let items: Vec<&RawValue> = serde_json::from_str(raw.get())
-            .map_err(|_| RpcError::bad(format!("{what} should be a list")))?;
+    pub(super) fn hexes(&self, at: usize, max: usize) -> Result<Vec<Vec<u8>>, RpcError> {
+        let items: Vec<&RawValue> = serde_json::from_str(self.required(at)?.get())
+            .map_err(|_| self.wrong(at, "should be a list"))?;
         if items.is_empty() || items.len() > max {
-            return Err(RpcError::bad(format!("{what} should be a list of 1 to {max}")));
+            return Err(self.wrong(at, &format!("should be a list of 1 to {max}")));
         }
-        items.into_iter().map(|item| hex(item, what)).collect()
+        let bytes: Option<_> = items.into_iter().map(hex).collect();
+        bytes.ok_or_else(|| self.wrong(at, "should be a hex string"))
     }
 
-    pub(in crate::server) fn txid(&self, at: usize) -> Result<Txid, RpcError> {
+    pub(super) fn txid(&self, at: usize) -> Result<Txid, RpcError> {
         let wrong = || RpcError::bad("tx_hash should be a transaction hash");
-        self.text(at, "tx_hash").map_err(|_| wrong())?.parse().map_err(|_| wrong())
+        self.text(at).map_err(|_| wrong())?.parse().map_err(|_| wrong())
     }
 
-    pub(in crate::server) fn script_hash(&self, at: usize) -> Result<ScriptHash, RpcError> {
+    pub(super) fn script_hash(&self, at: usize) -> Result<ScriptHash, RpcError> {
         let wrong = || RpcError::bad("scripthash is not a valid script hash");
-        self.text(at, "scripthash").map_err(|_| wrong())?.parse().map_err(|_| wrong())
+        self.text(at).map_err(|_| wrong())?.parse().map_err(|_| wrong())
     }
 
     /// A hex-encoded script, as its hash.
-    pub(in crate::server) fn script(&self, at: usize) -> Result<ScriptHash, RpcError> {
-        Ok(ScriptHash::of(&self.hex(at, "scriptpubkey")?))
+    pub(super) fn script(&self, at: usize) -> Result<ScriptHash, RpcError> {
+        Ok(ScriptHash::of(&self.hex(at)?))
     }
 }
 
-fn hex(raw: &RawValue, what: &str) -> Result<Vec<u8>, RpcError> {
-    let wrong = || RpcError::bad(format!("{what} should be a hex string"));
+fn hex(raw: &RawValue) -> Option<Vec<u8>> {
     // Hex digits need no escapes, so the text between the quotation marks can be used directly.
-    let digits = raw.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-    let digits = digits.ok_or_else(wrong)?.as_bytes();
-    if digits.len() % 2 != 0 {
-        return Err(wrong());
-    }
+    let digits = raw.get().strip_prefix('"')?.strip_suffix('"')?.as_bytes();
     let mut bytes = vec![0; digits.len() / 2];
-    faster_hex::hex_decode(digits, &mut bytes).map_err(|_| wrong())?;
-    Ok(bytes)
+    let is_even = digits.len().is_multiple_of(2);
+    (is_even && faster_hex::hex_decode(digits, &mut bytes).is_ok()).then_some(bytes)
 }
 
 #[cfg(test)]
@@ -155,16 +142,16 @@ mod tests {
     const NAMES: &[&str] = &["a", "b", "c"];
 
     fn read(text: &str) -> Result<Params<'_>, Code> {
-        Params::read(Some(text), NAMES, 1, false).map_err(|error| error.code)
+        Params::read(Some(text), (NAMES, 1), false).map_err(|error| error.code)
     }
 
     #[test]
     fn positional_and_named_params_are_equal() {
         for text in ["[1,true]", r#"{"b":true,"a":1}"#, r#"{"b":1,"a":1}"#] {
             let params = read(text).unwrap();
-            assert_eq!(params.number(0, "a").unwrap(), 1);
-            assert!(params.flag(1, "b").unwrap());
-            assert_eq!(params.number_or(2, "c", 7).unwrap(), 7);
+            assert_eq!(params.number(0).unwrap(), 1);
+            assert!(params.flag(1).unwrap());
+            assert_eq!(params.number_or(2, 7).unwrap(), 7);
         }
     }
 
@@ -173,28 +160,28 @@ mod tests {
         for text in ["[]", "[1,2,3,4]", r#"{"b":1}"#, r#"{"a":1,"d":1}"#, "1", "\"a\"", "null"] {
             assert_eq!(read(text).unwrap_err(), Code::InvalidParams, "{text}");
         }
-        assert!(Params::read(Some("[1,2,3,4]"), NAMES, 0, true).is_ok());
-        assert!(Params::read(Some(r#"{"d":1}"#), NAMES, 0, true).is_ok());
-        assert!(Params::read(None, NAMES, 0, false).is_ok());
+        assert!(Params::read(Some("[1,2,3,4]"), (NAMES, 0), true).is_ok());
+        assert!(Params::read(Some(r#"{"d":1}"#), (NAMES, 0), true).is_ok());
+        assert!(Params::read(None, (NAMES, 0), false).is_ok());
     }
 
     #[test]
     fn rejects_wrong_types() {
         for value in ["-1", "1.5", "\"1\"", "4294967296", "1e3", "true", "[]", "{}", "null"] {
             let text = format!("[{value}]");
-            assert_eq!(read(&text).unwrap().number(0, "a").unwrap_err().code, Code::BadRequest);
+            assert_eq!(read(&text).unwrap().number(0).unwrap_err().code, Code::BadRequest);
         }
         for value in ["2", "\"true\"", "[]", "-1"] {
             let text = format!("[{value}]");
-            assert_eq!(read(&text).unwrap().flag(0, "a").unwrap_err().code, Code::BadRequest);
+            assert_eq!(read(&text).unwrap().flag(0).unwrap_err().code, Code::BadRequest);
         }
         for value in ["\"0\"", "\"0g\"", "\"\\u0030\\u0030\"", "1", "[\"00\"]", "\"00 \""] {
             let text = format!("[{value}]");
-            assert_eq!(read(&text).unwrap().hex(0, "a").unwrap_err().code, Code::BadRequest);
+            assert_eq!(read(&text).unwrap().hex(0).unwrap_err().code, Code::BadRequest);
         }
         for value in ["[]", "\"00\"", "[0]", "[\"00\",\"00\",\"00\"]", "{}"] {
             let text = format!("[{value}]");
-            assert_eq!(read(&text).unwrap().hexes(0, "a", 2).unwrap_err().code, Code::BadRequest);
+            assert_eq!(read(&text).unwrap().hexes(0, 2).unwrap_err().code, Code::BadRequest);
         }
         for value in ["\"00\"", "1", "\"zz\"", "[]"] {
             let text = format!("[{value}]");

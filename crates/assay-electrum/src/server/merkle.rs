@@ -7,22 +7,21 @@ use assay_hash::{sha256d, sha256d_64_many};
 use assay_wire::BlockHash;
 use parking_lot::Mutex;
 
-use super::confirmed::Confirmed;
-use crate::index::QueryError;
+use crate::index::{QueryError, View};
 
 /// Cache limit for merkle trees of blocks.
-pub(in crate::server) const CACHE_BYTES_MAX: usize = 64 << 20;
+pub(super) const CACHE_BYTES_MAX: usize = 64 << 20;
 
 /// All hashes of a merkle tree. The last hash of a level with an odd number of them is paired with itself.
 #[derive(Debug)]
-pub(in crate::server) struct Tree {
+pub(super) struct Tree {
     /// From the leaves to the root.
     levels: Vec<Vec<[u8; 32]>>,
 }
 
 impl Tree {
     /// The tree over `leaves`, which must not be empty.
-    pub(in crate::server) fn new(leaves: Vec<[u8; 32]>) -> Self {
+    pub(super) fn new(leaves: Vec<[u8; 32]>) -> Self {
         let mut levels = vec![leaves];
         while let Some(level) = levels.last().filter(|level| level.len() > 1) {
             let above = pairs(level);
@@ -31,7 +30,7 @@ impl Tree {
         Self { levels }
     }
 
-    pub(in crate::server) fn branch(&self, mut index: usize) -> Vec<[u8; 32]> {
+    pub(super) fn branch(&self, mut index: usize) -> Vec<[u8; 32]> {
         let mut branch = Vec::with_capacity(self.levels.len());
         for level in self.levels.iter().take(self.levels.len() - 1) {
             branch.push(*level.get(index ^ 1).unwrap_or(&level[level.len() - 1]));
@@ -40,7 +39,7 @@ impl Tree {
         branch
     }
 
-    pub(in crate::server) fn root(&self) -> [u8; 32] {
+    pub(super) fn root(&self) -> [u8; 32] {
         self.levels[self.levels.len() - 1][0]
     }
 
@@ -68,7 +67,7 @@ fn pair(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {
 }
 
 #[derive(Debug, Default)]
-pub(in crate::server) struct BlockTrees {
+pub(super) struct BlockTrees {
     state: Mutex<Trees>,
 }
 
@@ -82,21 +81,13 @@ struct Trees {
 
 impl BlockTrees {
     /// The tree of the block at `height`, if cached.
-    pub(in crate::server) fn known(
-        &self,
-        view: &dyn Confirmed,
-        height: u32,
-    ) -> Result<Option<Arc<Tree>>, QueryError> {
+    pub(super) fn known(&self, view: &View, height: u32) -> Result<Option<Arc<Tree>>, QueryError> {
         let Some(hash) = view.block_hash(height)? else { return Ok(None) };
         Ok(self.state.lock().by_block.get(&hash).map(Arc::clone))
     }
 
     /// The tree and the hash of the block at `height`, if it exists.
-    pub(in crate::server) fn get(
-        &self,
-        view: &dyn Confirmed,
-        height: u32,
-    ) -> Result<Option<Arc<Tree>>, QueryError> {
+    pub(super) fn get(&self, view: &View, height: u32) -> Result<Option<Arc<Tree>>, QueryError> {
         let Some(hash) = view.block_hash(height)? else { return Ok(None) };
         if let Some(tree) = self.state.lock().by_block.get(&hash) {
             return Ok(Some(Arc::clone(tree)));
@@ -132,7 +123,7 @@ const READ: usize = 64 * GROUP;
 /// constant while the chain grows. A proof reads the 32 headers of its own group and those at the right edge, and hashes along
 /// two paths.
 #[derive(Debug, Default)]
-pub(in crate::server) struct HeaderTree {
+pub(super) struct HeaderTree {
     state: Mutex<Groups>,
 }
 
@@ -145,16 +136,16 @@ struct Groups {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::server) struct HeaderProof {
-    pub(in crate::server) branch: Vec<[u8; 32]>,
-    pub(in crate::server) root: [u8; 32],
+pub(super) struct HeaderProof {
+    pub(super) branch: Vec<[u8; 32]>,
+    pub(super) root: [u8; 32],
 }
 
 impl HeaderTree {
     /// Proof that the header at `height` is among the first `cp_height + 1`; `None` if the view has fewer, or it is not.
-    pub(in crate::server) fn proof(
+    pub(super) fn proof(
         &self,
-        view: &dyn Confirmed,
+        view: &View,
         height: u32,
         cp_height: u32,
     ) -> Result<Option<HeaderProof>, QueryError> {
@@ -171,7 +162,7 @@ impl HeaderTree {
 
 impl Groups {
     /// Drops groups that a reorg disconnected, and adds new ones up to `wanted`.
-    fn follow(&mut self, view: &dyn Confirmed, wanted: usize) -> Result<(), QueryError> {
+    fn follow(&mut self, view: &View, wanted: usize) -> Result<(), QueryError> {
         while let Some(end) = self.ends.last() {
             let height = self.ends.len() * GROUP - 1;
             if view.block_hash(height as u32)? == Some(*end) {
@@ -216,7 +207,7 @@ impl Groups {
 
     fn proof(
         &self,
-        view: &dyn Confirmed,
+        view: &View,
         height: usize,
         count: usize,
     ) -> Result<Option<HeaderProof>, QueryError> {
@@ -273,12 +264,12 @@ fn climb(mut level: Vec<[u8; 32]>, mut visit: impl FnMut(&[[u8; 32]], usize)) ->
     level[0]
 }
 
-fn exactly(view: &dyn Confirmed, start: usize, count: usize) -> Result<Vec<[u8; 32]>, QueryError> {
+fn exactly(view: &View, start: usize, count: usize) -> Result<Vec<[u8; 32]>, QueryError> {
     let hashes = hashes(view, start, count)?;
     if hashes.len() == count { Ok(hashes) } else { Err(QueryError::Reorganised) }
 }
 
-fn hashes(view: &dyn Confirmed, start: usize, count: usize) -> Result<Vec<[u8; 32]>, QueryError> {
+fn hashes(view: &View, start: usize, count: usize) -> Result<Vec<[u8; 32]>, QueryError> {
     if count == 0 {
         return Ok(Vec::new());
     }
