@@ -204,7 +204,7 @@ fn admission(phase: &PhaseResult) -> [Figure<'_>; 7] {
     ]
 }
 
-/// What the node's process read and wrote past the page cache, an index in it included.
+/// Disk use of the node's process past the page cache, an index in it included.
 fn disk(phase: &PhaseResult) -> [Figure<'_>; 4] {
     let of = |name, use_of: fn(&DiskUse) -> u64, is_service: bool| {
         let disk = phase.disk.as_ref();

@@ -35,7 +35,7 @@ pub(super) const ADDNODE: Call = |context, args, out| {
 };
 
 pub(super) const GETADDEDNODEINFO: Call = |node, args, out| {
-    let only = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
+    let only = args.optional_string(0)?.map(Cow::into_owned);
     added(node, only.as_deref(), out)
 };
 
@@ -46,7 +46,7 @@ pub(super) const PING: Call = |node, _, out| {
 };
 
 pub(super) const DISCONNECTNODE: Call = |node, args, out| {
-    let address = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
+    let address = args.optional_string(0)?.map(Cow::into_owned);
     let id = args.value(1).map(|_| args.integer::<u64>(1)).transpose()?;
     let address = address.filter(|address| !address.is_empty());
     if address.is_some() == id.is_some() {

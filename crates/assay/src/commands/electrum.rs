@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use assay_forge::ledger::scripts::ScriptLine;
 use assay_forge::scripts::ScriptChoice;
-use assay_lab::electrum::check::{LedgerCheck, compare};
+use assay_lab::electrum::check::compare;
 use assay_lab::electrum::{Client, ElectrumError, HeaderTip};
 use faster_hex::hex_string;
 use serde_json::json;

@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &MachineArguments) -> anyhow::Result<Outcome> {
         counters: counters::available(),
         backends: backends(),
         software: super::bench::software(),
-        command: super::command_line(),
+        command: crate::invocation::rerun(),
     };
     let bar = Bar::new("measuring [{bar:25}] {percent} %  ETA {eta}");
     let record = survey(&options, &|share| bar.set((share * 1000.0) as u64, 1000));

@@ -118,7 +118,7 @@ fn wrong_calls(method: &str) -> Vec<(Value, i64)> {
             let params = params
                 .replace("ID", &format!("\"{}\"", "00".repeat(32)))
                 .replace("ZZ", &format!("\"{}\"", "zz".repeat(32)))
-                .replace("MANY", &json!(["00"; 26]).to_string());
+                .replace("MANY", &json!(vec!["00"; 26]).to_string());
             let params = serde_json::Deserializer::from_str(&params).into_iter::<Value>();
             calls.extend(params.map(|params| (params.unwrap(), code)));
         }

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
