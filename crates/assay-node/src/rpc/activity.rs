@@ -6,83 +6,42 @@ use assay_wire::{BlockHash, OutPoint, Tx, TxOut};
 
 use super::args;
 use super::blocks::{is_pruned, parse, read_block, spent_by};
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::Prepare;
 use super::scan::scripts_of;
 use super::script::write_script_pubkey;
 use super::sign_raw::find;
 use super::{Job, Node, bad, block_not_found};
 use crate::jsonrpc::{Array, Code, Json, Object, RpcError, Value};
 
-pub(super) const GETDESCRIPTORACTIVITY: Method = Method {
-    name: "getdescriptoractivity",
-    category: "blockchain",
-    about: "Spends and receipts of the scripts of descriptors in given blocks, such as those that scanblocks finds.",
-    args: &[
-        required("blockhashes", Kind::Array, "Blocks of the active chain, in any order"),
-        required(
-            "scanobjects",
-            Kind::Array,
-            "Descriptors, or objects with desc and range (the end, or [begin, end]; default=1000)",
-        ),
-        optional(
-            "include_mempool",
-            Kind::Bool,
-            Need::Default("true"),
-            "Also unconfirmed transactions",
-        ),
-    ],
-    result: "\
-{                          (json object)
-  \"activity\" : [           (json array) By height, unconfirmed transactions last
-    {                      (json object)
-      \"type\" : \"spend\",    (string)
-      \"amount\" : n,        (numeric) Value of the output that is spent
-      \"blockhash\" : \"hex\", \"height\" : n,  (optional) The block, if it is confirmed
-      \"spend_txid\" : \"hex\", \"spend_vin\" : n,       The input
-      \"prevout_txid\" : \"hex\", \"prevout_vout\" : n,  The output
-      \"prevout_spk\" : {}   (json object) Its script
-    },
-    {                      (json object)
-      \"type\" : \"receive\",  (string)
-      \"amount\" : n,        (numeric) Value of the output
-      \"blockhash\" : \"hex\", \"height\" : n,  (optional) The block, if it is confirmed
-      \"txid\" : \"hex\", \"vout\" : n,  The output
-      \"output_spk\" : {}    (json object) Its script
-    },
-    ...
-  ]
-}",
-    example: "[\"000000000000000000001347062c12fded7c528943c8ce133987e2e2f5a840ee\"], [\"addr(bc1qzl6nsgqzu89a66l50cvwapnkw5shh23zarqkw9)\"]",
-    prepare: |rpc, args| {
-        let mut hashes: Vec<BlockHash> = Vec::new();
-        for value in args.value(0).and_then(Value::elements).unwrap_or_default() {
-            hashes.push(args::hash_of(&args::string_of(value)?, "blockhash")?);
+pub(super) const GETDESCRIPTORACTIVITY: Prepare = |rpc, args| {
+    let mut hashes: Vec<BlockHash> = Vec::new();
+    for value in args.value(0).and_then(Value::elements).unwrap_or_default() {
+        hashes.push(args::hash_of(&args::string_of(value)?, "blockhash")?);
+    }
+    let objects = args.value(1).map(|objects| scripts_of(rpc, objects));
+    let with_mempool = args.bool_or(2, true)?;
+    Ok(Job::call(args, move |node, out| {
+        let mut blocks = BTreeMap::new();
+        for hash in &hashes {
+            let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
+            if !entry.in_active_chain {
+                return Err(bad("Block is not in main chain"));
+            }
+            blocks.insert(entry.height, *hash);
         }
-        let objects = args.value(1).map(|objects| scripts_of(rpc, objects));
-        let with_mempool = args.bool_or(2, true)?;
-        Ok(Job::call(args, move |node, out| {
-            let mut blocks = BTreeMap::new();
-            for hash in &hashes {
-                let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
-                if !entry.in_active_chain {
-                    return Err(bad("Block is not in main chain"));
-                }
-                blocks.insert(entry.height, *hash);
-            }
-            let watched = objects.transpose()?.unwrap_or_default();
-            let mut object = Json::new(out).object();
-            let mut list = object.key("activity").array();
-            for (height, hash) in blocks {
-                write_block(node, &watched, height, &hash, &mut list)?;
-            }
-            if with_mempool {
-                write_unconfirmed(node, &watched, &mut list)?;
-            }
-            list.end();
-            object.end();
-            Ok(())
-        }))
-    },
+        let watched = objects.transpose()?.unwrap_or_default();
+        let mut object = Json::new(out).object();
+        let mut list = object.key("activity").array();
+        for (height, hash) in blocks {
+            write_block(node, &watched, height, &hash, &mut list)?;
+        }
+        if with_mempool {
+            write_unconfirmed(node, &watched, &mut list)?;
+        }
+        list.end();
+        object.end();
+        Ok(())
+    }))
 };
 
 type Scripts = HashSet<Box<[u8]>>;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt::{Display, Write as _};
 use std::str::FromStr;
 
-use super::spec::{ArgSpec, Kind};
+use super::method::ArgSpec;
 use crate::jsonrpc::{Code, Params, RpcError, Value};
 use assay_wire::{BlockHash, Txid};
 
@@ -56,14 +56,14 @@ impl<'a> Args<'a> {
         let mut mismatches = String::new();
         for (index, spec) in self.specs.iter().enumerate() {
             let found = self.values[index].map_or("null", Value::type_name);
-            let fits = match spec.kind.json_type() {
+            let fits = match spec.json_type() {
                 _ if found == "null" && spec.optional() => true,
                 None => true,
                 Some(expected) => expected == found,
             };
             if !fits {
                 let comma = if mismatches.is_empty() { "" } else { "," };
-                let expected = spec.kind.json_type().unwrap_or_default();
+                let expected = spec.json_type().unwrap_or_default();
                 let (position, names) = (index + 1, spec.names);
                 write!(
                     mismatches,
@@ -297,11 +297,8 @@ fn split_options<'a>(
     specs: &[ArgSpec],
     members: Members<'a>,
 ) -> Result<(Members<'a>, Members<'a>), RpcError> {
-    let find = |spec: &ArgSpec| match spec.kind {
-        Kind::Options(names) => Some((spec.names, names)),
-        _ => None,
-    };
-    let Some((whole, names)) = specs.iter().find_map(find) else {
+    let with_options = |spec: &ArgSpec| Some((spec.names, spec.options()?.collect::<Vec<_>>()));
+    let Some((whole, names)) = specs.iter().find_map(with_options) else {
         return Ok((members, Vec::new()));
     };
     let is_option = |member: &(String, Value<'a>)| names.contains(&member.0.as_str());
@@ -426,20 +423,6 @@ fn parse_amount(text: &str) -> Option<i64> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-impl Kind {
-    /// JSON type checked before the method runs.
-    fn json_type(self) -> Option<&'static str> {
-        match self {
-            Self::Text | Self::Hex => Some("string"),
-            Self::Number => Some("number"),
-            Self::Bool => Some("bool"),
-            Self::HexArray | Self::Array => Some("array"),
-            Self::Object | Self::Options(_) => Some("object"),
-            Self::Amount | Self::Verbosity | Self::HashOrHeight | Self::Any => None,
-        }
-    }
-}
-
 /// Maximum length of invalid data in an error.
 const SHOWN_MAX: usize = 1024;
 const COIN: i64 = 100_000_000;
@@ -448,14 +431,14 @@ const MONEY_MAX_SAT: i64 = 21_000_000 * COIN;
 
 #[cfg(test)]
 mod tests {
-    use super::super::table;
+    use super::super::method;
     use super::*;
     use crate::jsonrpc::body_decoder::Text;
     use crate::jsonrpc::request::Body;
 
     /// Arguments of a call in the order of the method's specification.
     fn args(method: &str, params: &str) -> Result<Vec<Option<String>>, RpcError> {
-        let method = table::find(method).unwrap();
+        let method = method::find(method).unwrap();
         let text = format!(r#"{{"method":"x","params":{params}}}"#);
         let text = Text::from(text.as_bytes());
         let Ok(Body::Single(envelope)) = Body::parse(text.as_bytes()) else { panic!("{params}") };

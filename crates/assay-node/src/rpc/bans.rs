@@ -1,90 +1,35 @@
 //! RPC of bans.
 
 use super::args::Args;
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::{Prepare, help};
 use super::{Job, Node, Rpc, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{Ban, Network, Range, valid_ip};
 
-pub(super) const SETBAN: Method = Method {
-    name: "setban",
-    category: "network",
-    about: "Bans an address or a range, which ends its connections, or takes a ban back.",
-    args: &[
-        required(
-            "subnet",
-            Kind::Text,
-            "The address, with a number of bits or a mask after a slash",
-        ),
-        required("command", Kind::Text, "\"add\" to ban it, \"remove\" to take that back"),
-        optional(
-            "bantime",
-            Kind::Number,
-            Need::Default("0"),
-            "For how many seconds, or with absolute until when; 0 for -bantime",
-        ),
-        optional(
-            "absolute",
-            Kind::Bool,
-            Need::Default("false"),
-            "bantime is in seconds since 1970",
-        ),
-    ],
-    result: "null    (json null)",
-    example: "\"192.168.0.6\", \"add\", 86400",
-    prepare: set,
+pub(super) const LISTBANNED: Prepare = |_, args| {
+    Ok(Job::call(args, |node, out| {
+        let now_s = i64::try_from(node.engine.clock().now_s()).unwrap_or(i64::MAX);
+        let mut list = Json::new(out).array();
+        for (range, Ban { created_s, until_s }) in network(node)?.bans().list() {
+            let mut object = list.item().object();
+            object.key("address").text(range);
+            object.key("ban_created").int(created_s);
+            object.key("banned_until").int(until_s);
+            object.key("ban_duration").int(until_s.saturating_sub(created_s));
+            object.key("time_remaining").int(until_s.saturating_sub(now_s));
+            object.end();
+        }
+        list.end();
+        Ok(())
+    }))
 };
 
-pub(super) const LISTBANNED: Method = Method {
-    name: "listbanned",
-    category: "network",
-    about: "The addresses and ranges that setban banned.",
-    args: &[],
-    result: "\
-[                            (json array)
-  {                          (json object)
-    \"address\" : \"str\",       (string) The range
-    \"ban_created\" : xxx,     (numeric) When it was banned, seconds since 1970
-    \"banned_until\" : xxx,    (numeric) Until when
-    \"ban_duration\" : n,      (numeric) For how many seconds
-    \"time_remaining\" : n     (numeric) Seconds that are left
-  },
-  ...
-]",
-    example: "",
-    prepare: |_, args| {
-        Ok(Job::call(args, |node, out| {
-            let now_s = i64::try_from(node.engine.clock().now_s()).unwrap_or(i64::MAX);
-            let mut list = Json::new(out).array();
-            for (range, Ban { created_s, until_s }) in network(node)?.bans().list() {
-                let mut object = list.item().object();
-                object.key("address").text(range);
-                object.key("ban_created").int(created_s);
-                object.key("banned_until").int(until_s);
-                object.key("ban_duration").int(until_s.saturating_sub(created_s));
-                object.key("time_remaining").int(until_s.saturating_sub(now_s));
-                object.end();
-            }
-            list.end();
-            Ok(())
-        }))
-    },
-};
-
-pub(super) const CLEARBANNED: Method = Method {
-    name: "clearbanned",
-    category: "network",
-    about: "Takes all bans back.",
-    args: &[],
-    result: "null    (json null)",
-    example: "",
-    prepare: |_, args| {
-        Ok(Job::call(args, |node, out| {
-            network(node)?.bans().clear();
-            Json::new(out).null();
-            Ok(())
-        }))
-    },
+pub(super) const CLEARBANNED: Prepare = |_, args| {
+    Ok(Job::call(args, |node, out| {
+        network(node)?.bans().clear();
+        Json::new(out).null();
+        Ok(())
+    }))
 };
 
 fn network<'a>(node: &Node<'a>) -> Result<&'a Network, RpcError> {
@@ -92,10 +37,10 @@ fn network<'a>(node: &Node<'a>) -> Result<&'a Network, RpcError> {
     node.rpc.network.get().ok_or_else(|| RpcError::new(Code::Database, missing))
 }
 
-fn set(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn set(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let (text, command) = (args.string(0)?, args.string(1)?);
     if !["add", "remove"].contains(&&*command) {
-        return Err(RpcError::new(Code::Misc, SETBAN.help()));
+        return Err(RpcError::new(Code::Misc, help("setban")));
     }
     let invalid = |text: &'static str| RpcError::new(Code::InvalidIpOrSubnet, text);
     let range = Range::parse(&text).ok_or_else(|| invalid("Error: Invalid IP/Subnet"))?;

@@ -5,80 +5,32 @@ use assay_engine::{BlockEntry, Tip};
 use assay_wire::{Block, BlockHash, Coin, Tx};
 
 use super::chain::{difficulty, target};
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::Prepare;
 use super::tx_json::{Spent, write_tx};
 use super::{Job, Node, block_not_found};
 use crate::jsonrpc::{Code, Json, Object, RpcError};
 
-pub(super) const GETBLOCKHEADER: Method = Method {
-    name: "getblockheader",
-    category: "blockchain",
-    about: "A block header, decoded or as hexadecimal data.",
-    args: &[
-        required("blockhash", Kind::Hex, "The block hash"),
-        optional("verbose", Kind::Bool, Need::Default("true"), "Decoded, or hexadecimal data"),
-    ],
-    result: "With verbose=true the members of getblock from \"hash\" to \"nextblockhash\" that do not \
-             need the block itself;\nwith verbose=false the 80 bytes as a hexadecimal string",
-    example: "\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\"",
-    prepare: |_, args| {
-        let hash = args.block_hash(0, "hash")?;
-        let verbose = args.bool_or(1, true)?;
-        Ok(Job::call(args, move |node, out| {
-            let tip = node.engine.tip();
-            let entry = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
-            if !verbose {
-                Json::new(out).hex(&entry.header.to_bytes());
-                return Ok(());
-            }
-            let mut object = Json::new(out).object();
-            write_header(&tip, &entry, &mut object);
-            object.end();
-            Ok(())
-        }))
-    },
+pub(super) const GETBLOCKHEADER: Prepare = |_, args| {
+    let hash = args.block_hash(0, "hash")?;
+    let verbose = args.bool_or(1, true)?;
+    Ok(Job::call(args, move |node, out| {
+        let tip = node.engine.tip();
+        let entry = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
+        if !verbose {
+            Json::new(out).hex(&entry.header.to_bytes());
+            return Ok(());
+        }
+        let mut object = Json::new(out).object();
+        write_header(&tip, &entry, &mut object);
+        object.end();
+        Ok(())
+    }))
 };
 
-pub(super) const GETBLOCK: Method = Method {
-    name: "getblock",
-    category: "blockchain",
-    about: "A block: as hexadecimal data (verbosity 0), with the ids of its transactions (1), with its \
-            transactions decoded (2), or also with the outputs they spend (3).",
-    args: &[
-        required("blockhash", Kind::Hex, "The block hash"),
-        optional("verbosity|verbose", Kind::Verbosity, Need::Default("1"), "How much to show, 0 to 3"),
-    ],
-    result: "\
-\"hex\"    (string) With verbosity 0, the serialised block. Otherwise:
-{                                   (json object)
-  \"hash\" : \"hex\",                   (string) The block hash
-  \"confirmations\" : n,              (numeric) Blocks from it to the tip, both counted; -1 off the active chain
-  \"height\" : n,                     (numeric) The height
-  \"version\" : n,                    (numeric) The version
-  \"versionHex\" : \"hex\",             (string) The version in hexadecimal
-  \"merkleroot\" : \"hex\",             (string) The merkle root
-  \"time\" : xxx,                     (numeric) The time, seconds since 1970
-  \"mediantime\" : xxx,               (numeric) The median time past, seconds since 1970
-  \"nonce\" : n,                      (numeric) The nonce
-  \"bits\" : \"hex\",                   (string) The target in compact form
-  \"target\" : \"hex\",                 (string) The target
-  \"difficulty\" : n,                 (numeric) The difficulty
-  \"chainwork\" : \"hex\",              (string) Work of the chain up to this block
-  \"nTx\" : n,                        (numeric) Number of transactions
-  \"previousblockhash\" : \"hex\",      (string, optional) The block before it
-  \"nextblockhash\" : \"hex\",          (string, optional) The block after it on the active chain
-  \"strippedsize\" : n,               (numeric) Bytes without witnesses
-  \"size\" : n,                       (numeric) Bytes
-  \"weight\" : n,                     (numeric) Weight (BIP141)
-  \"coinbase_tx\" : {...},            (json object) version, locktime, sequence, coinbase and witness of the coinbase
-  \"tx\" : [...]                      (json array) Ids, or transactions as getrawtransaction shows them with their fee
-}",
-    example: "\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\"",
-    prepare: |_, args| {
-        let hash = args.block_hash(0, "blockhash")?;
-        let verbosity = args.verbosity(1, 1)?;
-        Ok(Job::call(args, move |node, out| block(node, &hash, verbosity, out)))
-    },
+pub(super) const GETBLOCK: Prepare = |_, args| {
+    let hash = args.block_hash(0, "blockhash")?;
+    let verbosity = args.verbosity(1, 1)?;
+    Ok(Job::call(args, move |node, out| block(node, &hash, verbosity, out)))
 };
 
 pub(super) fn block(

@@ -7,183 +7,72 @@ use assay_engine::{HistoricalChain, Pruning, Tip};
 use assay_wire::BlockHash;
 
 use super::args::Args;
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::Prepare;
 use super::{Job, Node, write_warnings};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const GETBLOCKCOUNT: Method = Method {
-    name: "getblockcount",
-    category: "blockchain",
-    about: "Height of the tip of the active chain. The genesis block has height 0.",
-    args: &[],
-    result: "n    (numeric) The height",
-    example: "",
-    prepare: |_, args| {
-        Ok(Job::call(args, |node, out| {
-            Json::new(out).int(node.engine.tip().height);
-            Ok(())
-        }))
-    },
+pub(super) const GETBLOCKCOUNT: Prepare = |_, args| {
+    Ok(Job::call(args, |node, out| {
+        Json::new(out).int(node.engine.tip().height);
+        Ok(())
+    }))
 };
 
-pub(super) const GETBESTBLOCKHASH: Method = Method {
-    name: "getbestblockhash",
-    category: "blockchain",
-    about: "Hash of the tip of the active chain.",
-    args: &[],
-    result: "\"hex\"    (string) The block hash",
-    example: "",
-    prepare: |_, args| {
-        Ok(Job::call(args, |node, out| {
-            Json::new(out).text(node.engine.tip().hash);
-            Ok(())
-        }))
-    },
+pub(super) const GETBESTBLOCKHASH: Prepare = |_, args| {
+    Ok(Job::call(args, |node, out| {
+        Json::new(out).text(node.engine.tip().hash);
+        Ok(())
+    }))
 };
 
-pub(super) const GETBLOCKHASH: Method = Method {
-    name: "getblockhash",
-    category: "blockchain",
-    about: "Hash of the block of the active chain at a height.",
-    args: &[required("height", Kind::Number, "The height")],
-    result: "\"hex\"    (string) The block hash",
-    example: "1000",
-    prepare: |_, args| {
-        let height: i32 = args.integer(0)?;
-        Ok(Job::call(args, move |node, out| {
-            let height = u32::try_from(height).ok();
-            let hash = height.and_then(|height| node.engine.block_hash_at(height));
-            let missing = || RpcError::new(Code::InvalidParameter, "Block height out of range");
-            Json::new(out).text(hash.ok_or_else(missing)?);
-            Ok(())
-        }))
-    },
+pub(super) const GETBLOCKHASH: Prepare = |_, args| {
+    let height: i32 = args.integer(0)?;
+    Ok(Job::call(args, move |node, out| {
+        let height = u32::try_from(height).ok();
+        let hash = height.and_then(|height| node.engine.block_hash_at(height));
+        let missing = || RpcError::new(Code::InvalidParameter, "Block height out of range");
+        Json::new(out).text(hash.ok_or_else(missing)?);
+        Ok(())
+    }))
 };
 
-pub(super) const GETDIFFICULTY: Method = Method {
-    name: "getdifficulty",
-    category: "blockchain",
-    about: "Proof-of-work difficulty of the tip as a multiple of the minimum difficulty.",
-    args: &[],
-    result: "n    (numeric) The difficulty",
-    example: "",
-    prepare: |_, args| {
-        Ok(Job::call(args, |node, out| {
-            Json::new(out).real(difficulty(node.engine.tip().bits));
-            Ok(())
-        }))
-    },
+pub(super) const GETDIFFICULTY: Prepare = |_, args| {
+    Ok(Job::call(args, |node, out| {
+        Json::new(out).real(difficulty(node.engine.tip().bits));
+        Ok(())
+    }))
 };
 
-pub(super) const GETBLOCKCHAININFO: Method = Method {
-    name: "getblockchaininfo",
-    category: "blockchain",
-    about: "State of block processing.",
-    args: &[],
-    result: "\
-{                                         (json object)
-  \"chain\" : \"str\",                        (string) Name of the network
-  \"blocks\" : n,                           (numeric) Height of the tip of the active chain
-  \"headers\" : n,                          (numeric) Height of the valid header with the most work
-  \"bestblockhash\" : \"hex\",                (string) Hash of the tip
-  \"bits\" : \"hex\",                         (string) Its target in compact form
-  \"target\" : \"hex\",                       (string) Its target
-  \"difficulty\" : n,                       (numeric) Its difficulty
-  \"time\" : xxx,                           (numeric) Its time, seconds since 1970
-  \"mediantime\" : xxx,                     (numeric) Its median time past, seconds since 1970
-  \"verificationprogress\" : n,             (numeric) Estimate of the share of the chain that is verified, 0 to 1
-  \"initialblockdownload\" : true|false,    (boolean) Whether no tip since the start had the minimum chain work and was at most a day old
-  \"chainwork\" : \"hex\",                    (string) Work of the active chain
-  \"size_on_disk\" : n,                     (numeric) Bytes of block and undo data on disk
-  \"pruned\" : true|false,                  (boolean) Whether old blocks are deleted
-  \"pruneheight\" : n,                      (numeric, optional) Lowest height from which all blocks are there; with -prune
-  \"automatic_pruning\" : true|false,       (boolean, optional) Whether they are deleted without pruneblockchain; with -prune
-  \"prune_target_size\" : n,                (numeric, optional) Bytes of blocks from which they are; with automatic pruning
-  \"backgroundvalidation\" : {              (json object, optional) While blocks below a snapshot are validated
-    \"snapshotheight\" : n,                 (numeric) Height of the block whose coins were loaded
-    \"blocks\" : n,                         (numeric) Height up to which blocks are validated
-    \"bestblockhash\" : \"hex\",              (string) The block at that height
-    \"mediantime\" : xxx,                   (numeric) Its median time past, seconds since 1970
-    \"chainwork\" : \"hex\",                  (string) Work up to it
-    \"verificationprogress\" : n            (numeric) Share of the transactions below the snapshot, 0 to 1
-  },
-  \"signet_challenge\" : \"hex\",             (string, optional) The block challenge, on signets
-  \"warnings\" : [ \"str\", ... ]             (json array) What the owner should know of
-}",
-    example: "",
-    prepare: |_, args| Ok(Job::call(args, blockchain_info)),
+pub(super) const GETBLOCKCHAININFO: Prepare = |_, args| Ok(Job::call(args, blockchain_info));
+
+pub(super) const WAITFORNEWBLOCK: Prepare = |_, args| {
+    let timeout = timeout_ms(args, 0)?;
+    let from = args.optional_block_hash(1, "current_tip")?;
+    Ok(Job::wait(args, move |node, out| {
+        let from = from.unwrap_or_else(|| node.engine.tip().hash);
+        write_tip(&wait_until(node, timeout, |tip| tip.hash != from), out);
+        Ok(())
+    }))
 };
 
-pub(super) const WAITFORNEWBLOCK: Method = Method {
-    name: "waitfornewblock",
-    category: "blockchain",
-    about: "Waits for another tip, and says which it is. \
-            After the timeout, and when the node stops, the current tip is returned.",
-    args: &[
-        optional("timeout", Kind::Number, Need::Default("0"), "Milliseconds; 0 for no limit"),
-        optional("current_tip", Kind::Hex, Need::Optional, "Wait until the tip differs from this"),
-    ],
-    result: TIP_RESULT,
-    example: "1000",
-    prepare: |_, args| {
-        let timeout = timeout_ms(args, 0)?;
-        let from = args.optional_block_hash(1, "current_tip")?;
-        Ok(Job::wait(args, move |node, out| {
-            let from = from.unwrap_or_else(|| node.engine.tip().hash);
-            write_tip(&wait_until(node, timeout, |tip| tip.hash != from), out);
-            Ok(())
-        }))
-    },
+pub(super) const WAITFORBLOCK: Prepare = |_, args| {
+    let hash: BlockHash = args.block_hash(0, "blockhash")?;
+    let timeout = timeout_ms(args, 1)?;
+    Ok(Job::wait(args, move |node, out| {
+        write_tip(&wait_until(node, timeout, |tip| tip.hash == hash), out);
+        Ok(())
+    }))
 };
 
-pub(super) const WAITFORBLOCK: Method = Method {
-    name: "waitforblock",
-    category: "blockchain",
-    about: "Waits until a block is the tip, and says which block is. \
-            After the timeout, and when the node stops, the current tip is returned.",
-    args: &[
-        required("blockhash", Kind::Hex, "Hash of the block to wait for"),
-        optional("timeout", Kind::Number, Need::Default("0"), "Milliseconds; 0 for no limit"),
-    ],
-    result: TIP_RESULT,
-    example: "\"0000000000079f8ef3d2c688c244eb7a4570b24c9ed7b4a8c619eb02596f8862\", 1000",
-    prepare: |_, args| {
-        let hash: BlockHash = args.block_hash(0, "blockhash")?;
-        let timeout = timeout_ms(args, 1)?;
-        Ok(Job::wait(args, move |node, out| {
-            write_tip(&wait_until(node, timeout, |tip| tip.hash == hash), out);
-            Ok(())
-        }))
-    },
+pub(super) const WAITFORBLOCKHEIGHT: Prepare = |_, args| {
+    let height: i32 = args.integer(0)?;
+    let timeout = timeout_ms(args, 1)?;
+    Ok(Job::wait(args, move |node, out| {
+        let reached = |tip: &Tip| i64::from(tip.height) >= i64::from(height);
+        write_tip(&wait_until(node, timeout, reached), out);
+        Ok(())
+    }))
 };
-
-pub(super) const WAITFORBLOCKHEIGHT: Method = Method {
-    name: "waitforblockheight",
-    category: "blockchain",
-    about: "Waits until the tip has at least a height, and says which block it is. \
-            After the timeout, and when the node stops, the current tip is returned.",
-    args: &[
-        required("height", Kind::Number, "Height to wait for"),
-        optional("timeout", Kind::Number, Need::Default("0"), "Milliseconds; 0 for no limit"),
-    ],
-    result: TIP_RESULT,
-    example: "100, 1000",
-    prepare: |_, args| {
-        let height: i32 = args.integer(0)?;
-        let timeout = timeout_ms(args, 1)?;
-        Ok(Job::wait(args, move |node, out| {
-            let reached = |tip: &Tip| i64::from(tip.height) >= i64::from(height);
-            write_tip(&wait_until(node, timeout, reached), out);
-            Ok(())
-        }))
-    },
-};
-
-const TIP_RESULT: &str = "\
-{                    (json object)
-  \"hash\" : \"hex\",    (string) Hash of the tip
-  \"height\" : n       (numeric) Its height
-}";
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
 pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {

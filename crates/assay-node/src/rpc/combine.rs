@@ -9,24 +9,13 @@ use assay_engine::ImmediateChecker;
 use assay_wire::{OutPoint, Transaction, TxOut};
 
 use super::args::{self, Args};
-use super::method::{Kind, Method, required};
 use super::raw::parse;
 use super::sign::{HashType, Keyring, Unlocking, standard};
 use super::sign_raw::{Spent, find, serialise, undecodable};
 use super::{Job, Rpc, bad};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
-pub(super) const COMBINERAWTRANSACTION: Method = Method {
-    name: "combinerawtransaction",
-    category: "rawtransactions",
-    about: "Puts the signatures together that several signers added to the same transaction.",
-    args: &[required("txs", Kind::Array, "The transaction as each of them signed it, serialised")],
-    result: "\"hex\"    (string) The transaction with all of the signatures",
-    example: "[\"myhex1\", \"myhex2\", \"myhex3\"]",
-    prepare: combine,
-};
-
-fn combine(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn combine(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let given = args.value(0).and_then(Value::elements).unwrap_or_default();
     if given.len() < 2 {
         return Err(undecodable("Missing transactions. At least two transactions required."));

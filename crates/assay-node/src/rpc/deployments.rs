@@ -5,58 +5,16 @@ use assay_consensus::versionbits::{Deployment, DeploymentState};
 use assay_engine::DeploymentInfo;
 use assay_wire::BlockHash;
 
-use super::method::{Kind, Method, Need, optional};
+use super::method::Prepare;
 use super::{Job, Node, block_not_found};
 use crate::jsonrpc::{Json, Object, RpcError};
 
-pub(super) const GETDEPLOYMENTINFO: Method = Method {
-    name: "getdeploymentinfo",
-    category: "blockchain",
-    about: "State of the soft forks for the block after a given one.",
-    args: &[optional(
-        "blockhash",
-        Kind::Hex,
-        Need::Default("hash of current chain tip"),
-        "The block",
-    )],
-    result: "\
-{                                  (json object)
-  \"hash\" : \"hex\",                  (string) The block
-  \"height\" : n,                    (numeric) Its height
-  \"script_flags\" : [ \"str\", ... ], (json array) Script rules of the block
-  \"deployments\" : {                (json object)
-    \"name\" : {                     (json object) One member per soft fork
-      \"type\" : \"str\",              (string) \"buried\" or \"bip9\"
-      \"height\" : n,                (numeric, optional) Height from which on it is or will be active
-      \"active\" : true|false,       (boolean) Whether it is for the next block
-      \"bip9\" : {                   (json object, optional) Signals, with type \"bip9\"
-        \"bit\" : n,                 (numeric, optional) The bit, where signals count
-        \"start_time\" : xxx,        (numeric) Median time from which on signals count
-        \"timeout\" : xxx,           (numeric) Median time at which it fails
-        \"min_activation_height\" : n, (numeric) Earliest height at which it is active
-        \"status\" : \"str\",          (string) State for the block
-        \"since\" : n,               (numeric) Height of the first block of that state
-        \"status_next\" : \"str\",     (string) State for the next block
-        \"statistics\" : {           (json object, optional) Signals of this period, where they count
-          \"period\" : n,            (numeric) Blocks of a period
-          \"elapsed\" : n,           (numeric) Blocks of this period so far
-          \"count\" : n,             (numeric) Those that signal
-          \"threshold\" : n,         (numeric, optional) Signals that lock it in
-          \"possible\" : true|false  (boolean, optional) Whether the threshold can still be met
-        },
-        \"signalling\" : \"str\"       (string, optional) # for each block that signals, - for each other
-      }
-    }
-  }
-}",
-    example: "",
-    prepare: |_, args| {
-        let hash = args.optional_block_hash(0, "blockhash")?;
-        Ok(Job::call(args, move |node, out| {
-            let hash = hash.unwrap_or_else(|| node.engine.tip().hash);
-            info(node, &hash, out)
-        }))
-    },
+pub(super) const GETDEPLOYMENTINFO: Prepare = |_, args| {
+    let hash = args.optional_block_hash(0, "blockhash")?;
+    Ok(Job::call(args, move |node, out| {
+        let hash = hash.unwrap_or_else(|| node.engine.tip().hash);
+        info(node, &hash, out)
+    }))
 };
 
 pub(super) fn info(node: &Node<'_>, hash: &BlockHash, out: &mut Vec<u8>) -> Result<(), RpcError> {

@@ -12,7 +12,7 @@ use super::args::{self, Args};
 use super::decode::Payee;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
 use super::lock::{multisig, witness};
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::Prepare;
 use super::scan::parse_range;
 use super::script::{
     descriptor_checksum, has_valid_ops, infer_descriptor, with_checksum, write_script_described,
@@ -21,148 +21,52 @@ use super::script::{
 use super::{Job, Rpc, bad, bad_key};
 use crate::jsonrpc::{Json, Object, RpcError, Value};
 
-pub(super) const VALIDATEADDRESS: Method = Method {
-    name: "validateaddress",
-    category: "util",
-    about: "Whether an address is one of this chain, and what it pays to.",
-    args: &[required("address", Kind::Text, "The address")],
-    result: "\
-{                              (json object)
-  \"isvalid\" : true|false,      (boolean) Whether it is; if not, only error and error_locations follow
-  \"address\" : \"str\",           (string, optional) The address as it is usually written
-  \"scriptPubKey\" : \"hex\",      (string, optional) The script of outputs that pay to it
-  \"isscript\" : true|false,     (boolean, optional) Whether it is the hash of a script
-  \"iswitness\" : true|false,    (boolean, optional) Whether it is a witness program
-  \"witness_version\" : n,       (numeric, optional) Its version
-  \"witness_program\" : \"hex\",   (string, optional) The program
-  \"error_locations\" : [],      (json array, optional) Always empty
-  \"error\" : \"str\"              (string, optional) What is wrong with it
-}",
-    example: "\"bc1q09vm5lfy0j5reeulh4x5752q25uqqvz34hufdl\"",
-    prepare: |rpc, args| {
-        let payee = Payee::parse(&rpc.params, &args.string(0)?);
-        Ok(Job::call(args, move |node, out| {
-            let mut object = Json::new(out).object();
-            object.key("isvalid").bool(payee.is_ok());
-            match &payee {
-                Ok(payee) => write_payee(&node.rpc.params, payee, &mut object),
-                Err(error) => {
-                    object.key("error_locations").array().end();
-                    object.key("error").string(error);
-                }
+pub(super) const VALIDATEADDRESS: Prepare = |rpc, args| {
+    let payee = Payee::parse(&rpc.params, &args.string(0)?);
+    Ok(Job::call(args, move |node, out| {
+        let mut object = Json::new(out).object();
+        object.key("isvalid").bool(payee.is_ok());
+        match &payee {
+            Ok(payee) => write_payee(&node.rpc.params, payee, &mut object),
+            Err(error) => {
+                object.key("error_locations").array().end();
+                object.key("error").string(error);
             }
-            object.end();
-            Ok(())
-        }))
-    },
+        }
+        object.end();
+        Ok(())
+    }))
 };
 
-pub(super) const DECODESCRIPT: Method = Method {
-    name: "decodescript",
-    category: "rawtransactions",
-    about: "Shows what a script is, and the addresses of scripts around it.",
-    args: &[required("hexstring", Kind::Hex, "The script")],
-    result: "\
-{                          (json object)
-  \"asm\" : \"str\",           (string) The script, disassembled
-  \"desc\" : \"str\",          (string) A descriptor of it
-  \"address\" : \"str\",       (string, optional) Its address, if it has one
-  \"type\" : \"str\",          (string) Its type, such as pubkeyhash
-  \"p2sh\" : \"str\",          (string, optional) Address of the hash of this script
-  \"segwit\" : {             (json object, optional) A witness program for this script
-    \"asm\" : \"str\", \"desc\" : \"str\", \"hex\" : \"hex\", \"address\" : \"str\", \"type\" : \"str\",
-    \"p2sh-segwit\" : \"str\"  (string) Address of the hash of the program
-  }
-}",
-    example: "\"hexstring\"",
-    prepare: |_, args| {
-        let value = args.value(0).filter(|_| args.string(0).is_ok_and(|text| !text.is_empty()));
-        let script = value.map_or(Ok(Vec::new()), |value| args::hex_of(value, "argument"))?;
-        Ok(Job::call(args, move |node, out| {
-            let mut object = Json::new(out).object();
-            write_decoded(&node.rpc.params, &script, &mut object);
-            object.end();
-            Ok(())
-        }))
-    },
+pub(super) const DECODESCRIPT: Prepare = |_, args| {
+    let value = args.value(0).filter(|_| args.string(0).is_ok_and(|text| !text.is_empty()));
+    let script = value.map_or(Ok(Vec::new()), |value| args::hex_of(value, "argument"))?;
+    Ok(Job::call(args, move |node, out| {
+        let mut object = Json::new(out).object();
+        write_decoded(&node.rpc.params, &script, &mut object);
+        object.end();
+        Ok(())
+    }))
 };
 
-pub(super) const CREATEMULTISIG: Method = Method {
-    name: "createmultisig",
-    category: "util",
-    about: "Makes an address that some of several keys can spend from.",
-    args: &[
-        required("nrequired", Kind::Number, "How many must sign"),
-        required("keys", Kind::Array, "The public keys"),
-        optional(
-            "address_type",
-            Kind::Text,
-            Need::Default("legacy"),
-            "\"legacy\", \"p2sh-segwit\" or \"bech32\"",
-        ),
-    ],
-    result: "\
-{                            (json object)
-  \"address\" : \"str\",         (string) The address
-  \"redeemScript\" : \"hex\",    (string) The script behind it
-  \"descriptor\" : \"str\",      (string) A descriptor of it
-  \"warnings\" : [ \"str\" ]     (json array, optional) Why it is of another type
-}",
-    example: "2, [\"03789ed0bb717d88f7d321a368d905e7430207ebbd82bd342cf11ae157a7ace5fd\",\"03dbc6764b8884a92e871274b87583e6d5c2a58819473e17e107ef3f6aa5a61626\"]",
-    prepare: create_multisig,
-};
-
-pub(super) const DERIVEADDRESSES: Method = Method {
-    name: "deriveaddresses",
-    category: "util",
-    about: "The addresses of a descriptor.",
-    args: &[
-        required("descriptor", Kind::Text, "The descriptor, with its checksum"),
-        optional(
-            "range",
-            Kind::Any,
-            Need::Optional,
-            "Which positions of a ranged descriptor: the end, or [begin, end]",
-        ),
-    ],
-    result: "[ \"str\", ... ]    (json array) The addresses; an array of such where a path names alternatives",
-    example: "\"wpkh([d34db33f/84h/0h/0h]xpub6DJ2dNUysrn5Vt36jH2KLBT2i1auw1tTSSomg8PhqNiUtx8QX2SvC9nrHu81fT41fvDUnhMjEzQgXnQjKEu3oaqMSzhSrHMxyyoEAmUHQbY/0/*)#cjjspncu\", \"[0,2]\"",
-    prepare: derive_addresses,
-};
-
-pub(super) const GETDESCRIPTORINFO: Method = Method {
-    name: "getdescriptorinfo",
-    category: "util",
-    about: "What a descriptor is. It is not written anew: Bitcoin Core shows private keys as public ones.",
-    args: &[required("descriptor", Kind::Text, "The descriptor")],
-    result: "\
-{                                (json object)
-  \"descriptor\" : \"str\",          (string) The descriptor with its checksum
-  \"checksum\" : \"str\",            (string) The checksum
-  \"isrange\" : true|false,        (boolean) Whether it stands for scripts at many positions
-  \"issolvable\" : true|false,     (boolean) Whether it says how to spend
-  \"hasprivatekeys\" : true|false  (boolean) Whether it holds a private key
-}",
-    example: "\"wpkh([d34db33f/84h/0h/0h]0279be667ef9dcbbac55a06295Ce870b07029Bfcdb2dce28d959f2815b16f81798)\"",
-    prepare: |rpc, args| {
-        let text = args.string(0)?.into_owned();
-        let all = Descriptor::parse(&rpc.params, &text).map_err(bad_key)?;
-        let body = text.split('#').next().unwrap_or_default().to_owned();
-        let is_range = all.iter().any(Descriptor::is_range);
-        let is_solvable = !matches!(all[..], [Descriptor::Addr(_) | Descriptor::Raw(_)]);
-        let has_private = all.iter().any(Descriptor::has_private_keys);
-        Ok(Job::call(args, move |_, out| {
-            let checksum = descriptor_checksum(&body).unwrap_or_default();
-            let mut object = Json::new(out).object();
-            object.key("descriptor").string(&format!("{body}#{checksum}"));
-            object.key("checksum").string(&checksum);
-            object.key("isrange").bool(is_range);
-            object.key("issolvable").bool(is_solvable);
-            object.key("hasprivatekeys").bool(has_private);
-            object.end();
-            Ok(())
-        }))
-    },
+pub(super) const GETDESCRIPTORINFO: Prepare = |rpc, args| {
+    let text = args.string(0)?.into_owned();
+    let all = Descriptor::parse(&rpc.params, &text).map_err(bad_key)?;
+    let body = text.split('#').next().unwrap_or_default().to_owned();
+    let is_range = all.iter().any(Descriptor::is_range);
+    let is_solvable = !matches!(all[..], [Descriptor::Addr(_) | Descriptor::Raw(_)]);
+    let has_private = all.iter().any(Descriptor::has_private_keys);
+    Ok(Job::call(args, move |_, out| {
+        let checksum = descriptor_checksum(&body).unwrap_or_default();
+        let mut object = Json::new(out).object();
+        object.key("descriptor").string(&format!("{body}#{checksum}"));
+        object.key("checksum").string(&checksum);
+        object.key("isrange").bool(is_range);
+        object.key("issolvable").bool(is_solvable);
+        object.key("hasprivatekeys").bool(has_private);
+        object.end();
+        Ok(())
+    }))
 };
 
 fn write_payee(params: &ChainParams, payee: &Payee, object: &mut Object<'_>) {
@@ -241,7 +145,7 @@ fn can_be_wrapped(kind: &OutputKind<'_>, script: &[u8]) -> bool {
         .all(|one| one.opcode != op::CHECKSIGADD && !is_op_success(one.opcode))
 }
 
-fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let required: i32 = args.integer(0)?;
     let mut keys = Vec::new();
     for value in args.value(1).and_then(Value::elements).unwrap_or_default() {
@@ -329,7 +233,7 @@ fn public_key(text: &str) -> Result<Vec<u8>, RpcError> {
     Ok(bytes)
 }
 
-fn derive_addresses(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn derive_addresses(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let text = args.string(0)?;
     if !text.contains('#') {
         return Err(bad_key("Missing checksum"));

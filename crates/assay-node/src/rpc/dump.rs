@@ -10,55 +10,16 @@ use assay_wire::BlockHash;
 use secp256k1::PublicKey;
 
 use super::args::Args;
-use super::method::{Kind, Method, Need, optional, required};
 use super::statistics::{Which, find};
 use super::{Job, Node, Rpc, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
-
-pub(super) const DUMPTXOUTSET: Method = Method {
-    name: "dumptxoutset",
-    category: "blockchain",
-    about: "Writes the UTXO set to a file, as it is or as it was at an earlier block of the active chain. Going back happens in \
-            memory, within that of the coins cache (-dbcache).",
-    args: &[
-        required(
-            "path",
-            Kind::Text,
-            "The file, relative to the chain's folder; there must be none of that name",
-        ),
-        optional(
-            "type",
-            Kind::Text,
-            Need::Default("\"\""),
-            "\"latest\", or \"rollback\" for an earlier block: the one of the option, or the highest that Bitcoin Core can load",
-        ),
-        optional(
-            "options",
-            Kind::Options(&["rollback", "in_memory"]),
-            Need::Optional,
-            "rollback (string or numeric): hash or height of the block; in_memory (boolean, default=false): without effect, it \
-             always is",
-        ),
-    ],
-    result: "\
-{                            (json object)
-  \"coins_written\" : n,       (numeric) Number of coins
-  \"base_hash\" : \"hex\",       (string) The block
-  \"base_height\" : n,         (numeric) Its height
-  \"path\" : \"str\",            (string) The file, with its folder
-  \"txoutset_hash\" : \"hex\",   (string) Hash over the coins
-  \"nchaintx\" : n             (numeric) Transactions of the chain up to the block
-}",
-    example: "\"utxo.dat\", \"latest\"",
-    prepare,
-};
 
 enum Target {
     Tip,
     Block(Which),
 }
 
-fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let path = PathBuf::from(args.string(0)?.into_owned());
     let kind = args.optional_string(1)?.unwrap_or_default();
     args.option_or(2, "in_memory", false)?;

@@ -4,31 +4,19 @@ use std::borrow::Cow;
 
 use assay_wire::BlockHash;
 
-use super::method::{Kind, Method, required};
+use super::method::Prepare;
 use super::peers::network;
 use super::{Job, Node};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const GETBLOCKFROMPEER: Method = Method {
-    name: "getblockfrompeer",
-    category: "blockchain",
-    about: "Requests a block from a peer. Its header must be known. The block comes without undo data; with -prune it may be \
-            removed again as soon as it is here. A peer that does not send it is disconnected.",
-    args: &[
-        required("blockhash", Kind::Hex, "The block hash"),
-        required("peer_id", Kind::Number, "Number of the connection in getpeerinfo"),
-    ],
-    result: "{}    (json object) Nothing; the request is on its way",
-    example: "\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\", 0",
-    prepare: |_, args| {
-        let hash = args.block_hash(0, "blockhash")?;
-        let peer = args.integer::<i64>(1)?;
-        Ok(Job::call(args, move |node, out| {
-            fetch(node, &hash, peer)?;
-            Json::new(out).object().end();
-            Ok(())
-        }))
-    },
+pub(super) const GETBLOCKFROMPEER: Prepare = |_, args| {
+    let hash = args.block_hash(0, "blockhash")?;
+    let peer = args.integer::<i64>(1)?;
+    Ok(Job::call(args, move |node, out| {
+        fetch(node, &hash, peer)?;
+        Json::new(out).object().end();
+        Ok(())
+    }))
 };
 
 fn fetch(node: &Node<'_>, hash: &BlockHash, peer: i64) -> Result<(), RpcError> {

@@ -8,38 +8,23 @@ use assay_electrum::{FilterIndex, RecordsError};
 use assay_wire::BlockHash;
 
 use super::index::wait_for_index;
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::Prepare;
 use super::{Job, Node, bad_key, block_not_found};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const GETBLOCKFILTER: Method = Method {
-    name: "getblockfilter",
-    category: "blockchain",
-    about: "The compact filter of a block (BIP158); needs -blockfilterindex.",
-    args: &[
-        required("blockhash", Kind::Hex, "The hash of the block"),
-        optional("filtertype", Kind::Text, Need::Default("\"basic\""), "The kind of filter"),
-    ],
-    result: "\
-{                    (json object)
-  \"filter\" : \"hex\",  (string) The filter
-  \"header\" : \"hex\"   (string) The filter header
-}",
-    example: "\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\", \"basic\"",
-    prepare: |_, args| {
-        let hash = args.block_hash(0, "blockhash")?;
-        let kind = args.optional_string(1)?.map_or(BASIC.into(), Cow::into_owned);
-        Ok(Job::call(args, move |node, out| {
-            let index = named(node, &kind)?;
-            let found = look_up(node, index, &hash).map_err(|why| why.to_rpc())?;
-            let filter = index.filter(&found).map_err(|error| failed(&error))?;
-            let mut object = Json::new(out).object();
-            object.key("filter").hex(&filter);
-            object.key("header").text(BlockHash(found.header));
-            object.end();
-            Ok(())
-        }))
-    },
+pub(super) const GETBLOCKFILTER: Prepare = |_, args| {
+    let hash = args.block_hash(0, "blockhash")?;
+    let kind = args.optional_string(1)?.map_or(BASIC.into(), Cow::into_owned);
+    Ok(Job::call(args, move |node, out| {
+        let index = named(node, &kind)?;
+        let found = look_up(node, index, &hash).map_err(|why| why.to_rpc())?;
+        let filter = index.filter(&found).map_err(|error| failed(&error))?;
+        let mut object = Json::new(out).object();
+        object.key("filter").hex(&filter);
+        object.key("header").text(BlockHash(found.header));
+        object.end();
+        Ok(())
+    }))
 };
 
 impl<'a> Node<'a> {

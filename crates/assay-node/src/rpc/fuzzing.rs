@@ -85,7 +85,7 @@ impl Handler for Echo {
     type Job = Vec<String>;
 
     fn prepare(&self, method: &str, params: Params<'_>) -> Result<Self::Job, RpcError> {
-        let method = table::find(method)
+        let (method, _) = table::find(method)
             .ok_or_else(|| RpcError::new(Code::MethodNotFound, "Method not found"))?;
         let args = method.arguments(params)?;
         Ok((0..method.args.len()).map(|index| read_every_way(&args, index)).collect())

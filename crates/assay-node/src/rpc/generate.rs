@@ -14,84 +14,20 @@ use assay_wire::{BlockHash, Transaction, Txid};
 use super::args::{self, Args};
 use super::decode::Payee;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
-use super::method::{ArgSpec, HIDDEN, Kind, Method, Need, optional, required};
+use super::method::{Prepare, help};
 use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
-pub(super) const GENERATE: Method = Method {
-    name: "generate",
-    category: HIDDEN,
-    about: "has been replaced by the -generate cli option. Refer to -help for more information.",
-    args: &[],
-    result: "",
-    example: "",
-    prepare: |_, _| Err(RpcError::new(Code::MethodNotFound, GENERATE.help())),
+pub(super) const GENERATE: Prepare =
+    |_, _| Err(RpcError::new(Code::MethodNotFound, help("generate")));
+
+pub(super) const GENERATETOADDRESS: Prepare = |rpc, args| {
+    let payee = Payee::parse(&rpc.params, &args.string(1)?);
+    to_script(args, payee.map_err(|_| bad_key("Error: Invalid address"))?.script())
 };
 
-pub(super) const GENERATETOADDRESS: Method = Method {
-    name: "generatetoaddress",
-    category: HIDDEN,
-    about: "Makes blocks that pay an address.",
-    args: &[
-        required("nblocks", Kind::Number, "How many blocks"),
-        required("address", Kind::Text, "Whom they pay"),
-        MAX_TRIES,
-    ],
-    result: HASHES,
-    example: "11, \"myaddress\"",
-    prepare: |rpc, args| {
-        let payee = Payee::parse(&rpc.params, &args.string(1)?);
-        to_script(args, payee.map_err(|_| bad_key("Error: Invalid address"))?.script())
-    },
-};
-
-pub(super) const GENERATETODESCRIPTOR: Method = Method {
-    name: "generatetodescriptor",
-    category: HIDDEN,
-    about: "Makes blocks that pay the script of a descriptor.",
-    args: &[
-        required("num_blocks", Kind::Number, "How many blocks"),
-        required("descriptor", Kind::Text, "Whom they pay"),
-        MAX_TRIES,
-    ],
-    result: HASHES,
-    example: "11, \"mydesc\"",
-    prepare: |rpc, args| {
-        to_script(args, descriptor_script(rpc, &args.string(1)?)?.map_err(bad_key)?)
-    },
-};
-
-pub(super) const GENERATEBLOCK: Method = Method {
-    name: "generateblock",
-    category: HIDDEN,
-    about: "Makes a block of given transactions, in this order. Their fees are not collected.",
-    args: &[
-        required("output", Kind::Text, "Whom it pays: an address or a descriptor"),
-        required(
-            "transactions",
-            Kind::Array,
-            "Serialised transactions, or ids of transactions in the mempool",
-        ),
-        optional(
-            "submit",
-            Kind::Bool,
-            Need::Default("true"),
-            "Add the block to the chain, or only return it",
-        ),
-    ],
-    result: "\
-{                      (json object)
-  \"hash\" : \"hex\",      (string) The block hash
-  \"hex\" : \"hex\"        (string, optional) The serialised block, with submit=false
-}",
-    example: "\"myaddress\", [\"rawtx\", \"mempool_txid\"]",
-    prepare: generate_block,
-};
-
-const MAX_TRIES: ArgSpec =
-    optional("maxtries", Kind::Number, Need::Default("1000000"), "How many nonces to try in all");
-
-const HASHES: &str = "[ \"hex\", ... ]    (json array) The hashes of the blocks";
+pub(super) const GENERATETODESCRIPTOR: Prepare =
+    |rpc, args| to_script(args, descriptor_script(rpc, &args.string(1)?)?.map_err(bad_key)?);
 
 /// Number of blocks from the first argument, number of tries from the third; negative is unlimited, as in Core.
 fn to_script(args: &Args<'_>, script: Vec<u8>) -> Result<Job, RpcError> {
@@ -222,7 +158,7 @@ fn trial(error: &TrialError) -> String {
     if evidence.is_empty() { reason.into_owned() } else { format!("{reason}, {evidence}") }
 }
 
-fn generate_block(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn generate_block(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let output = args.string(0)?;
     let script = match descriptor_script(rpc, &output)? {
         Ok(script) => script,

@@ -11,7 +11,7 @@ use assay_electrum::follow::Follows as _;
 use assay_electrum::index::{QueryError, Scope};
 use assay_wire::{BlockHash, Txid};
 
-use super::method::{ArgSpec, Kind, Method, Need, optional};
+use super::method::Prepare;
 use super::{Job, Node};
 use crate::jsonrpc::{Code, Json, RpcError};
 
@@ -76,47 +76,30 @@ pub(super) fn wait_for_index(node: &Node<'_>, reached: &dyn Fn() -> Option<Tip>)
     }
 }
 
-pub(super) const GETINDEXINFO: Method = Method {
-    name: "getindexinfo",
-    category: "util",
-    about: "The state of the indexes that the node keeps: of transactions with -txindex, of scripts, which has the \
-            transactions too, with --index, and of block filters with -blockfilterindex.",
-    args: &[NAME],
-    result: "\
-{                             (json object)
-  \"name\" : {                  (json object) txindex, electrum or basic block filter index
-    \"synced\" : true|false,    (boolean) Whether it is at the tip
-    \"best_block_height\" : n   (numeric) The height it has reached
-  }
-}",
-    example: "",
-    prepare: |_, args| {
-        let name = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
-        Ok(Job::call(args, move |node, out| {
-            let mut object = Json::new(out).object();
-            let served = node.rpc.index.get();
-            let names = served.into_iter().flat_map(ServedIndex::names);
-            let mut rows: Vec<_> =
-                names.map(|name| (name, served.and_then(|served| served.index.tip()))).collect();
-            if let Some(index) = node.filter_index() {
-                rows.push((filters::NAME, index.tip()));
-            }
-            rows.retain(|(one, _)| name.as_deref().is_none_or(|name| name == *one));
-            for (one, tip) in rows {
-                let mut entry = object.key(one).object();
-                let is_synced = tip.is_some_and(|tip| tip.hash == node.engine.tip().hash);
-                entry.key("synced").bool(is_synced);
-                entry.key("best_block_height").int(tip.map_or(0, |tip| tip.height));
-                entry.end();
-            }
-            object.end();
-            Ok(())
-        }))
-    },
+pub(super) const GETINDEXINFO: Prepare = |_, args| {
+    let name = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
+    Ok(Job::call(args, move |node, out| {
+        let mut object = Json::new(out).object();
+        let served = node.rpc.index.get();
+        let names = served.into_iter().flat_map(ServedIndex::names);
+        let mut rows: Vec<_> =
+            names.map(|name| (name, served.and_then(|served| served.index.tip()))).collect();
+        if let Some(index) = node.filter_index() {
+            rows.push((filters::NAME, index.tip()));
+        }
+        rows.retain(|(one, _)| name.as_deref().is_none_or(|name| name == *one));
+        for (one, tip) in rows {
+            let mut entry = object.key(one).object();
+            let is_synced = tip.is_some_and(|tip| tip.hash == node.engine.tip().hash);
+            entry.key("synced").bool(is_synced);
+            entry.key("best_block_height").int(tip.map_or(0, |tip| tip.height));
+            entry.end();
+        }
+        object.end();
+        Ok(())
+    }))
 };
 
-const NAME: ArgSpec =
-    optional("index_name", Kind::Text, Need::Optional, "Only the index of this name");
 const ELECTRUM: &str = "electrum";
 /// Core's `TxIndex` (`index/txindex.cpp`).
 const TXINDEX: &str = "txindex";

@@ -9,57 +9,16 @@ use assay_engine::{ChainState, LoadError, SnapshotError, SnapshotHeader, Snapsho
 
 use super::chain::{difficulty, historical_progress, progress, target};
 use super::dump::KEYS;
-use super::method::{Kind, Method, required};
+use super::method::Prepare;
 use super::{Job, Node, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const LOADTXOUTSET: Method = Method {
-    name: "loadtxoutset",
-    category: "blockchain",
-    about: "Loads the UTXO set of a block from a file and goes on from that block; the blocks below it are validated meanwhile. \
-            Only sets whose hash the program knows are loaded, and the headers up to the block must be there. It takes long: \
-            give the client no timeout.",
-    args: &[required("path", Kind::Text, "The file, relative to the chain's folder")],
-    result: "\
-{                          (json object)
-  \"coins_loaded\" : n,      (numeric) Number of coins
-  \"tip_hash\" : \"hex\",      (string) The block
-  \"base_height\" : n,       (numeric) Its height
-  \"path\" : \"str\"          (string) The file, with its folder
-}",
-    example: "\"utxo.dat\"",
-    prepare: |_, args| {
-        let path = PathBuf::from(args.string(0)?.into_owned());
-        Ok(Job::call(args, move |node, out| load(node, &path, out)))
-    },
+pub(super) const LOADTXOUTSET: Prepare = |_, args| {
+    let path = PathBuf::from(args.string(0)?.into_owned());
+    Ok(Job::call(args, move |node, out| load(node, &path, out)))
 };
 
-pub(super) const GETCHAINSTATES: Method = Method {
-    name: "getchainstates",
-    category: "blockchain",
-    about: "The chains that the node keeps coins for: one, or two while blocks below a snapshot are validated.",
-    args: &[],
-    result: "\
-{                                        (json object)
-  \"headers\" : n,                         (numeric) Height of the valid header with the most work
-  \"chainstates\" : [                      (json array) The chains, the one with the most work last
-    {                                    (json object)
-      \"blocks\" : n,                      (numeric) Height of its tip
-      \"bestblockhash\" : \"hex\",           (string) Hash of its tip
-      \"bits\" : \"hex\",                    (string) Target of its tip in compact form
-      \"target\" : \"hex\",                  (string) The target
-      \"difficulty\" : n,                  (numeric) Difficulty of its tip
-      \"verificationprogress\" : n,        (numeric) Share of the way to where it goes, 0 to 1
-      \"snapshot_blockhash\" : \"hex\",      (string, optional) The block whose coins it began with
-      \"coins_db_cache_bytes\" : n,        (numeric) Memory for the files of its coins
-      \"coins_tip_cache_bytes\" : n,       (numeric) Memory for its coins
-      \"validated\" : true|false           (boolean) Whether all of it has been validated
-    }, ...
-  ]
-}",
-    example: "",
-    prepare: |_, args| Ok(Job::call(args, chain_states)),
-};
+pub(super) const GETCHAINSTATES: Prepare = |_, args| Ok(Job::call(args, chain_states));
 
 fn load(node: &Node<'_>, path: &Path, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let path = node.engine.config().datadir.join(path);

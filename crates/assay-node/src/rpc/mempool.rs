@@ -5,118 +5,42 @@ use std::collections::{HashMap, HashSet};
 use assay_engine::MempoolEntryInfo;
 use assay_wire::Txid;
 
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::Prepare;
 use super::{Job, Node};
 use crate::jsonrpc::{Code, Json, Object, RpcError};
 
-pub(super) const GETMEMPOOLINFO: Method = Method {
-    name: "getmempoolinfo",
-    category: "blockchain",
-    about: "State of the mempool.",
-    args: &[],
-    result: "\
-{                                (json object)
-  \"loaded\" : true|false,         (boolean) Whether what was saved at the last stop is loaded
-  \"size\" : n,                    (numeric) Number of transactions
-  \"bytes\" : n,                   (numeric) Sum of their virtual sizes
-  \"usage\" : n,                   (numeric) Memory they are charged with
-  \"total_fee\" : n,               (numeric) Sum of their fees
-  \"maxmempool\" : n,              (numeric) Limit of usage
-  \"mempoolminfee\" : n,           (numeric) Least fee rate that is admitted now, per 1,000 virtual bytes
-  \"minrelaytxfee\" : n,           (numeric) Least fee rate that is ever admitted
-  \"incrementalrelayfee\" : n,     (numeric) What a replacement must pay beyond what it replaces, per 1,000 virtual bytes
-  \"unbroadcastcount\" : n,        (numeric) Transactions that were handed in here and that no peer has fetched
-  \"fullrbf\" : true,              (boolean, optional) Whether transactions are replaced that do not signal it (BIP125); absent where none is
-  \"permitbaremultisig\" : true,   (boolean) Whether bare multi-signature outputs are relayed
-  \"maxdatacarriersize\" : n,      (numeric) Most bytes of a data output
-  \"limitclustercount\" : n,       (numeric, optional) Most transactions that may be connected
-  \"limitclustersize\" : n,        (numeric, optional) Largest sum of virtual sizes of connected transactions
-  \"optimal\" : true               (boolean) Always true: the order in which they are mined is worked out when it is asked for
-}",
-    example: "",
-    prepare: |_, args| Ok(Job::call(args, info)),
-};
+pub(super) const GETMEMPOOLINFO: Prepare = |_, args| Ok(Job::call(args, info));
 
-pub(super) const GETRAWMEMPOOL: Method = Method {
-    name: "getrawmempool",
-    category: "blockchain",
-    about: "The ids of all transactions in the mempool, or what is known of each.",
-    args: &[
-        optional("verbose", Kind::Bool, Need::Default("false"), "An object with one entry per id"),
-        optional(
-            "mempool_sequence",
-            Kind::Bool,
-            Need::Default("false"),
-            "Also the number of the last change; the result is then an object with txids and mempool_sequence",
-        ),
-    ],
-    result: "[ \"hex\", ... ]    (json array) The ids; with verbose=true, an object of entries as getmempoolentry shows them",
-    example: "true",
-    prepare: |_, args| {
-        let verbose = args.bool_or(0, false)?;
-        let with_sequence = args.bool_or(1, false)?;
-        if verbose && with_sequence {
-            let message = "Verbose results cannot contain mempool sequence values.";
-            return Err(RpcError::new(Code::InvalidParameter, message));
+pub(super) const GETRAWMEMPOOL: Prepare = |_, args| {
+    let verbose = args.bool_or(0, false)?;
+    let with_sequence = args.bool_or(1, false)?;
+    if verbose && with_sequence {
+        let message = "Verbose results cannot contain mempool sequence values.";
+        return Err(RpcError::new(Code::InvalidParameter, message));
+    }
+    Ok(Job::call(args, move |node, out| {
+        if verbose {
+            list_entries(node, out);
+        } else if with_sequence {
+            list_ids_with_sequence(node, out);
+        } else {
+            list_ids(node, Json::new(out));
         }
-        Ok(Job::call(args, move |node, out| {
-            if verbose {
-                list_entries(node, out);
-            } else if with_sequence {
-                list_ids_with_sequence(node, out);
-            } else {
-                list_ids(node, Json::new(out));
-            }
-            Ok(())
-        }))
-    },
+        Ok(())
+    }))
 };
 
-pub(super) const GETMEMPOOLENTRY: Method = Method {
-    name: "getmempoolentry",
-    category: "blockchain",
-    about: "What is known of a transaction in the mempool. On chains without a limit of connected transactions \
-            there are no figures of chunks, ancestors and descendants.",
-    args: &[required("txid", Kind::Hex, "The transaction id")],
-    result: "\
-{                                (json object)
-  \"vsize_adjusted\" : n,          (numeric) Virtual size, more where signature operations count for more
-  \"vsize\" : n,                   (numeric) The same
-  \"vsize_bip141\" : n,            (numeric) Virtual size (BIP141)
-  \"weight\" : n,                  (numeric) Weight (BIP141)
-  \"time\" : xxx,                  (numeric) When it entered, seconds since 1970
-  \"height\" : n,                  (numeric) Height of the tip then
-  \"descendantcount\" : n,         (numeric, optional) Descendants, itself included
-  \"descendantsize\" : n,          (numeric, optional) Their virtual size
-  \"ancestorcount\" : n,           (numeric, optional) Ancestors, itself included
-  \"ancestorsize\" : n,            (numeric, optional) Their virtual size
-  \"wtxid\" : \"hex\",               (string) Hash with witnesses
-  \"chunkweight\" : n,             (numeric, optional) Weight of the transactions that are mined with it or not at all
-  \"fees\" : {                     (json object)
-    \"base\" : n,                  (numeric) The fee
-    \"modified\" : n,              (numeric) The fee that it counts as paying
-    \"ancestor\" : n,              (numeric, optional) Fees of the ancestors, itself included
-    \"descendant\" : n,            (numeric, optional) Fees of the descendants, itself included
-    \"chunk\" : n                  (numeric, optional) Fees of the transactions that are mined with it or not at all
-  },
-  \"depends\" : [ \"hex\", ... ],    (json array) Unconfirmed transactions it spends
-  \"spentby\" : [ \"hex\", ... ],    (json array) Unconfirmed transactions that spend it
-  \"bip125-replaceable\" : true|false, (boolean, optional) Whether it or an unconfirmed ancestor signals that it may be replaced
-  \"unbroadcast\" : true|false     (boolean) Whether it was handed in here and no peer has fetched it
-}",
-    example: "\"mytxid\"",
-    prepare: |_, args| {
-        let txid = args.txid(0, "txid")?;
-        Ok(Job::call(args, move |node, out| {
-            let missing = || RpcError::new(Code::InvalidAddressOrKey, "Transaction not in mempool");
-            let entry = node.engine.mempool_entry(&txid).ok_or_else(missing)?;
-            let relatives = Relatives::of_one(node, &entry);
-            let mut object = Json::new(out).object();
-            write_entry(node, &entry, relatives.as_ref(), &mut object);
-            object.end();
-            Ok(())
-        }))
-    },
+pub(super) const GETMEMPOOLENTRY: Prepare = |_, args| {
+    let txid = args.txid(0, "txid")?;
+    Ok(Job::call(args, move |node, out| {
+        let missing = || RpcError::new(Code::InvalidAddressOrKey, "Transaction not in mempool");
+        let entry = node.engine.mempool_entry(&txid).ok_or_else(missing)?;
+        let relatives = Relatives::of_one(node, &entry);
+        let mut object = Json::new(out).object();
+        write_entry(node, &entry, relatives.as_ref(), &mut object);
+        object.end();
+        Ok(())
+    }))
 };
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]

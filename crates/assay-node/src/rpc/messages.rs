@@ -9,56 +9,33 @@ use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 
 use super::decode::Payee;
 use super::descriptor::{Secret, parse_secret};
-use super::method::{Kind, Method, required};
+use super::method::Prepare;
 use super::{Job, bad_key};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const SIGNMESSAGEWITHPRIVKEY: Method = Method {
-    name: "signmessagewithprivkey",
-    category: "util",
-    about: "Signs a message with the private key of an address.",
-    args: &[
-        required("privkey", Kind::Text, "The private key in the import format of wallets"),
-        required("message", Kind::Text, "The message"),
-    ],
-    result: "\"str\"    (string) The signature in base 64",
-    example: "\"privkey\", \"my message\"",
-    prepare: |rpc, args| {
-        let secret = parse_secret(&rpc.params, &args.string(0)?);
-        let secret = secret.ok_or_else(|| bad_key("Invalid private key"))?;
-        let text = sign(&secret, &args.string(1)?);
-        Ok(Job::call(args, move |_, out| {
-            Json::new(out).string(&text);
-            Ok(())
-        }))
-    },
+pub(super) const SIGNMESSAGEWITHPRIVKEY: Prepare = |rpc, args| {
+    let secret = parse_secret(&rpc.params, &args.string(0)?);
+    let secret = secret.ok_or_else(|| bad_key("Invalid private key"))?;
+    let text = sign(&secret, &args.string(1)?);
+    Ok(Job::call(args, move |_, out| {
+        Json::new(out).string(&text);
+        Ok(())
+    }))
 };
 
-pub(super) const VERIFYMESSAGE: Method = Method {
-    name: "verifymessage",
-    category: "util",
-    about: "Checks a signature of a message by the key of an address.",
-    args: &[
-        required("address", Kind::Text, "The address, of the hash of a key"),
-        required("signature", Kind::Text, "The signature in base 64"),
-        required("message", Kind::Text, "The message"),
-    ],
-    result: "true|false    (boolean) Whether the signature is valid",
-    example: "\"1D1ZrZNe3JUo7ZycKEYQQiQAWd9y54F4XX\", \"signature\", \"my message\"",
-    prepare: |rpc, args| {
-        let type_error = |text| RpcError::new(Code::Type, text);
-        let payee = Payee::parse(&rpc.params, &args.string(0)?);
-        let Payee::PubkeyHash(hash) = payee.map_err(|_| bad_key("Invalid address"))? else {
-            return Err(type_error("Address does not refer to key"));
-        };
-        let signature = STANDARD.decode(&*args.string(1)?);
-        let signature = signature.map_err(|_| type_error("Malformed base64 encoding"))?;
-        let is_valid = recover(&signature, &args.string(2)?) == Some(hash);
-        Ok(Job::call(args, move |_, out| {
-            Json::new(out).bool(is_valid);
-            Ok(())
-        }))
-    },
+pub(super) const VERIFYMESSAGE: Prepare = |rpc, args| {
+    let type_error = |text| RpcError::new(Code::Type, text);
+    let payee = Payee::parse(&rpc.params, &args.string(0)?);
+    let Payee::PubkeyHash(hash) = payee.map_err(|_| bad_key("Invalid address"))? else {
+        return Err(type_error("Address does not refer to key"));
+    };
+    let signature = STANDARD.decode(&*args.string(1)?);
+    let signature = signature.map_err(|_| type_error("Malformed base64 encoding"))?;
+    let is_valid = recover(&signature, &args.string(2)?) == Some(hash);
+    Ok(Job::call(args, move |_, out| {
+        Json::new(out).bool(is_valid);
+        Ok(())
+    }))
 };
 
 fn digest(message: &str) -> Message {

@@ -1,142 +1,59 @@
 //! RPC of mining.
 
 use super::chain::{difficulty, target};
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::{Prepare, help};
 use super::{Job, Node, bad, write_warnings};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const GETMININGINFO: Method = Method {
-    name: "getmininginfo",
-    category: "mining",
-    about: "State of mining.",
-    args: &[],
-    result: "\
-{                              (json object)
-  \"blocks\" : n,                (numeric) Height of the tip
-  \"currentblockweight\" : n,    (numeric, optional) Weight of the last template, with what is reserved
-  \"currentblocktx\" : n,        (numeric, optional) Its transactions without the coinbase
-  \"bits\" : \"hex\",              (string) Target of the tip in compact form
-  \"difficulty\" : n,            (numeric) Its difficulty
-  \"target\" : \"hex\",            (string) Its target
-  \"networkhashps\" : n,         (numeric) Estimated hashes per second of the network
-  \"pooledtx\" : n,              (numeric) Transactions in the mempool
-  \"blockmintxfee\" : n,         (numeric) Least fee rate of a template, per 1,000 virtual bytes
-  \"chain\" : \"str\",             (string) Name of the network
-  \"next\" : {                   (json object) The next block
-    \"height\" : n,              (numeric) Its height
-    \"bits\" : \"hex\",            (string) Its target in compact form
-    \"difficulty\" : n,          (numeric) Its difficulty
-    \"target\" : \"hex\"           (string) Its target
-  },
-  \"signet_challenge\" : \"hex\",  (string, optional) The block challenge, on signets
-  \"warnings\" : [ \"str\", ... ]  (json array) What the owner should know of
-}",
-    example: "",
-    prepare: |_, args| Ok(Job::call(args, mining_info)),
+pub(super) const GETMININGINFO: Prepare = |_, args| Ok(Job::call(args, mining_info));
+
+pub(super) const GETNETWORKHASHPS: Prepare = |_, args| {
+    let lookup: i32 = args.integer_or(0, LOOKUP)?;
+    let height: i32 = args.integer_or(1, -1)?;
+    Ok(Job::call(args, move |node, out| {
+        let rate = hash_rate(node, lookup, height)?;
+        write_rate(rate, Json::new(out));
+        Ok(())
+    }))
 };
 
-pub(super) const GETNETWORKHASHPS: Method = Method {
-    name: "getnetworkhashps",
-    category: "mining",
-    about: "Estimated hashes per second of the network over the last blocks.",
-    args: &[
-        optional(
-            "nblocks",
-            Kind::Number,
-            Need::Default("120"),
-            "How many blocks; -1 for those since the last change of difficulty",
-        ),
-        optional(
-            "height",
-            Kind::Number,
-            Need::Default("-1"),
-            "Up to the block at this height; -1 for the tip",
-        ),
-    ],
-    result: "n    (numeric) Hashes per second",
-    example: "",
-    prepare: |_, args| {
-        let lookup: i32 = args.integer_or(0, LOOKUP)?;
-        let height: i32 = args.integer_or(1, -1)?;
-        Ok(Job::call(args, move |node, out| {
-            let rate = hash_rate(node, lookup, height)?;
-            write_rate(rate, Json::new(out));
-            Ok(())
-        }))
-    },
-};
-
-pub(super) const PRIORITISETRANSACTION: Method = Method {
-    name: "prioritisetransaction",
-    category: "mining",
-    about: "Has a transaction count as paying more or less than it does when transactions are chosen for a block. \
-            What is added later adds up.",
-    args: &[
-        required("txid", Kind::Hex, "The transaction id"),
-        optional(
-            "dummy",
-            Kind::Number,
-            Need::Optional,
-            "Zero or null; an earlier interface had it",
-        ),
-        // Optional in form only, since the preceding argument may be omitted.
-        optional("fee_delta", Kind::Number, Need::Optional, "Satoshi to add; required"),
-    ],
-    result: "true    (boolean) Always",
-    example: "\"txid\", 0.0, 10000",
-    prepare: |_, args| {
-        if args.given() < 3 {
-            return Err(RpcError::new(Code::Misc, PRIORITISETRANSACTION.help()));
-        }
-        let txid = args.txid(0, "txid")?;
-        let fee_delta_sat: i64 = args.integer(2)?;
-        let dummy = args.value(1).and_then(|value| value.json().parse::<f64>().ok());
-        if dummy.is_some_and(|dummy| dummy != 0.0) {
-            let text = "Priority is no longer supported, dummy argument to prioritisetransaction must be 0.";
+pub(super) const PRIORITISETRANSACTION: Prepare = |_, args| {
+    if args.given() < 3 {
+        return Err(RpcError::new(Code::Misc, help("prioritisetransaction")));
+    }
+    let txid = args.txid(0, "txid")?;
+    let fee_delta_sat: i64 = args.integer(2)?;
+    let dummy = args.value(1).and_then(|value| value.json().parse::<f64>().ok());
+    if dummy.is_some_and(|dummy| dummy != 0.0) {
+        let text =
+            "Priority is no longer supported, dummy argument to prioritisetransaction must be 0.";
+        return Err(RpcError::new(Code::InvalidParameter, text));
+    }
+    Ok(Job::call(args, move |node, out| {
+        if !node.engine.prioritise_transaction(txid, fee_delta_sat) {
+            let text = "Priority is not supported for transactions with dust outputs.";
             return Err(RpcError::new(Code::InvalidParameter, text));
         }
-        Ok(Job::call(args, move |node, out| {
-            if !node.engine.prioritise_transaction(txid, fee_delta_sat) {
-                let text = "Priority is not supported for transactions with dust outputs.";
-                return Err(RpcError::new(Code::InvalidParameter, text));
-            }
-            Json::new(out).bool(true);
-            Ok(())
-        }))
-    },
+        Json::new(out).bool(true);
+        Ok(())
+    }))
 };
 
-pub(super) const GETPRIORITISEDTRANSACTIONS: Method = Method {
-    name: "getprioritisedtransactions",
-    category: "mining",
-    about: "The transactions that count as paying more or less than they do.",
-    args: &[],
-    result: "\
-{                                (json object)
-  \"txid\" : {                     (json object) One member per transaction
-    \"fee_delta\" : n,             (numeric) Satoshi that are added
-    \"in_mempool\" : true|false,   (boolean) Whether it is in the mempool
-    \"modified_fee\" : n           (numeric, optional) Satoshi that it counts as paying, if it is
-  },
-  ...
-}",
-    example: "",
-    prepare: |_, args| {
-        Ok(Job::call(args, |node, out| {
-            let mut object = Json::new(out).object();
-            for one in node.engine.prioritised_transactions() {
-                let mut entry = object.key(one.txid).object();
-                entry.key("fee_delta").int(one.fee_delta_sat);
-                entry.key("in_mempool").bool(one.modified_fee_sat.is_some());
-                if let Some(fee_sat) = one.modified_fee_sat {
-                    entry.key("modified_fee").int(fee_sat);
-                }
-                entry.end();
+pub(super) const GETPRIORITISEDTRANSACTIONS: Prepare = |_, args| {
+    Ok(Job::call(args, |node, out| {
+        let mut object = Json::new(out).object();
+        for one in node.engine.prioritised_transactions() {
+            let mut entry = object.key(one.txid).object();
+            entry.key("fee_delta").int(one.fee_delta_sat);
+            entry.key("in_mempool").bool(one.modified_fee_sat.is_some());
+            if let Some(fee_sat) = one.modified_fee_sat {
+                entry.key("modified_fee").int(fee_sat);
             }
-            object.end();
-            Ok(())
-        }))
-    },
+            entry.end();
+        }
+        object.end();
+        Ok(())
+    }))
 };
 
 fn mining_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {

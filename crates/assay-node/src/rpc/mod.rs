@@ -48,7 +48,6 @@ mod scan_blocks;
 mod script;
 mod sign;
 mod sign_raw;
-mod spec;
 mod statistics;
 mod submit;
 mod table;
@@ -255,9 +254,9 @@ impl Handler for Rpc {
             return Err(warming_up());
         }
         let unknown = || RpcError::new(Code::MethodNotFound, "Method not found");
-        let method = table::find(method).ok_or_else(unknown)?;
+        let (method, prepare) = table::find(method).ok_or_else(unknown)?;
         tracing::debug!(target: "rpc", "ThreadRPCServer method={}", method.name);
-        (method.prepare)(self, &method.arguments(params)?)
+        prepare(self, &method.arguments(params)?)
     }
 
     fn waits(&self, job: &Job) -> bool {

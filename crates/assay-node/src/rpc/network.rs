@@ -7,114 +7,21 @@ use std::time::Duration;
 use assay_engine::ChainParams;
 use assay_wire::p2p::NetworkKind;
 
-use super::method::Method;
+use super::method::Prepare;
 use super::{Job, Node, write_warnings};
 use crate::jsonrpc::{Json, RpcError};
 use crate::p2p::{CORE_VERSION_NUMBER, Network, PROTOCOL_VERSION, Peer, SERVICES};
 
-pub(super) const GETCONNECTIONCOUNT: Method = Method {
-    name: "getconnectioncount",
-    category: "network",
-    about: "How many peers are connected.",
-    args: &[],
-    result: "n    (numeric) Their number",
-    example: "",
-    prepare: |_, args| {
-        Ok(Job::call(args, |node, out| {
-            Json::new(out).count(count(node));
-            Ok(())
-        }))
-    },
+pub(super) const GETCONNECTIONCOUNT: Prepare = |_, args| {
+    Ok(Job::call(args, |node, out| {
+        Json::new(out).count(count(node));
+        Ok(())
+    }))
 };
 
-pub(super) const GETPEERINFO: Method = Method {
-    name: "getpeerinfo",
-    category: "network",
-    about: "The peers that are connected, in the order they came.",
-    args: &[],
-    result: "\
-[                               (json array)
-  {                             (json object)
-    \"id\" : n,                   (numeric) Number of the connection
-    \"addr\" : \"str\",             (string) Address of the peer
-    \"addrbind\" : \"str\",         (string) Our address
-    \"addrlocal\" : \"str\",        (string, optional) Our address as the peer sees us
-    \"network\" : \"str\",          (string) Network of the peer (ipv4, ipv6, onion, i2p, cjdns, not_publicly_routable)
-    \"services\" : \"hex\",         (string) Services that the peer offers
-    \"servicesnames\" : [ \"str\" ],(json array) The same by name, as far as known
-    \"relaytxes\" : true|false,    (boolean) Whether the peer wants to hear of transactions
-    \"last_inv_sequence\" : n,    (numeric) It may fetch what was in the mempool up to this moment of our counting
-    \"inv_to_send\" : n,          (numeric) Transactions that it is about to hear of
-    \"lastsend\" : n,             (numeric) When something was sent last, seconds since 1970
-    \"lastrecv\" : n,             (numeric) When something came last
-    \"last_block\" : n,           (numeric) When a block came last that was of use
-    \"last_transaction\" : n,     (numeric) When a transaction came last that was admitted
-    \"bytessent\" : n,            (numeric) Bytes sent
-    \"bytesrecv\" : n,            (numeric) Bytes received, in whole messages
-    \"conntime\" : n,             (numeric) When the connection was made
-    \"timeoffset\" : n,           (numeric) Seconds that the peer's clock is ahead
-    \"pingtime\" : n,             (numeric, optional) Seconds from the last ping to its answer
-    \"minping\" : n,              (numeric, optional) The least of them
-    \"pingwait\" : n,             (numeric, optional) Seconds that an answer has been waited for
-    \"version\" : n,              (numeric) The newest protocol that the peer speaks; 0 before it has introduced itself
-    \"subver\" : \"str\",           (string) What it calls itself
-    \"inbound\" : true|false,     (boolean) Whether it connected to us
-    \"bip152_hb_to\" : false,     (boolean) Whether we chose it for compact blocks of high bandwidth
-    \"bip152_hb_from\" : false,   (boolean) Whether it chose us for them
-    \"presynced_headers\" : n,    (numeric) Height of headers whose work is still being added up; -1 for none
-    \"synced_headers\" : n,       (numeric) Height of the best header that it is known to have; -1 for none
-    \"synced_blocks\" : n,        (numeric) Height up to which we have its blocks; -1 for none
-    \"inflight\" : [ n, ... ],    (json array) Heights of the blocks that it was asked for
-    \"permissions\" : [ \"str\" ],  (json array) What it may do that others may not
-    \"minfeefilter\" : n,         (numeric) Least fee rate of transactions that it wants to hear of
-    \"bytessent_per_msg\" : { \"msg\" : n, ... },  (json object) Bytes sent by kind of message
-    \"bytesrecv_per_msg\" : { \"msg\" : n, ... },  (json object) Bytes received by kind of message
-    \"addr_relay_enabled\" : true|false,  (boolean) Whether addresses go over this connection
-    \"addr_processed\" : n,       (numeric) Addresses of this peer that were looked at
-    \"addr_rate_limited\" : n,    (numeric) Addresses of this peer that were too many
-    \"connection_type\" : \"str\",  (string) inbound, manual, outbound-full-relay, block-relay-only, feeler or addr-fetch
-    \"transport_protocol_type\" : \"str\",     (string) detecting, v1, or v2 for the encrypted transport (BIP324)
-    \"session_id\" : \"str\"       (string) What identifies an encrypted session; empty without encryption
-  },
-  ...
-]",
-    example: "",
-    prepare: |_, args| Ok(Job::call(args, peer_info)),
-};
+pub(super) const GETPEERINFO: Prepare = |_, args| Ok(Job::call(args, peer_info));
 
-pub(super) const GETNETWORKINFO: Method = Method {
-    name: "getnetworkinfo",
-    category: "network",
-    about: "State of the peer-to-peer network.",
-    args: &[],
-    result: "\
-{                                (json object)
-  \"version\" : n,                 (numeric) Version of the node, as a number
-  \"subversion\" : \"str\",          (string) Name and version of the node
-  \"protocolversion\" : n,         (numeric) Version of the peer-to-peer protocol
-  \"localservices\" : \"hex\",       (string) Services offered to peers
-  \"localservicesnames\" : [ \"str\" ],     (json array) The same by name
-  \"localrelay\" : true|false,     (boolean) Whether transactions are taken from all peers
-  \"timeoffset\" : n,              (numeric) Always 0
-  \"networkactive\" : true|false,  (boolean) Whether connections are made and taken
-  \"connections\" : n,             (numeric) Peers that are connected
-  \"connections_in\" : n,          (numeric) Of these, those that connected to us
-  \"connections_out\" : n,         (numeric) Those that we connected to
-  \"networks\" : [ {...}, ... ],   (json array) Per network (ipv4, ipv6, onion, i2p, cjdns): name, limited, reachable, proxy, proxy_randomize_credentials
-  \"relayfee\" : n,                (numeric) Least fee rate of the mempool, per 1,000 virtual bytes
-  \"incrementalfee\" : n,          (numeric) The same
-  \"localaddresses\" : [          (json array) Our own addresses
-    {                            (json object)
-      \"address\" : \"str\",         (string) The host
-      \"port\" : n,                (numeric) The port
-      \"score\" : n                (numeric) How much it is believed
-    }
-  ],
-  \"warnings\" : [ \"str\", ... ]    (json array) What the owner should know of
-}",
-    example: "",
-    prepare: |_, args| Ok(Job::call(args, network_info)),
-};
+pub(super) const GETNETWORKINFO: Prepare = |_, args| Ok(Job::call(args, network_info));
 
 fn count(node: &Node<'_>) -> usize {
     node.rpc.network.get().map_or(0, |network| network.peers().count())

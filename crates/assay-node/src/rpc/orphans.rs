@@ -1,54 +1,27 @@
 //! RPC of orphan transactions (Core `rpc/mempool.cpp`).
 
 use super::args::Args;
-use super::method::{Kind, Method, Need, optional};
+use super::method::Prepare;
 use super::{Job, Node};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{Network, OrphanInfo};
 
-pub(super) const GETORPHANTXS: Method = Method {
-    name: "getorphantxs",
-    category: super::method::HIDDEN,
-    about: "Returns transactions of peers whose parents are not known.",
-    args: &[optional(
-        "verbosity",
-        // The method itself rejects booleans.
-        Kind::Verbosity,
-        Need::Default("0"),
-        "0 for txids, 1 for objects, 2 for objects with the transactions",
-    )],
-    result: "\
-[                          (json array) By txid; with verbosity 0 the txids alone
-  {                        (json object)
-    \"txid\" : \"hex\",        (string) Hash without witnesses
-    \"wtxid\" : \"hex\",       (string) Hash with witnesses
-    \"bytes\" : n,           (numeric) Size
-    \"vsize\" : n,           (numeric) Virtual size
-    \"vsize_bip141\" : n,    (numeric) The same
-    \"weight\" : n,          (numeric) Weight
-    \"from\" : [ n, ... ],   (json array) Numbers of the peers that have announced it
-    \"hex\" : \"hex\"          (string) The transaction, with verbosity 2
-  },
-  ...
-]",
-    example: "2",
-    prepare: |_, args| {
-        let verbosity = verbosity(args)?;
-        Ok(Job::call(args, move |node, out| {
-            let mut orphans = orphans(node);
-            orphans.sort_by_cached_key(|orphan| orphan.tx.view().wtxid());
-            let mut list = Json::new(out).array();
-            for orphan in &orphans {
-                if verbosity == 0 {
-                    list.item().text(orphan.tx.view().txid());
-                } else {
-                    write(orphan, verbosity == 2, list.item());
-                }
+pub(super) const GETORPHANTXS: Prepare = |_, args| {
+    let verbosity = verbosity(args)?;
+    Ok(Job::call(args, move |node, out| {
+        let mut orphans = orphans(node);
+        orphans.sort_by_cached_key(|orphan| orphan.tx.view().wtxid());
+        let mut list = Json::new(out).array();
+        for orphan in &orphans {
+            if verbosity == 0 {
+                list.item().text(orphan.tx.view().txid());
+            } else {
+                write(orphan, verbosity == 2, list.item());
             }
-            list.end();
-            Ok(())
-        }))
-    },
+        }
+        list.end();
+        Ok(())
+    }))
 };
 
 fn verbosity(args: &Args<'_>) -> Result<i32, RpcError> {

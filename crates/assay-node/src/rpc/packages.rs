@@ -9,89 +9,12 @@ use assay_engine::{
 use assay_wire::{Transaction, Txid};
 
 use super::args::{Args, wrong_type};
-use super::method::{Kind, Method, required};
 use super::script::burns;
-use super::submit::{MAX_BURN, MAX_FEE_RATE, burns_too_much, details, max_fee_rate};
+use super::submit::{burns_too_much, details, max_fee_rate};
 use super::{Job, Rpc};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
-pub(super) const TESTMEMPOOLACCEPT: Method = Method {
-    name: "testmempoolaccept",
-    category: "rawtransactions",
-    about: "Whether transactions would be admitted to the mempool. Several are judged together, parents \
-            before children; they may not compete with each other or with the mempool.",
-    args: &[
-        required("rawtxs", Kind::HexArray, "1 to 25 serialised transactions"),
-        MAX_FEE_RATE,
-    ],
-    result: "\
-[                                          (json array) One element per transaction
-  {                                        (json object)
-    \"txid\" : \"hex\",                        (string) The transaction id
-    \"wtxid\" : \"hex\",                       (string) Hash with witnesses
-    \"package-error\" : \"str\",               (string, optional) What is wrong with all of them together; nothing else follows then
-    \"allowed\" : true|false,                (boolean, optional) Whether it would be admitted; absent where another one is at fault
-    \"vsize_adjusted\" : n,                  (numeric, optional) Virtual size, more where signature operations count for more, if allowed
-    \"vsize\" : n,                           (numeric, optional) The same
-    \"vsize_bip141\" : n,                    (numeric, optional) Virtual size (BIP141)
-    \"fees\" : {                             (json object, optional) If allowed
-      \"base\" : n,                          (numeric) The fee
-      \"effective-feerate\" : n,             (numeric) Fee per 1,000 virtual bytes, prioritisetransaction included
-      \"effective-includes\" : [ \"hex\" ]     (json array) The wtxid
-    },
-    \"reject-reason\" : \"str\",               (string, optional) Why not, if not
-    \"reject-details\" : \"str\"               (string, optional) The same with evidence
-  },
-  ...
-]",
-    example: "[\"signedhex\"]",
-    prepare: test_accept,
-};
-
-pub(super) const SUBMITPACKAGE: Method = Method {
-    name: "submitpackage",
-    category: "rawtransactions",
-    about: "Checks a transaction together with some of its unconfirmed parents and adds them to the mempool. Each may \
-            enter by itself; the others by what they pay together. Not on Bitcoin Cash.",
-    args: &[
-        required(
-            "package",
-            Kind::HexArray,
-            "1 to 25 serialised transactions, the child last; its parents may not depend on each other",
-        ),
-        MAX_FEE_RATE,
-        MAX_BURN,
-    ],
-    result: "\
-{                                        (json object)
-  \"package_msg\" : \"str\",               (string) \"success\" when all are in the mempool
-  \"tx-results\" : {                     (json object) One member per transaction
-    \"wtxid\" : {                        (json object) By its hash with witnesses
-      \"txid\" : \"hex\",                  (string) The transaction id
-      \"other-wtxid\" : \"hex\",           (string, optional) What the mempool has of the same id with another witness; this one is ignored
-      \"vsize_adjusted\" : n,            (numeric, optional) Virtual size, more where signature operations count for more
-      \"vsize\" : n,                     (numeric, optional) The same
-      \"vsize_bip141\" : n,              (numeric, optional) Virtual size (BIP141)
-      \"fees\" : {                       (json object, optional) What it pays
-        \"base\" : n,                    (numeric) The fee
-        \"effective-feerate\" : n,       (numeric, optional) Fee per 1,000 virtual bytes that counted, unless it was there before
-        \"effective-includes\" : [       (json array, optional) Whose fees and sizes those are
-          \"hex\", ...                   (string) Hash with witnesses
-        ]
-      },
-      \"error\" : \"str\"                  (string, optional) Why it is not in the mempool
-    },
-    ...
-  },
-  \"replaced-transactions\" : [          (json array) What has gone for them
-    \"hex\", ...                         (string) The transaction id
-  ]
-}",
-    example: "[\"rawparent\", \"rawchild\"]",
-    prepare: submit_package,
-};
-
-fn test_accept(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn test_accept(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let texts = elements(args)?;
     let max_fee_rate = max_fee_rate(args)?;
     let txs = texts.iter().map(|text| decode(rpc, *text)).collect::<Result<Vec<_>, _>>()?;
@@ -145,7 +68,7 @@ fn write_reject(reject: &TxReject, object: &mut Object<'_>) {
     }
 }
 
-fn submit_package(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn submit_package(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     if rpc.params.cash.is_some() {
         return Err(RpcError::new(Code::Misc, "Packages are not known on this chain"));
     }

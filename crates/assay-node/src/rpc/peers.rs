@@ -2,209 +2,116 @@
 
 use assay_wire::p2p::Command;
 
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::{Prepare, help};
 use super::{Job, Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{AddNodeError, Connection, Network};
 
-pub(super) const ADDNODE: Method = Method {
-    name: "addnode",
-    category: "network",
-    about: "Connects to a peer once, or stays connected to it from now on, or does so no longer.",
-    args: &[
-        required("node", Kind::Text, "Address of the peer, host or host:port"),
-        required(
-            "command",
-            Kind::Text,
-            "\"add\" to stay connected, \"remove\" to do so no longer, \"onetry\" to connect once",
-        ),
-        optional(
-            "v2transport",
-            Kind::Bool,
-            Need::Default("set by -v2transport"),
-            "Whether to try the encrypted transport (BIP324) first; without effect for remove",
-        ),
-    ],
-    result: "null    (json null)",
-    example: "\"192.168.0.6:8333\", \"onetry\"",
-    prepare: |_, args| {
-        let (node, command) = (args.string(0)?.into_owned(), args.string(1)?.into_owned());
-        if !["add", "remove", "onetry"].contains(&&*command) {
-            return Err(RpcError::new(Code::Misc, ADDNODE.help()));
+pub(super) const ADDNODE: Prepare = |_, args| {
+    let (node, command) = (args.string(0)?.into_owned(), args.string(1)?.into_owned());
+    if !["add", "remove", "onetry"].contains(&&*command) {
+        return Err(RpcError::new(Code::Misc, help("addnode")));
+    }
+    if node.trim_ascii().is_empty() {
+        return Err(bad("Error: Node address cannot be empty"));
+    }
+    let encrypted = args.value(2).map(|_| args.bool_or(2, false)).transpose()?;
+    Ok(Job::wait(args, move |context, out| {
+        let network = network(context)?;
+        let encrypted = encrypted.unwrap_or(network.has_encryption());
+        if encrypted && !network.has_encryption() {
+            let text = "Error: v2transport requested but not enabled (see -v2transport)";
+            return Err(bad(text));
         }
-        if node.trim_ascii().is_empty() {
-            return Err(bad("Error: Node address cannot be empty"));
+        match &*command {
+            "onetry" => network.connect(&node, Connection::Manual, encrypted),
+            "add" => network.add(&node, encrypted).map_err(not_changed)?,
+            _ => network.remove(&node).map_err(not_changed)?,
         }
-        let encrypted = args.value(2).map(|_| args.bool_or(2, false)).transpose()?;
-        Ok(Job::wait(args, move |context, out| {
-            let network = network(context)?;
-            let encrypted = encrypted.unwrap_or(network.has_encryption());
-            if encrypted && !network.has_encryption() {
-                let text = "Error: v2transport requested but not enabled (see -v2transport)";
-                return Err(bad(text));
-            }
-            match &*command {
-                "onetry" => network.connect(&node, Connection::Manual, encrypted),
-                "add" => network.add(&node, encrypted).map_err(not_changed)?,
-                _ => network.remove(&node).map_err(not_changed)?,
-            }
-            Json::new(out).null();
-            Ok(())
-        }))
-    },
+        Json::new(out).null();
+        Ok(())
+    }))
 };
 
-pub(super) const GETADDEDNODEINFO: Method = Method {
-    name: "getaddednodeinfo",
-    category: "network",
-    about: "The peers that addnode named to stay connected to.",
-    args: &[optional("node", Kind::Text, Need::Optional, "One of them; all where it is left out")],
-    result: "\
-[                              (json array)
-  {                            (json object)
-    \"addednode\" : \"str\",       (string) The peer as it was named
-    \"connected\" : true|false,  (boolean) Whether there is a connection
-    \"addresses\" : [            (json array) The connection, if there is one
-      {                        (json object)
-        \"address\" : \"str\",     (string) Address of the peer
-        \"connected\" : \"str\"    (string) inbound or outbound
-      }
-    ]
-  },
-  ...
-]",
-    example: "\"192.168.0.201\"",
-    prepare: |_, args| {
-        let only = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
-        Ok(Job::call(args, move |node, out| added(node, only.as_deref(), out)))
-    },
+pub(super) const GETADDEDNODEINFO: Prepare = |_, args| {
+    let only = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
+    Ok(Job::call(args, move |node, out| added(node, only.as_deref(), out)))
 };
 
-pub(super) const PING: Method = Method {
-    name: "ping",
-    category: "network",
-    about: "Pings all peers now; getpeerinfo shows how long their answers took.",
-    args: &[],
-    result: "null    (json null)",
-    example: "",
-    prepare: |_, args| {
-        Ok(Job::call(args, |node, out| {
-            network(node)?.ping_all();
-            Json::new(out).null();
-            Ok(())
-        }))
-    },
+pub(super) const PING: Prepare = |_, args| {
+    Ok(Job::call(args, |node, out| {
+        network(node)?.ping_all();
+        Json::new(out).null();
+        Ok(())
+    }))
 };
 
-pub(super) const DISCONNECTNODE: Method = Method {
-    name: "disconnectnode",
-    category: "network",
-    about: "Ends a connection, named by the address of the peer or by its number in getpeerinfo.",
-    args: &[
-        optional("address", Kind::Text, Need::Optional, "Address of the peer"),
-        optional("nodeid", Kind::Number, Need::Optional, "Number of the connection"),
-    ],
-    result: "null    (json null)",
-    example: "\"192.168.0.6:8333\"",
-    prepare: |_, args| {
-        let address = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
-        let id = args.value(1).map(|_| args.integer::<u64>(1)).transpose()?;
-        let address = address.filter(|address| !address.is_empty());
-        if address.is_some() == id.is_some() {
-            let text = "Only one of address and nodeid should be provided.";
-            return Err(RpcError::new(Code::InvalidParams, text));
+pub(super) const DISCONNECTNODE: Prepare = |_, args| {
+    let address = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
+    let id = args.value(1).map(|_| args.integer::<u64>(1)).transpose()?;
+    let address = address.filter(|address| !address.is_empty());
+    if address.is_some() == id.is_some() {
+        let text = "Only one of address and nodeid should be provided.";
+        return Err(RpcError::new(Code::InvalidParams, text));
+    }
+    Ok(Job::call(args, move |node, out| disconnect(node, address.as_deref(), id, out)))
+};
+
+pub(super) const ADDCONNECTION: Prepare = |rpc, args| {
+    if !rpc.params.name.starts_with("regtest") {
+        return Err(RpcError::new(
+            Code::Misc,
+            "addconnection is for regression testing (-regtest mode) only.",
+        ));
+    }
+    let (address, kind) = (args.string(0)?.into_owned(), args.string(1)?.into_owned());
+    let connection = match &*kind {
+        "outbound-full-relay" => Connection::FullRelay,
+        "block-relay-only" => Connection::BlockRelayOnly,
+        "addr-fetch" => Connection::AddrFetch,
+        "feeler" => Connection::Feeler,
+        _ => return Err(bad(help("addconnection"))),
+    };
+    let encrypted = args.bool_or(2, false)?;
+    Ok(Job::wait(args, move |node, out| {
+        let network = network(node)?;
+        if encrypted && !network.has_encryption() {
+            let text =
+                "Error: Adding v2transport connections requires -v2transport init flag to be set.";
+            return Err(bad(text));
         }
-        Ok(Job::call(args, move |node, out| disconnect(node, address.as_deref(), id, out)))
-    },
+        network.connect(&address, connection, encrypted);
+        let mut object = Json::new(out).object();
+        object.key("address").string(&address);
+        object.key("connection_type").string(&kind);
+        object.end();
+        Ok(())
+    }))
 };
 
-pub(super) const ADDCONNECTION: Method = Method {
-    name: "addconnection",
-    category: "hidden",
-    about: "Opens a connection of a kind, for tests on regtest.",
-    args: &[
-        required("address", Kind::Text, "Address and port of the peer"),
-        required(
-            "connection_type",
-            Kind::Text,
-            "outbound-full-relay, block-relay-only, addr-fetch or feeler",
-        ),
-        required("v2transport", Kind::Bool, "Whether to try the encrypted transport first"),
-    ],
-    result: "\
-{                              (json object)
-  \"address\" : \"str\",           (string) Address of the peer
-  \"connection_type\" : \"str\"    (string) Kind of the connection
-}",
-    example: "\"192.168.0.6:8333\", \"outbound-full-relay\", false",
-    prepare: |rpc, args| {
-        if !rpc.params.name.starts_with("regtest") {
-            return Err(RpcError::new(
-                Code::Misc,
-                "addconnection is for regression testing (-regtest mode) only.",
-            ));
+pub(super) const SENDMSGTOPEER: Prepare = |_, args| {
+    let id = args.integer::<i64>(0)?;
+    let name = args.string(1)?;
+    let mut padded = [0; 12];
+    let Some(place) = padded.get_mut(..name.len()) else {
+        return Err(bad("Error: msg_type too long, max length is 12"));
+    };
+    place.copy_from_slice(name.as_bytes());
+    let command = Command::parse(&padded).ok_or_else(|| bad("Error: msg_type is not printable"))?;
+    let text = args.string(2)?;
+    let mut payload = vec![0; text.len() / 2];
+    faster_hex::hex_decode(text.as_bytes(), &mut payload)
+        .map_err(|_| bad("Error parsing input for msg"))?;
+    Ok(Job::call(args, move |node, out| {
+        let id = u64::try_from(id).ok();
+        let network = network(node)?;
+        if !id.is_some_and(|id| network.send_message(id, command, &payload)) {
+            let text = "Error: Could not send message to peer";
+            return Err(RpcError::new(Code::Misc, text));
         }
-        let (address, kind) = (args.string(0)?.into_owned(), args.string(1)?.into_owned());
-        let connection = match &*kind {
-            "outbound-full-relay" => Connection::FullRelay,
-            "block-relay-only" => Connection::BlockRelayOnly,
-            "addr-fetch" => Connection::AddrFetch,
-            "feeler" => Connection::Feeler,
-            _ => return Err(bad(ADDCONNECTION.help())),
-        };
-        let encrypted = args.bool_or(2, false)?;
-        Ok(Job::wait(args, move |node, out| {
-            let network = network(node)?;
-            if encrypted && !network.has_encryption() {
-                let text = "Error: Adding v2transport connections requires -v2transport init flag to be set.";
-                return Err(bad(text));
-            }
-            network.connect(&address, connection, encrypted);
-            let mut object = Json::new(out).object();
-            object.key("address").string(&address);
-            object.key("connection_type").string(&kind);
-            object.end();
-            Ok(())
-        }))
-    },
-};
-
-pub(super) const SENDMSGTOPEER: Method = Method {
-    name: "sendmsgtopeer",
-    category: "hidden",
-    about: "Sends a message to a peer, for tests.",
-    args: &[
-        required("peer_id", Kind::Number, "Number of the connection"),
-        required("msg_type", Kind::Text, "What the message is called, twelve characters at most"),
-        required("msg", Kind::Text, "What follows the message's header, hexadecimal"),
-    ],
-    result: "{}    (json object) Nothing",
-    example: "0, \"addr\", \"ffffff\"",
-    prepare: |_, args| {
-        let id = args.integer::<i64>(0)?;
-        let name = args.string(1)?;
-        let mut padded = [0; 12];
-        let Some(place) = padded.get_mut(..name.len()) else {
-            return Err(bad("Error: msg_type too long, max length is 12"));
-        };
-        place.copy_from_slice(name.as_bytes());
-        let command =
-            Command::parse(&padded).ok_or_else(|| bad("Error: msg_type is not printable"))?;
-        let text = args.string(2)?;
-        let mut payload = vec![0; text.len() / 2];
-        faster_hex::hex_decode(text.as_bytes(), &mut payload)
-            .map_err(|_| bad("Error parsing input for msg"))?;
-        Ok(Job::call(args, move |node, out| {
-            let id = u64::try_from(id).ok();
-            let network = network(node)?;
-            if !id.is_some_and(|id| network.send_message(id, command, &payload)) {
-                let text = "Error: Could not send message to peer";
-                return Err(RpcError::new(Code::Misc, text));
-            }
-            Json::new(out).object().end();
-            Ok(())
-        }))
-    },
+        Json::new(out).object().end();
+        Ok(())
+    }))
 };
 
 pub(super) fn network<'a>(node: &Node<'a>) -> Result<&'a Network, RpcError> {

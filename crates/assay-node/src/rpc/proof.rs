@@ -8,45 +8,23 @@ use assay_wire::{BlockHash, Header, OutPoint, Txid};
 use super::args::{self, Args};
 use super::blocks::{parse, read_block};
 use super::index::{Lookup, look_up};
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::Prepare;
 use super::{Job, Node, Rpc, bad, bad_key, block_not_found, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 use crate::partial_merkle::{Builder, parent};
 
-pub(super) const GETTXOUTPROOF: Method = Method {
-    name: "gettxoutproof",
-    category: "blockchain",
-    about: "A proof that transactions are in a block. Without the block they are only found while one of their outputs is \
-            unspent, or with an index of transactions (-txindex).",
-    args: &[
-        required("txids", Kind::Array, "The transactions"),
-        optional("blockhash", Kind::Hex, Need::Optional, "The block"),
-    ],
-    result: "\"hex\"    (string) The proof",
-    example: "[\"mytxid\"], \"blockhash\"",
-    prepare: get_proof,
+pub(super) const VERIFYTXOUTPROOF: Prepare = |_, args| {
+    let raw = args.hex(0).ok_or_else(|| {
+        let shown = args.string(0).unwrap_or_default();
+        bad(format!("proof must be hexadecimal string (not '{shown}')"))
+    })?;
+    let proof = Proof::parse(&raw).ok_or_else(|| {
+        RpcError::new(Code::Misc, "SpanReader::read(): end of data: iostream error")
+    })?;
+    Ok(Job::call(args, move |node, out| verify(node, &proof, out)))
 };
 
-pub(super) const VERIFYTXOUTPROOF: Method = Method {
-    name: "verifytxoutproof",
-    category: "blockchain",
-    about: "The transactions that a proof shows to be in a block of the active chain.",
-    args: &[required("proof", Kind::Hex, "What gettxoutproof gave")],
-    result: "[ \"hex\", ... ]    (json array) Their ids; none when the proof proves nothing",
-    example: "\"proof\"",
-    prepare: |_, args| {
-        let raw = args.hex(0).ok_or_else(|| {
-            let shown = args.string(0).unwrap_or_default();
-            bad(format!("proof must be hexadecimal string (not '{shown}')"))
-        })?;
-        let proof = Proof::parse(&raw).ok_or_else(|| {
-            RpcError::new(Code::Misc, "SpanReader::read(): end of data: iostream error")
-        })?;
-        Ok(Job::call(args, move |node, out| verify(node, &proof, out)))
-    },
-};
-
-fn get_proof(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn get_proof(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let given = args.value(0).and_then(Value::elements).unwrap_or_default();
     if given.is_empty() {
         return Err(bad("Parameter 'txids' cannot be empty"));

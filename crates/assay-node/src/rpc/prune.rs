@@ -1,28 +1,16 @@
 //! `pruneblockchain`.
 
-use super::method::{Kind, Method, required};
+use super::method::Prepare;
 use super::{Job, Node, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const PRUNEBLOCKCHAIN: Method = Method {
-    name: "pruneblockchain",
-    category: "blockchain",
-    about: "Removes block files up to a height, as far as all of their blocks are at least 288 below the tip; needs -prune.",
-    args: &[required(
-        "height",
-        Kind::Number,
-        "The height; above 1,000,000,000 a time in seconds since 1970: blocks are removed that are two hours older",
-    )],
-    result: "n    (numeric) Height of the highest block that is not there; -1 where all are",
-    example: "1000",
-    prepare: |_, args| {
-        let height = args.integer::<i32>(0)?;
-        Ok(Job::call(args, move |node, out| {
-            let height = prune(node, height)?;
-            Json::new(out).int(height.map_or(-1, i64::from));
-            Ok(())
-        }))
-    },
+pub(super) const PRUNEBLOCKCHAIN: Prepare = |_, args| {
+    let height = args.integer::<i32>(0)?;
+    Ok(Job::call(args, move |node, out| {
+        let height = prune(node, height)?;
+        Json::new(out).int(height.map_or(-1, i64::from));
+        Ok(())
+    }))
 };
 
 fn prune(node: &Node<'_>, height: i32) -> Result<Option<u32>, RpcError> {

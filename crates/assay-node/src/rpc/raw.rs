@@ -9,82 +9,35 @@ use assay_wire::{Encoding, OutPoint, Transaction, TxBuilder};
 use super::args::{self, Args};
 use super::decode::Payee;
 use super::lock::push;
-use super::method::{ArgSpec, Kind, Method, Need, optional, required};
+use super::method::Prepare;
 use super::script::has_valid_ops;
 use super::tx_json::{Spent, write_tx_members};
 use super::{Job, Rpc, bad, bad_key};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
-pub(super) const DECODERAWTRANSACTION: Method = Method {
-    name: "decoderawtransaction",
-    category: "rawtransactions",
-    about: "Shows what a serialised transaction holds.",
-    args: &[
-        required("hexstring", Kind::Hex, "The serialised transaction"),
-        optional(
-            "iswitness",
-            Kind::Bool,
-            Need::Default("what fits"),
-            "Whether it is laid out with witnesses",
-        ),
-    ],
-    result: "The members of getrawtransaction from \"txid\" to \"vout\"",
-    example: "\"hexstring\"",
-    prepare: |rpc, args| {
-        let (with, without) = match args.value(1) {
-            Some(_) => (args.bool_or(1, true)?, !args.bool_or(1, true)?),
-            None => (true, true),
-        };
-        let raw = args.hex(0).ok_or_else(|| decode_failed("TX decode failed"))?;
-        let tx = parse(&rpc.params, &raw, with, without);
-        let tx = tx.ok_or_else(|| decode_failed("TX decode failed"))?;
-        Ok(Job::call(args, move |node, out| {
-            let mut object = Json::new(out).object();
-            write_tx_members(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);
-            object.end();
-            Ok(())
-        }))
-    },
+pub(super) const DECODERAWTRANSACTION: Prepare = |rpc, args| {
+    let (with, without) = match args.value(1) {
+        Some(_) => (args.bool_or(1, true)?, !args.bool_or(1, true)?),
+        None => (true, true),
+    };
+    let raw = args.hex(0).ok_or_else(|| decode_failed("TX decode failed"))?;
+    let tx = parse(&rpc.params, &raw, with, without);
+    let tx = tx.ok_or_else(|| decode_failed("TX decode failed"))?;
+    Ok(Job::call(args, move |node, out| {
+        let mut object = Json::new(out).object();
+        write_tx_members(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);
+        object.end();
+        Ok(())
+    }))
 };
 
-pub(super) const INPUTS: ArgSpec =
-    required("inputs", Kind::Array, "Objects with txid, vout and perhaps sequence");
-pub(super) const LOCKTIME: ArgSpec = optional(
-    "locktime",
-    Kind::Number,
-    Need::Default("0"),
-    "Height or time before which it is not final",
-);
-pub(super) const REPLACEABLE: ArgSpec = optional(
-    "replaceable",
-    Kind::Bool,
-    Need::Default("true"),
-    "Signal that it may be replaced (BIP125)",
-);
-pub(super) const TX_VERSION: ArgSpec =
-    optional("version", Kind::Number, Need::Default("2"), "Version of the transaction, 1 to 3");
-
-pub(super) const CREATERAWTRANSACTION: Method = Method {
-    name: "createrawtransaction",
-    category: "rawtransactions",
-    about: "Makes an unsigned transaction.",
-    args: &[INPUTS, OUTPUTS, LOCKTIME, REPLACEABLE, TX_VERSION],
-    result: "\"hex\"    (string) The serialised transaction",
-    example: "[{\"txid\":\"myid\",\"vout\":0}], [{\"address\":0.01}]",
-    prepare: |rpc, args| {
-        let tx = create(rpc, args)?;
-        Ok(Job::call(args, move |_, out| {
-            Json::new(out).hex(&tx);
-            Ok(())
-        }))
-    },
+pub(super) const CREATERAWTRANSACTION: Prepare = |rpc, args| {
+    let tx = create(rpc, args)?;
+    Ok(Job::call(args, move |_, out| {
+        Json::new(out).hex(&tx);
+        Ok(())
+    }))
 };
-
-pub(super) const OUTPUTS: ArgSpec = required(
-    "outputs",
-    Kind::Any,
-    "Objects with one member each, or one object: an address with an amount, or \"data\" with hexadecimal data",
-);
 
 pub(super) fn decode_failed(text: &'static str) -> RpcError {
     RpcError::new(Code::Deserialization, text)

@@ -7,50 +7,8 @@ use assay_wire::OutPoint;
 
 use super::args::{self, Args};
 use super::descriptor::{Descriptor, NeedsPrivateKey};
-use super::method::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Array, Code, Json, RpcError, Value};
-
-pub(super) const SCANTXOUTSET: Method = Method {
-    name: "scantxoutset",
-    category: "blockchain",
-    about: "Looks through all unspent outputs for those of given descriptors: raw(), addr(), pk(), pkh(), wpkh(), sh(), \
-            wsh(), multi(), sortedmulti(), tr(), rawtr(), combo(), with plain or extended keys.",
-    args: &[
-        required("action", Kind::Text, "\"start\", \"abort\" or \"status\""),
-        optional(
-            "scanobjects",
-            Kind::Array,
-            Need::Optional,
-            "Descriptors, or objects with desc and range (the end, or [begin, end]; default=1000); required to start",
-        ),
-    ],
-    result: "\
-{                              (json object) With \"start\"
-  \"success\" : true|false,      (boolean) Whether all outputs were looked at
-  \"txouts\" : n,                (numeric) How many were
-  \"height\" : n,                (numeric) Height of the tip
-  \"bestblock\" : \"hex\",         (string) The tip
-  \"unspents\" : [               (json array) What was found
-    {                          (json object)
-      \"txid\" : \"hex\",          (string) The transaction
-      \"vout\" : n,              (numeric) The index of the output
-      \"scriptPubKey\" : \"hex\",  (string) Its script
-      \"desc\" : \"str\",          (string) A descriptor of it
-      \"amount\" : n,            (numeric) The amount
-      \"coinbase\" : true|false, (boolean) Whether a coinbase made it
-      \"height\" : n,            (numeric) Height of its block
-      \"blockhash\" : \"hex\",     (string) Its block
-      \"confirmations\" : n      (numeric) Blocks from that to the tip, both counted
-    },
-    ...
-  ],
-  \"total_amount\" : n           (numeric) Sum of the amounts
-}
-With \"abort\", whether a scan was running; with \"status\", its progress in per cent, or null",
-    example: "\"start\", [\"raw(76a91411b366edfc0a8b66feebae5c2e25a7b6a5d1cf3188ac)#fm24fxxy\"]",
-    prepare,
-};
 
 #[derive(Default)]
 pub(super) struct Scan {
@@ -113,7 +71,7 @@ struct Found {
     coinbase: bool,
 }
 
-fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let action = args.string(0)?.into_owned();
     match &*action {
         "status" => Ok(Job::call(args, |node, out| {

@@ -10,57 +10,9 @@ use assay_wire::filter::Filter;
 
 use super::args::Args;
 use super::filters::{BASIC, failed, named};
-use super::method::{Kind, Method, Need, optional, required};
 use super::scan::{Scan, scripts_of};
 use super::{Job, Node, Rpc, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
-
-pub(super) const SCANBLOCKS: Method = Method {
-    name: "scanblocks",
-    category: "blockchain",
-    about: "Looks through block filters for those that have a script of given descriptors; needs -blockfilterindex.",
-    args: &[
-        required("action", Kind::Text, "\"start\", \"abort\" or \"status\""),
-        optional(
-            "scanobjects",
-            Kind::Array,
-            Need::Optional,
-            "Descriptors, or objects with desc and range (the end, or [begin, end]; default=1000); required to start",
-        ),
-        optional("start_height", Kind::Number, Need::Default("0"), "The first height"),
-        optional(
-            "stop_height",
-            Kind::Number,
-            Need::Optional,
-            "The last height; that of the tip where it is left out",
-        ),
-        optional("filtertype", Kind::Text, Need::Default("\"basic\""), "The kind of filter"),
-        optional(
-            "options",
-            Kind::Object,
-            Need::Optional,
-            "filter_false_positives (boolean): read each block that is found, and leave out those that have none of the \
-             scripts; it fails on blocks that were removed",
-        ),
-    ],
-    result: "\
-{                            (json object) With \"start\"
-  \"from_height\" : n,         (numeric) The first height
-  \"to_height\" : n,           (numeric) The last height that was looked at
-  \"relevant_blocks\" : [      (json array) Blocks that may have one of the scripts
-    \"hex\",                   (string) The hash of a block
-    ...
-  ],
-  \"completed\" : true|false   (boolean) Whether the scan was not aborted
-}
-With \"abort\", whether a scan was running; with \"status\", null or
-{                            (json object)
-  \"progress\" : n,            (numeric) In per cent
-  \"current_height\" : n       (numeric) The height that it has reached
-}",
-    example: "\"start\", [\"addr(bcrt1q4u4nsgk6ug0sqz7r3rj9tykjxrsl0yy4d0wwte)\"], 300000",
-    prepare,
-};
 
 #[derive(Default)]
 pub(super) struct FilterScan {
@@ -76,7 +28,7 @@ struct Request {
     checks_blocks: bool,
 }
 
-fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let action = args.string(0)?.into_owned();
     match &*action {
         "status" => Ok(Job::call(args, |node, out| {

@@ -13,50 +13,11 @@ use assay_wire::{OutPoint, Transaction, TxBuilder, TxOut};
 use super::args::{self, Args};
 use super::descriptor::parse_secret;
 use super::lock::witness;
-use super::method::{Kind, Method, Need, optional, required};
 use super::raw::parse;
 use super::script::asm;
 use super::sign::{HashType, Keyring, Unlocking, standard};
 use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
-
-pub(super) const SIGNRAWTRANSACTIONWITHKEY: Method = Method {
-    name: "signrawtransactionwithkey",
-    category: "rawtransactions",
-    about: "Signs the inputs of a transaction with given private keys. Taproot outputs are signed for where a key is the \
-            output key itself.",
-    args: &[
-        required("hexstring", Kind::Text, "The transaction"),
-        required("privkeys", Kind::Array, "Private keys in the import format of wallets"),
-        optional(
-            "prevtxs",
-            Kind::Array,
-            Need::Optional,
-            "Outputs that it spends and the chain does not have: objects with txid, vout, scriptPubKey, and where needed \
-             redeemScript, witnessScript, amount",
-        ),
-        optional(
-            "sighashtype",
-            Kind::Text,
-            Need::Default("\"DEFAULT\" for Taproot, \"ALL\" otherwise"),
-            "\"DEFAULT\", \"ALL\", \"NONE\" or \"SINGLE\", the last three also with \"|ANYONECANPAY\"",
-        ),
-    ],
-    result: "\
-{                          (json object)
-  \"hex\" : \"hex\",           (string) The transaction with what was signed
-  \"complete\" : true|false, (boolean) Whether all inputs are
-  \"errors\" : [             (json array, optional) Inputs that are not
-    {                      (json object)
-      \"txid\" : \"hex\", \"vout\" : n, \"witness\" : [ \"hex\", ... ], \"scriptSig\" : \"hex\", \"sequence\" : n,
-      \"error\" : \"str\"      (string) Why
-    },
-    ...
-  ]
-}",
-    example: "\"myhex\", [\"key1\",\"key2\"]",
-    prepare: sign_raw,
-};
 
 #[derive(Clone)]
 pub(super) struct Spent {
@@ -74,7 +35,7 @@ pub(super) fn undecodable(text: impl Into<std::borrow::Cow<'static, str>>) -> Rp
     RpcError::new(Code::Deserialization, text)
 }
 
-fn sign_raw(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn sign_raw(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let failed = "TX decode failed. Make sure the tx has at least one input.";
     let tx = args.hex(0).and_then(|raw| parse(&rpc.params, &raw, true, true));
     let tx = tx.ok_or_else(|| undecodable(failed))?;

@@ -11,92 +11,31 @@ use assay_wire::{Block, BlockHash, Coin, encode};
 
 use super::args::{self, Args};
 use super::blocks::{is_pruned, parse, read_block, spent_by};
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::Prepare;
 use super::{Job, Node, Rpc, bad, block_not_found, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
-pub(super) const GETCHAINTXSTATS: Method = Method {
-    name: "getchaintxstats",
-    category: "blockchain",
-    about: "Number and rate of transactions on the active chain.",
-    args: &[
-        optional("nblocks", Kind::Number, Need::Default("one month"), "Blocks of the window"),
-        optional(
-            "blockhash",
-            Kind::Hex,
-            Need::Default("chain tip"),
-            "The block that ends the window",
-        ),
-    ],
-    result: "\
-{                                  (json object)
-  \"time\" : xxx,                    (numeric) Time of the last block
-  \"txcount\" : n,                   (numeric, optional) Transactions up to it
-  \"window_final_block_hash\" : \"hex\", (string) Its hash
-  \"window_final_block_height\" : n, (numeric) Its height
-  \"window_block_count\" : n,        (numeric) Blocks of the window
-  \"window_interval\" : n,           (numeric, optional) Seconds of median time that it covers
-  \"window_tx_count\" : n,           (numeric, optional) Its transactions
-  \"txrate\" : n                     (numeric, optional) Transactions per second
-}",
-    example: "2016",
-    prepare: |_, args| {
-        let count: Option<i32> = args.value(0).map(|_| args.integer(0)).transpose()?;
-        let hash = args.optional_block_hash(1, "blockhash")?;
-        Ok(Job::call(args, move |node, out| chain_stats(node, count, hash, out)))
-    },
+pub(super) const GETCHAINTXSTATS: Prepare = |_, args| {
+    let count: Option<i32> = args.value(0).map(|_| args.integer(0)).transpose()?;
+    let hash = args.optional_block_hash(1, "blockhash")?;
+    Ok(Job::call(args, move |node, out| chain_stats(node, count, hash, out)))
 };
 
-pub(super) const GETBLOCKSTATS: Method = Method {
-    name: "getblockstats",
-    category: "blockchain",
-    about: "Figures of a block. Amounts are in satoshi, the coinbase counts only in outs, subsidy, txs and the figures \
-            about unspent outputs.",
-    args: &[
-        required("hash_or_height", Kind::HashOrHeight, "The block"),
-        optional("stats", Kind::Any, Need::Default("all values"), "Names of the figures wanted"),
-    ],
-    result: "\
-{                              (json object) Figures in the order of their names
-  \"avgfee\" : n, \"avgfeerate\" : n, \"avgtxsize\" : n, \"blockhash\" : \"hex\",
-  \"feerate_percentiles\" : [ n, n, n, n, n ],
-  \"height\" : n, \"ins\" : n, \"maxfee\" : n, \"maxfeerate\" : n, \"maxtxsize\" : n, \"medianfee\" : n,
-  \"mediantime\" : n, \"mediantxsize\" : n, \"minfee\" : n, \"minfeerate\" : n, \"mintxsize\" : n, \"outs\" : n,
-  \"subsidy\" : n, \"swtotal_size\" : n, \"swtotal_weight\" : n, \"swtxs\" : n, \"time\" : n, \"total_out\" : n,
-  \"total_size\" : n, \"total_weight\" : n, \"totalfee\" : n, \"txs\" : n, \"utxo_increase\" : n,
-  \"utxo_size_inc\" : n, \"utxo_increase_actual\" : n, \"utxo_size_inc_actual\" : n
-}",
-    example: "1000, [\"minfeerate\",\"avgfeerate\"]",
-    prepare: block_stats,
-};
-
-pub(super) const VERIFYCHAIN: Method = Method {
-    name: "verifychain",
-    category: "blockchain",
-    about: "Checks the last blocks of the chain again: that they can be read (level 0) and are well formed (1), that what they \
-            spent can be read (2), that the coins are those that they left (3), and that they can be connected again (4).",
-    args: &[
-        optional("checklevel", Kind::Number, Need::Default("3"), "How thoroughly, 0 to 4"),
-        optional("nblocks", Kind::Number, Need::Default("6"), "How many blocks; 0 for all"),
-    ],
-    result: "true|false    (boolean) Whether nothing is wrong with them",
-    example: "",
-    prepare: |_, args| {
-        let level: i32 = args.integer_or(0, 3)?;
-        let count: i32 = args.integer_or(1, 6)?;
-        let check = ChainCheck {
-            level: u32::try_from(level).unwrap_or(0),
-            blocks: u32::try_from(count).unwrap_or(0),
-            ..ChainCheck::default()
-        };
-        Ok(Job::call(args, move |node, out| {
-            let goes_on = || !node.context.interrupted();
-            let checked = node.engine.check_chain(check, &goes_on);
-            let checked = checked.map_err(|error| engine_failed(&error))?;
-            Json::new(out).bool(checked == Checked::Sound);
-            Ok(())
-        }))
-    },
+pub(super) const VERIFYCHAIN: Prepare = |_, args| {
+    let level: i32 = args.integer_or(0, 3)?;
+    let count: i32 = args.integer_or(1, 6)?;
+    let check = ChainCheck {
+        level: u32::try_from(level).unwrap_or(0),
+        blocks: u32::try_from(count).unwrap_or(0),
+        ..ChainCheck::default()
+    };
+    Ok(Job::call(args, move |node, out| {
+        let goes_on = || !node.context.interrupted();
+        let checked = node.engine.check_chain(check, &goes_on);
+        let checked = checked.map_err(|error| engine_failed(&error))?;
+        Json::new(out).bool(checked == Checked::Sound);
+        Ok(())
+    }))
 };
 
 fn chain_stats(
@@ -165,7 +104,7 @@ impl Which {
     }
 }
 
-fn block_stats(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn block_stats(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let which = args.value(0).ok_or_else(|| args::wrong_type(None, "number"))?;
     let which = Which::of(which, "hash_or_height")?;
     if let Some(other) = args.value(1).filter(|value| value.type_name() != "array") {

@@ -5,71 +5,30 @@ use assay_engine::{RelayId, SubmitOutcome, TxReject, TxRejectCode};
 use assay_wire::{Header, Transaction, Txid};
 
 use super::args::Args;
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::Prepare;
 use super::script::burns;
 use super::{Job, Node, Rpc, Work};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const SUBMITBLOCK: Method = Method {
-    name: "submitblock",
-    category: "mining",
-    about: "Checks a block and adds it to the chain (BIP22).",
-    args: &[
-        required("hexdata", Kind::Hex, "The serialised block"),
-        optional("dummy", Kind::Text, Need::Optional, "Ignored; BIP22 has it"),
-    ],
-    result: "null     (json null) The block is accepted, or\n\"str\"    (string) why it is not, as BIP22 says",
-    example: "\"mydata\"",
-    prepare: |_, args| {
-        let raw = args.hex(0).ok_or_else(block_decode_failed)?;
-        Ok(Job::call(args, move |node, out| block(node, raw, out)))
-    },
+pub(super) const SUBMITBLOCK: Prepare = |_, args| {
+    let raw = args.hex(0).ok_or_else(block_decode_failed)?;
+    Ok(Job::call(args, move |node, out| block(node, raw, out)))
 };
 
-pub(super) const SENDRAWTRANSACTION: Method = Method {
-    name: "sendrawtransaction",
-    category: "rawtransactions",
-    about: "Checks a transaction and adds it to the mempool.",
-    args: &[required("hexstring", Kind::Hex, "The serialised transaction"), MAX_FEE_RATE, MAX_BURN],
-    result: "\"hex\"    (string) The transaction id",
-    example: "\"signedhex\"",
-    prepare: |rpc, args| {
-        let send = SendTransaction::new(rpc, args)?;
-        let work = Work::SendTransaction(send);
-        Ok(Job { method: args.method(), waits: false, work })
-    },
+pub(super) const SENDRAWTRANSACTION: Prepare = |rpc, args| {
+    let send = SendTransaction::new(rpc, args)?;
+    let work = Work::SendTransaction(send);
+    Ok(Job { method: args.method(), waits: false, work })
 };
 
-pub(super) const MAX_BURN: super::method::ArgSpec = optional(
-    "maxburnamount",
-    Kind::Amount,
-    Need::Default("\"0.00\""),
-    "Reject transactions with unspendable outputs above this amount",
-);
-
-pub(super) const MAX_FEE_RATE: super::method::ArgSpec = optional(
-    "maxfeerate",
-    Kind::Amount,
-    Need::Default("\"0.10\""),
-    "Reject transactions that pay more than this per 1,000 virtual bytes; 0 for no limit",
-);
-
-pub(super) const SUBMITHEADER: Method = Method {
-    name: "submitheader",
-    category: "mining",
-    about: "Checks a header and adds it to the block tree; its block may follow.",
-    args: &[required("hexdata", Kind::Hex, "The serialised header")],
-    result: "null    (json null) The header is valid",
-    example: "\"aabbcc\"",
-    prepare: |_, args| {
-        let raw = args.hex(0);
-        // Core reads the first 80 bytes and ignores the rest.
-        let head = raw.as_deref().and_then(|raw| raw.first_chunk::<{ Header::SIZE }>());
-        let header = head
-            .map(Header::parse)
-            .ok_or_else(|| RpcError::new(Code::Deserialization, "Block header decode failed"))?;
-        Ok(Job::call(args, move |node, out| submit_header(node, &header, out)))
-    },
+pub(super) const SUBMITHEADER: Prepare = |_, args| {
+    let raw = args.hex(0);
+    // Core reads the first 80 bytes and ignores the rest.
+    let head = raw.as_deref().and_then(|raw| raw.first_chunk::<{ Header::SIZE }>());
+    let header = head
+        .map(Header::parse)
+        .ok_or_else(|| RpcError::new(Code::Deserialization, "Block header decode failed"))?;
+    Ok(Job::call(args, move |node, out| submit_header(node, &header, out)))
 };
 
 /// Submits a header, with the errors of Core's `submitheader` (`rpc/mining.cpp`).

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Job;
-use super::method::{HIDDEN, Kind, Method, Need, optional};
+use super::method::{self, HIDDEN, Method, Prepare};
 use super::{
     activity, addresses, bans, blocks, branches, chain, coins, combine, control, deployments,
     describe, dump, fees, fetch, filters, generate, index, load, logging, mempool, mempool_file,
@@ -12,45 +12,28 @@ use super::{
 };
 use crate::jsonrpc::Json;
 
-const HELP: Method = Method {
-    name: "help",
-    category: "control",
-    about: "Lists all methods, or explains one.",
-    args: &[optional(
-        "command",
-        Kind::Text,
-        Need::Default("all commands"),
-        "The method to explain",
-    )],
-    result: "\"str\"    (string) The text",
-    example: "\"getblock\"",
-    prepare: |_, args| {
-        let command = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
-        Ok(Job::call(args, move |_, out| {
-            let text = match command.as_deref() {
-                None | Some("") => overview(),
-                Some(name) => {
-                    explain(name).unwrap_or_else(|| format!("help: unknown command: {name}"))
-                }
-            };
-            Json::new(out).string(&text);
-            Ok(())
-        }))
-    },
+const HELP: Prepare = |_, args| {
+    let command = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
+    Ok(Job::call(args, move |_, out| {
+        let text = match command.as_deref() {
+            None | Some("") => overview(),
+            Some(name) => explain(name).unwrap_or_else(|| format!("help: unknown command: {name}")),
+        };
+        Json::new(out).string(&text);
+        Ok(())
+    }))
 };
 
-pub(crate) fn find(name: &str) -> Option<&'static Method> {
-    METHODS.iter().copied().find(|method| method.name == name)
+pub(crate) fn find(name: &str) -> Option<(&'static Method, Prepare)> {
+    let (_, prepare) = CALLS.iter().find(|(known, _)| *known == name)?;
+    Some((method::find(name)?, *prepare))
 }
 
 /// One line per method, by category, without hidden ones.
 pub(crate) fn overview() -> String {
-    let mut methods = METHODS.to_vec();
-    methods.retain(|method| method.category != HIDDEN);
-    methods.sort_by_key(|method| (method.category, method.name));
     let mut text = String::new();
     let mut category = "";
-    for method in methods {
+    for method in method::methods().iter().filter(|method| method.category != HIDDEN) {
         if method.category != category {
             let gap = if category.is_empty() { "" } else { "\n" };
             category = method.category;
@@ -65,116 +48,117 @@ pub(crate) fn overview() -> String {
     text
 }
 
-const METHODS: &[&Method] = &[
-    &zmq::GETZMQNOTIFICATIONS,
-    &chain::GETBESTBLOCKHASH,
-    &chain::GETBLOCKCHAININFO,
-    &chain::GETBLOCKCOUNT,
-    &chain::GETBLOCKHASH,
-    &chain::GETDIFFICULTY,
-    &chain::WAITFORBLOCK,
-    &chain::WAITFORBLOCKHEIGHT,
-    &chain::WAITFORNEWBLOCK,
-    &blocks::GETBLOCK,
-    &filters::GETBLOCKFILTER,
-    &activity::GETDESCRIPTORACTIVITY,
-    &fetch::GETBLOCKFROMPEER,
-    &blocks::GETBLOCKHEADER,
-    &branches::GETCHAINTIPS,
-    &branches::INVALIDATEBLOCK,
-    &branches::PRECIOUSBLOCK,
-    &prune::PRUNEBLOCKCHAIN,
-    &branches::RECONSIDERBLOCK,
-    &scan_blocks::SCANBLOCKS,
-    &scan::SCANTXOUTSET,
-    &coins::GETTXOUT,
-    &coins::GETTXOUTSETINFO,
-    &dump::DUMPTXOUTSET,
-    &load::GETCHAINSTATES,
-    &load::LOADTXOUTSET,
-    &relatives::GETMEMPOOLANCESTORS,
-    &relatives::GETMEMPOOLCLUSTER,
-    &relatives::GETMEMPOOLDESCENDANTS,
-    &relatives::GETMEMPOOLFEERATEDIAGRAM,
-    &relatives::GETTXSPENDINGPREVOUT,
-    &orphans::GETORPHANTXS,
-    &mempool::GETMEMPOOLENTRY,
-    &mempool::GETMEMPOOLINFO,
-    &mempool::GETRAWMEMPOOL,
-    &mempool_file::IMPORTMEMPOOL,
-    &mempool_file::SAVEMEMPOOL,
-    &index::GETINDEXINFO,
-    &testing::ECHO,
-    &testing::ECHOJSON,
-    &testing::MOCKSCHEDULER,
-    &testing::SETMOCKTIME,
-    &testing::SYNCWITHVALIDATIONINTERFACEQUEUE,
-    &control::GETMEMORYINFO,
-    &control::GETRPCINFO,
-    &HELP,
-    &logging::LOGGING,
-    &control::STOP,
-    &control::UPTIME,
-    &deployments::GETDEPLOYMENTINFO,
-    &generate::GENERATE,
-    &generate::GENERATEBLOCK,
-    &generate::GENERATETOADDRESS,
-    &generate::GENERATETODESCRIPTOR,
-    &mining::GETMININGINFO,
-    &mining::GETNETWORKHASHPS,
-    &mining::GETPRIORITISEDTRANSACTIONS,
-    &mining::PRIORITISETRANSACTION,
-    &template::GETBLOCKTEMPLATE,
-    &submit::SUBMITBLOCK,
-    &submit::SUBMITHEADER,
-    &network::GETCONNECTIONCOUNT,
-    &traffic::GETNETTOTALS,
-    &network::GETNETWORKINFO,
-    &network::GETPEERINFO,
-    &addresses::ADDPEERADDRESS,
-    &addresses::GETADDRMANINFO,
-    &addresses::GETNODEADDRESSES,
-    &addresses::GETRAWADDRMAN,
-    &bans::CLEARBANNED,
-    &bans::LISTBANNED,
-    &bans::SETBAN,
-    &peers::ADDCONNECTION,
-    &peers::SENDMSGTOPEER,
-    &peers::ADDNODE,
-    &peers::DISCONNECTNODE,
-    &peers::GETADDEDNODEINFO,
-    &peers::PING,
-    &traffic::SETNETWORKACTIVE,
-    &proof::GETTXOUTPROOF,
-    &proof::VERIFYTXOUTPROOF,
-    &statistics::GETBLOCKSTATS,
-    &statistics::GETCHAINTXSTATS,
-    &statistics::VERIFYCHAIN,
-    &fees::ESTIMATESMARTFEE,
-    &describe::CREATEMULTISIG,
-    &describe::DECODESCRIPT,
-    &describe::DERIVEADDRESSES,
-    &describe::GETDESCRIPTORINFO,
-    &describe::VALIDATEADDRESS,
-    &messages::SIGNMESSAGEWITHPRIVKEY,
-    &messages::VERIFYMESSAGE,
-    &sign_raw::SIGNRAWTRANSACTIONWITHKEY,
-    &combine::COMBINERAWTRANSACTION,
-    &psbt::ANALYZEPSBT,
-    &psbt::COMBINEPSBT,
-    &psbt::CONVERTTOPSBT,
-    &psbt::CREATEPSBT,
-    &psbt::DECODEPSBT,
-    &psbt::DESCRIPTORPROCESSPSBT,
-    &psbt::FINALIZEPSBT,
-    &psbt::JOINPSBTS,
-    &psbt::UTXOUPDATEPSBT,
-    &raw::CREATERAWTRANSACTION,
-    &raw::DECODERAWTRANSACTION,
-    &transactions::GETRAWTRANSACTION,
-    &submit::SENDRAWTRANSACTION,
-    &packages::SUBMITPACKAGE,
-    &packages::TESTMEMPOOLACCEPT,
+/// The methods of `methods.txt`.
+const CALLS: &[(&str, Prepare)] = &[
+    ("dumptxoutset", dump::prepare),
+    ("getbestblockhash", chain::GETBESTBLOCKHASH),
+    ("getblock", blocks::GETBLOCK),
+    ("getblockchaininfo", chain::GETBLOCKCHAININFO),
+    ("getblockcount", chain::GETBLOCKCOUNT),
+    ("getblockfilter", filters::GETBLOCKFILTER),
+    ("getblockfrompeer", fetch::GETBLOCKFROMPEER),
+    ("getblockhash", chain::GETBLOCKHASH),
+    ("getblockheader", blocks::GETBLOCKHEADER),
+    ("getblockstats", statistics::block_stats),
+    ("getchainstates", load::GETCHAINSTATES),
+    ("getchaintips", branches::GETCHAINTIPS),
+    ("getchaintxstats", statistics::GETCHAINTXSTATS),
+    ("getdeploymentinfo", deployments::GETDEPLOYMENTINFO),
+    ("getdescriptoractivity", activity::GETDESCRIPTORACTIVITY),
+    ("getdifficulty", chain::GETDIFFICULTY),
+    ("getmempoolancestors", relatives::GETMEMPOOLANCESTORS),
+    ("getmempoolcluster", relatives::GETMEMPOOLCLUSTER),
+    ("getmempooldescendants", relatives::GETMEMPOOLDESCENDANTS),
+    ("getmempoolentry", mempool::GETMEMPOOLENTRY),
+    ("getmempoolinfo", mempool::GETMEMPOOLINFO),
+    ("getrawmempool", mempool::GETRAWMEMPOOL),
+    ("gettxout", coins::GETTXOUT),
+    ("gettxoutproof", proof::get_proof),
+    ("gettxoutsetinfo", coins::set_info),
+    ("gettxspendingprevout", relatives::spending),
+    ("importmempool", mempool_file::IMPORTMEMPOOL),
+    ("invalidateblock", branches::INVALIDATEBLOCK),
+    ("loadtxoutset", load::LOADTXOUTSET),
+    ("preciousblock", branches::PRECIOUSBLOCK),
+    ("pruneblockchain", prune::PRUNEBLOCKCHAIN),
+    ("reconsiderblock", branches::RECONSIDERBLOCK),
+    ("savemempool", mempool_file::SAVEMEMPOOL),
+    ("scanblocks", scan_blocks::prepare),
+    ("scantxoutset", scan::prepare),
+    ("verifychain", statistics::VERIFYCHAIN),
+    ("verifytxoutproof", proof::VERIFYTXOUTPROOF),
+    ("waitforblock", chain::WAITFORBLOCK),
+    ("waitforblockheight", chain::WAITFORBLOCKHEIGHT),
+    ("waitfornewblock", chain::WAITFORNEWBLOCK),
+    ("getmemoryinfo", control::GETMEMORYINFO),
+    ("getrpcinfo", control::GETRPCINFO),
+    ("help", HELP),
+    ("logging", logging::LOGGING),
+    ("stop", control::STOP),
+    ("uptime", control::UPTIME),
+    ("getblocktemplate", template::prepare),
+    ("getmininginfo", mining::GETMININGINFO),
+    ("getnetworkhashps", mining::GETNETWORKHASHPS),
+    ("getprioritisedtransactions", mining::GETPRIORITISEDTRANSACTIONS),
+    ("prioritisetransaction", mining::PRIORITISETRANSACTION),
+    ("submitblock", submit::SUBMITBLOCK),
+    ("submitheader", submit::SUBMITHEADER),
+    ("addnode", peers::ADDNODE),
+    ("clearbanned", bans::CLEARBANNED),
+    ("disconnectnode", peers::DISCONNECTNODE),
+    ("getaddednodeinfo", peers::GETADDEDNODEINFO),
+    ("getaddrmaninfo", addresses::GETADDRMANINFO),
+    ("getconnectioncount", network::GETCONNECTIONCOUNT),
+    ("getnettotals", traffic::GETNETTOTALS),
+    ("getnetworkinfo", network::GETNETWORKINFO),
+    ("getnodeaddresses", addresses::GETNODEADDRESSES),
+    ("getpeerinfo", network::GETPEERINFO),
+    ("listbanned", bans::LISTBANNED),
+    ("ping", peers::PING),
+    ("setban", bans::set),
+    ("setnetworkactive", traffic::SETNETWORKACTIVE),
+    ("analyzepsbt", psbt::ANALYZEPSBT),
+    ("combinepsbt", psbt::COMBINEPSBT),
+    ("combinerawtransaction", combine::combine),
+    ("converttopsbt", psbt::CONVERTTOPSBT),
+    ("createpsbt", psbt::CREATEPSBT),
+    ("createrawtransaction", raw::CREATERAWTRANSACTION),
+    ("decodepsbt", psbt::DECODEPSBT),
+    ("decoderawtransaction", raw::DECODERAWTRANSACTION),
+    ("decodescript", describe::DECODESCRIPT),
+    ("descriptorprocesspsbt", psbt::DESCRIPTORPROCESSPSBT),
+    ("finalizepsbt", psbt::FINALIZEPSBT),
+    ("getrawtransaction", transactions::GETRAWTRANSACTION),
+    ("joinpsbts", psbt::JOINPSBTS),
+    ("sendrawtransaction", submit::SENDRAWTRANSACTION),
+    ("signrawtransactionwithkey", sign_raw::sign_raw),
+    ("submitpackage", packages::submit_package),
+    ("testmempoolaccept", packages::test_accept),
+    ("utxoupdatepsbt", psbt::UTXOUPDATEPSBT),
+    ("createmultisig", describe::create_multisig),
+    ("deriveaddresses", describe::derive_addresses),
+    ("estimatesmartfee", fees::ESTIMATESMARTFEE),
+    ("getdescriptorinfo", describe::GETDESCRIPTORINFO),
+    ("getindexinfo", index::GETINDEXINFO),
+    ("signmessagewithprivkey", messages::SIGNMESSAGEWITHPRIVKEY),
+    ("validateaddress", describe::VALIDATEADDRESS),
+    ("verifymessage", messages::VERIFYMESSAGE),
+    ("getzmqnotifications", zmq::GETZMQNOTIFICATIONS),
+    ("addconnection", peers::ADDCONNECTION),
+    ("addpeeraddress", addresses::ADDPEERADDRESS),
+    ("echo", testing::ECHO),
+    ("echojson", testing::ECHO),
+    ("generate", generate::GENERATE),
+    ("generateblock", generate::generate_block),
+    ("generatetoaddress", generate::GENERATETOADDRESS),
+    ("generatetodescriptor", generate::GENERATETODESCRIPTOR),
+    ("getmempoolfeeratediagram", relatives::GETMEMPOOLFEERATEDIAGRAM),
+    ("getorphantxs", orphans::GETORPHANTXS),
+    ("getrawaddrman", addresses::GETRAWADDRMAN),
+    ("mockscheduler", testing::MOCKSCHEDULER),
+    ("sendmsgtopeer", peers::SENDMSGTOPEER),
+    ("setmocktime", testing::SETMOCKTIME),
+    ("syncwithvalidationinterfacequeue", testing::SYNCWITHVALIDATIONINTERFACEQUEUE),
 ];
 
 /// Methods of Bitcoin Core without a wallet that are absent, with the reason.
@@ -196,7 +180,7 @@ pub(crate) fn explain(name: &str) -> Option<String> {
     if let Some((name, reason)) = ABSENT.iter().find(|(absent, _)| *absent == name) {
         return Some(format!("{name} is not available: {reason}."));
     }
-    let mut text = find(name)?.help();
+    let mut text = method::find(name)?.help();
     if name == "help" {
         text.push_str(
             "\n\nMethods of Bitcoin Core that are not available, those of wallets apart:",
@@ -211,15 +195,12 @@ pub(crate) fn explain(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::method::ArgSpec;
 
     #[test]
-    fn names_are_unique_and_required_arguments_come_first() {
-        for (index, method) in METHODS.iter().enumerate() {
-            assert!(METHODS[..index].iter().all(|other| other.name != method.name));
-            let optional: Vec<bool> = method.args.iter().map(ArgSpec::optional).collect();
-            assert!(optional.is_sorted(), "{}", method.name);
-        }
+    fn every_declared_method_can_be_called() {
+        let declared: Vec<&str> = method::methods().iter().map(|method| method.name).collect();
+        let called: Vec<&str> = CALLS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(called, declared);
     }
 
     /// All methods of Bitcoin Core in August 2026 without wallet methods, including hidden ones.
@@ -249,7 +230,7 @@ mod tests {
     fn every_core_method_is_present_or_listed_as_absent() {
         let mut core: Vec<&str> = CORE.split(' ').collect();
         let absent = ABSENT.iter().map(|(name, _)| *name);
-        let mut ours: Vec<&str> = METHODS.iter().map(|method| method.name).chain(absent).collect();
+        let mut ours: Vec<&str> = CALLS.iter().map(|(name, _)| *name).chain(absent).collect();
         core.sort_unstable();
         ours.sort_unstable();
         assert_eq!(ours, core);
@@ -262,11 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn help_texts() {
+    fn help_lists_methods_by_category() {
         insta::assert_snapshot!("help_overview", overview());
-        let mut names: Vec<_> = METHODS.iter().map(|method| method.name).collect();
-        names.sort_unstable();
-        let all: Vec<_> = names.iter().map(|name| explain(name).unwrap()).collect();
-        insta::assert_snapshot!("help_methods", all.join("\n\n----\n\n"));
     }
 }

@@ -16,61 +16,8 @@ use assay_wire::{Block, BlockHash, Txid};
 use super::args::{self, Args};
 use super::chain::target;
 use super::generate::no_template;
-use super::method::{Kind, Method, required};
 use super::{Job, Node, Rpc, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
-
-pub(super) const GETBLOCKTEMPLATE: Method = Method {
-    name: "getblocktemplate",
-    category: "mining",
-    about: "What a miner needs to build the next block (BIP22, BIP23, BIP9, BIP145), or whether a block that is not \
-            solved yet would be valid.",
-    args: &[required(
-        "template_request",
-        Kind::Object,
-        "rules (array of strings, must contain \"segwit\"), mode (\"template\" or \"proposal\"), capabilities \
-         (ignored), longpollid (waits until the template would differ), data (the block, with \"proposal\")",
-    )],
-    result: "\
-{                                   (json object)
-  \"capabilities\" : [ \"proposal\" ],  (json array) What this server can do
-  \"version\" : n,                    (numeric) The version
-  \"rules\" : [ \"str\", ... ],         (json array) Rules in force; ! marks those that change how blocks are made
-  \"vbavailable\" : { \"str\" : n },    (json object) Soft forks that may be signalled, and their bits
-  \"vbrequired\" : 0,                 (numeric) Bits that must be set
-  \"previousblockhash\" : \"hex\",      (string) The tip
-  \"transactions\" : [                (json array) Without the coinbase
-    {                               (json object)
-      \"data\" : \"hex\",               (string) The transaction
-      \"txid\" : \"hex\",               (string) Its id
-      \"hash\" : \"hex\",               (string) Its hash with witnesses
-      \"depends\" : [ n, ... ],       (json array) Transactions that it spends from, counted from 1
-      \"fee\" : n,                    (numeric) Satoshi
-      \"sigops\" : n,                 (numeric) Cost of its signature operations
-      \"weight\" : n                  (numeric) Its weight
-    },
-    ...
-  ],
-  \"coinbaseaux\" : {},               (json object) Nothing
-  \"coinbasevalue\" : n,              (numeric) Satoshi that the coinbase may pay
-  \"longpollid\" : \"str\",             (string) For a request that waits for changes
-  \"target\" : \"hex\",                 (string) The target
-  \"mintime\" : xxx,                  (numeric) Earliest time
-  \"mutable\" : [ \"str\", ... ],       (json array) What may be changed
-  \"noncerange\" : \"hex\",             (string) Nonces that may be used
-  \"sigoplimit\" : n,                 (numeric) Limit of signature operations
-  \"sizelimit\" : n,                  (numeric) Limit of bytes
-  \"weightlimit\" : n,                (numeric, optional) Limit of weight
-  \"curtime\" : xxx,                  (numeric) The time
-  \"bits\" : \"hex\",                   (string) The target in compact form
-  \"height\" : n,                     (numeric) The height
-  \"signet_challenge\" : \"hex\",       (string, optional) On signets
-  \"default_witness_commitment\" : \"hex\"  (string, optional) The output for these transactions
-}
-With mode \"proposal\": null when the block would be valid, otherwise the reason as a string",
-    example: "{\\\"rules\\\": [\\\"segwit\\\"]}",
-    prepare,
-};
 
 /// Template shared by calls for a while, as in Core.
 pub(super) struct Cached {
@@ -99,7 +46,7 @@ enum Watched {
     Now,
 }
 
-fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let request = args.value(0);
     let member = |name: &str| request.and_then(|request| request.member(name));
     let mode = match member("mode") {

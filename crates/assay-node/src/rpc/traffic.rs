@@ -2,51 +2,22 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::method::{Kind, Method, required};
+use super::method::Prepare;
 use super::peers::network;
 use super::{Job, Node};
 use crate::jsonrpc::{Json, RpcError};
 use crate::p2p::DAY_S;
 
-pub(super) const GETNETTOTALS: Method = Method {
-    name: "getnettotals",
-    category: "network",
-    about: "Bytes sent and received, and what is left of -maxuploadtarget.",
-    args: &[],
-    result: "\
-{                                        (json object)
-  \"totalbytesrecv\" : n,                  (numeric) Bytes received
-  \"totalbytessent\" : n,                  (numeric) Bytes sent
-  \"timemillis\" : n,                      (numeric) Time of the system, milliseconds since 1970
-  \"uploadtarget\" : {                     (json object)
-    \"timeframe\" : n,                     (numeric) Seconds that the target is for
-    \"target\" : n,                        (numeric) Bytes to send in them; 0 for no limit
-    \"target_reached\" : true|false,       (boolean) Whether so much has been sent
-    \"serve_historical_blocks\" : true|false,  (boolean) Whether blocks older than a week are given
-    \"bytes_left_in_cycle\" : n,           (numeric) Bytes left of the target
-    \"time_left_in_cycle\" : n             (numeric) Seconds left of the time
-  }
-}",
-    example: "",
-    prepare: |_, args| Ok(Job::call(args, net_totals)),
-};
+pub(super) const GETNETTOTALS: Prepare = |_, args| Ok(Job::call(args, net_totals));
 
-pub(super) const SETNETWORKACTIVE: Method = Method {
-    name: "setnetworkactive",
-    category: "network",
-    about: "Switches the network on, or off: all connections end, and none are made or taken.",
-    args: &[required("state", Kind::Bool, "Whether there is to be a network")],
-    result: "true|false    (boolean) What was set",
-    example: "true",
-    prepare: |_, args| {
-        let is_active = args.bool_or(0, false)?;
-        Ok(Job::call(args, move |node, out| {
-            let network = network(node)?;
-            network.set_active(is_active);
-            Json::new(out).bool(network.peers().is_active());
-            Ok(())
-        }))
-    },
+pub(super) const SETNETWORKACTIVE: Prepare = |_, args| {
+    let is_active = args.bool_or(0, false)?;
+    Ok(Job::call(args, move |node, out| {
+        let network = network(node)?;
+        network.set_active(is_active);
+        Json::new(out).bool(network.peers().is_active());
+        Ok(())
+    }))
 };
 
 fn net_totals(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {

@@ -5,63 +5,26 @@ use assay_wire::{BlockHash, Transaction, Txid};
 
 use super::blocks::{confirmations, parse, read_block, spent_by};
 use super::index::{Lookup, look_up};
-use super::method::{Kind, Method, Need, optional, required};
+use super::method::Prepare;
 use super::tx_json::{Spent, write_tx};
 use super::{Job, Node, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const GETRAWTRANSACTION: Method = Method {
-    name: "getrawtransaction",
-    category: "rawtransactions",
-    about: "A transaction of the mempool, of a given block or, with an index of transactions (-txindex), of the active chain: \
-            as hexadecimal data (verbosity 0), decoded (1), or also with its fee and the outputs it spends (2).",
-    args: &[
-        required("txid", Kind::Hex, "The transaction id"),
-        optional("verbosity|verbose", Kind::Verbosity, Need::Default("0"), "How much to show, 0 to 2"),
-        optional("blockhash", Kind::Hex, Need::Optional, "The block to look in"),
-    ],
-    result: "\
-\"hex\"    (string) With verbosity 0, the serialised transaction. Otherwise:
-{                                    (json object)
-  \"in_active_chain\" : true|false,    (boolean, optional) Whether the given block is on the active chain
-  \"vsize_adjusted\" : n,              (numeric, optional) Virtual size with signature operations, where it is unconfirmed
-  \"txid\" : \"hex\",                    (string) The transaction id
-  \"hash\" : \"hex\",                    (string) Hash with witnesses
-  \"version\" : n,                     (numeric) The version
-  \"size\" : n,                        (numeric) Bytes
-  \"vsize\" : n,                       (numeric) Virtual size (BIP141)
-  \"weight\" : n,                      (numeric) Weight (BIP141)
-  \"locktime\" : xxx,                  (numeric) The lock time
-  \"vin\" : [                          (json array) Inputs: coinbase, or txid, vout, scriptSig; txinwitness, prevout, sequence
-    {...}, ...
-  ],
-  \"vout\" : [                         (json array) Outputs: value, n, scriptPubKey
-    {...}, ...
-  ],
-  \"fee\" : n,                         (numeric, optional) The fee, with verbosity 2 if known
-  \"hex\" : \"hex\",                     (string) The serialised transaction
-  \"blockhash\" : \"hex\",               (string, optional) The block
-  \"confirmations\" : n,               (numeric, optional) Blocks from it to the tip, both counted
-  \"time\" : xxx,                      (numeric, optional) Time of the block
-  \"blocktime\" : xxx                  (numeric, optional) The same
-}",
-    example: "\"mytxid\", 1, \"myblockhash\"",
-    prepare: |rpc, args| {
-        let txid = args.txid(0, "parameter 1")?;
-        // The genesis block's only transaction: its txid is the block's merkle root.
-        if is_genesis_coinbase(&rpc.params, &txid) {
-            return Err(RpcError::new(
-                Code::InvalidAddressOrKey,
-                "The genesis block coinbase is not considered an ordinary transaction and cannot be retrieved",
-            ));
-        }
-        let verbosity = args.verbosity(1, 0)?;
-        let block = args.optional_block_hash(2, "parameter 3")?;
-        Ok(Job::call(args, move |node, out| match block {
-            Some(block) => confirmed(node, &txid, (&block, true), verbosity, out),
-            None => find(node, &txid, verbosity, out),
-        }))
-    },
+pub(super) const GETRAWTRANSACTION: Prepare = |rpc, args| {
+    let txid = args.txid(0, "parameter 1")?;
+    // The genesis block's only transaction: its txid is the block's merkle root.
+    if is_genesis_coinbase(&rpc.params, &txid) {
+        return Err(RpcError::new(
+            Code::InvalidAddressOrKey,
+            "The genesis block coinbase is not considered an ordinary transaction and cannot be retrieved",
+        ));
+    }
+    let verbosity = args.verbosity(1, 0)?;
+    let block = args.optional_block_hash(2, "parameter 3")?;
+    Ok(Job::call(args, move |node, out| match block {
+        Some(block) => confirmed(node, &txid, (&block, true), verbosity, out),
+        None => find(node, &txid, verbosity, out),
+    }))
 };
 
 fn is_genesis_coinbase(params: &ChainParams, txid: &Txid) -> bool {

@@ -9,49 +9,20 @@ use assay_wire::{Encoding, Transaction};
 use super::data::{Missing, Provider};
 use super::format::Psbt;
 use super::solve::{Options, Signing, is_signed, sign_input};
-use super::{PSBT, extract, parse};
+use super::{extract, parse};
 use crate::jsonrpc::{Json, Object};
-use crate::rpc::method::Method;
+use crate::rpc::method::Prepare;
 use crate::rpc::{Job, Node};
 
-pub(in super::super) const ANALYZEPSBT: Method = Method {
-    name: "analyzepsbt",
-    category: "rawtransactions",
-    about: "Shows what a partially signed transaction and its inputs still lack.",
-    args: &[PSBT],
-    result: "\
-{                                (json object)
-  \"inputs\" : [                   (json array, optional)
-    {                            (json object)
-      \"has_utxo\" : true|false,   (boolean) Whether the output that it spends is known
-      \"is_final\" : true|false,   (boolean) Whether it is finalised
-      \"next\" : \"str\",            (string) Role of the next program: updater, signer, finalizer or extractor
-      \"missing\" : {              (json object, optional)
-        \"pubkeys\" : [ \"hex\", ... ],     (json array, optional) Hashes of public keys that are not known
-        \"signatures\" : [ \"hex\", ... ],  (json array, optional) Hashes of public keys whose signatures are missing
-        \"redeemscript\" : \"hex\",         (string, optional) Hash of the script that is missing
-        \"witnessscript\" : \"hex\"         (string, optional) The same of a witness script
-      }
-    },
-    ...
-  ],
-  \"estimated_vsize\" : n,         (numeric, optional) Virtual size of the signed transaction
-  \"estimated_feerate\" : n,       (numeric, optional) Its fee rate per 1,000 virtual bytes
-  \"fee\" : n,                     (numeric, optional) The fee, if all outputs that are spent are known
-  \"next\" : \"str\",                (string) Role of the next program
-  \"error\" : \"str\"                (string, optional) Why it is not valid
-}",
-    example: "\"psbt\"",
-    prepare: |rpc, args| {
-        let psbt = parse(rpc, &args.string(0)?)?;
-        Ok(Job::call(args, move |node, out| {
-            let analysis = analyse(node, psbt);
-            let mut object = Json::new(out).object();
-            analysis.write(&mut object);
-            object.end();
-            Ok(())
-        }))
-    },
+pub(in super::super) const ANALYZEPSBT: Prepare = |rpc, args| {
+    let psbt = parse(rpc, &args.string(0)?)?;
+    Ok(Job::call(args, move |node, out| {
+        let analysis = analyse(node, psbt);
+        let mut object = Json::new(out).object();
+        analysis.write(&mut object);
+        object.end();
+        Ok(())
+    }))
 };
 
 /// Roles of PSBT processing, in order.

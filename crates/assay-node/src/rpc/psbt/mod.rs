@@ -16,8 +16,8 @@ use std::collections::HashSet;
 use assay_wire::{Encoding, Transaction};
 
 use super::args::{self, Args};
-use super::method::{ArgSpec, Kind, Method, Need, optional, required};
-use super::raw::{self, INPUTS, LOCKTIME, OUTPUTS, REPLACEABLE, TX_VERSION, decode_failed};
+use super::method::Prepare;
+use super::raw::{self, decode_failed};
 use super::sign::Unlocking;
 use super::sign_raw::{serialise, undecodable};
 use super::{Job, Rpc, bad};
@@ -30,181 +30,76 @@ use self::format::{Input, Psbt};
 pub(super) use self::process::{DESCRIPTORPROCESSPSBT, UTXOUPDATEPSBT};
 use self::solve::{Options, Signing, sign_input};
 
-const PSBT: ArgSpec = required("psbt", Kind::Text, "The PSBT in base 64");
-const PSBTS: ArgSpec = required("txs", Kind::Array, "The PSBTs, each in base 64");
-const VERSION: ArgSpec = optional(
-    "psbt_version",
-    Kind::Number,
-    Need::Default("0"),
-    "The version of the PSBT, 0 or 2; Bitcoin Core has this argument since release 32, with 2 as its default",
-);
-const PSBT_RESULT: &str = "\"str\"    (string) The PSBT in base 64";
-
-pub(super) const CREATEPSBT: Method = Method {
-    name: "createpsbt",
-    category: "rawtransactions",
-    about: "Makes a partially signed transaction without signatures.",
-    args: &[INPUTS, OUTPUTS, LOCKTIME, REPLACEABLE, TX_VERSION, VERSION],
-    result: PSBT_RESULT,
-    example: "[{\"txid\":\"myid\",\"vout\":0}], [{\"address\":0.01}]",
-    prepare: |rpc, args| {
-        let tx = Transaction::parse(raw::create(rpc, args)?, Encoding::Legacy);
-        let tx = tx.map_err(|_| decode_failed("TX decode failed"))?;
-        let psbt = Psbt::new(&tx, psbt_version(args, 5)?);
-        Ok(text_job(args, psbt.encode()))
-    },
+pub(super) const CREATEPSBT: Prepare = |rpc, args| {
+    let tx = Transaction::parse(raw::create(rpc, args)?, Encoding::Legacy);
+    let tx = tx.map_err(|_| decode_failed("TX decode failed"))?;
+    let psbt = Psbt::new(&tx, psbt_version(args, 5)?);
+    Ok(text_job(args, psbt.encode()))
 };
 
-pub(super) const CONVERTTOPSBT: Method = Method {
-    name: "converttopsbt",
-    category: "rawtransactions",
-    about: "Makes a partially signed transaction of an unsigned one.",
-    args: &[
-        required("hexstring", Kind::Hex, "The serialised transaction"),
-        optional(
-            "permitsigdata",
-            Kind::Bool,
-            Need::Default("false"),
-            "Leave out signatures that are there, rather than fail",
-        ),
-        optional(
-            "iswitness",
-            Kind::Bool,
-            Need::Default("what fits"),
-            "Whether it is laid out with witnesses",
-        ),
-        VERSION,
-    ],
-    result: PSBT_RESULT,
-    example: "\"rawtransaction\"",
-    prepare: |rpc, args| {
-        let permits = args.bool_or(1, false)?;
-        let (with, without) = match args.value(2) {
-            Some(_) => (args.bool_or(2, true)?, !args.bool_or(2, true)?),
-            None => (true, true),
-        };
-        let tx = args.hex(0).and_then(|hex| raw::parse(&rpc.params, &hex, with, without));
-        let tx = tx.ok_or_else(|| decode_failed("TX decode failed"))?;
-        let view = tx.view();
-        let is_signed = view.has_witness() || view.inputs().any(|one| !one.script_sig.is_empty());
-        if is_signed && !permits {
-            let text = "Inputs must not have scriptSigs and scriptWitnesses";
-            return Err(decode_failed(text));
+pub(super) const CONVERTTOPSBT: Prepare = |rpc, args| {
+    let permits = args.bool_or(1, false)?;
+    let (with, without) = match args.value(2) {
+        Some(_) => (args.bool_or(2, true)?, !args.bool_or(2, true)?),
+        None => (true, true),
+    };
+    let tx = args.hex(0).and_then(|hex| raw::parse(&rpc.params, &hex, with, without));
+    let tx = tx.ok_or_else(|| decode_failed("TX decode failed"))?;
+    let view = tx.view();
+    let is_signed = view.has_witness() || view.inputs().any(|one| !one.script_sig.is_empty());
+    if is_signed && !permits {
+        let text = "Inputs must not have scriptSigs and scriptWitnesses";
+        return Err(decode_failed(text));
+    }
+    let psbt = Psbt::new(&tx, psbt_version(args, 3)?);
+    Ok(text_job(args, psbt.encode()))
+};
+
+pub(super) const DECODEPSBT: Prepare = |rpc, args| {
+    let psbt = parse(rpc, &args.string(0)?)?;
+    Ok(Job::call(args, move |node, out| {
+        let mut object = Json::new(out).object();
+        show::write(&node.rpc.params, &psbt, &mut object);
+        object.end();
+        Ok(())
+    }))
+};
+
+pub(super) const COMBINEPSBT: Prepare = |rpc, args| {
+    let all = parse_all(rpc, args)?;
+    let Some((first, others)) = all.split_first() else {
+        return Err(bad("Parameter 'txs' cannot be empty"));
+    };
+    let mut psbt = first.clone();
+    if !others.iter().all(|other| psbt.merge(other)) {
+        return Err(bad("PSBTs not compatible (different transactions)"));
+    }
+    Ok(text_job(args, psbt.encode()))
+};
+
+pub(super) const FINALIZEPSBT: Prepare = |rpc, args| {
+    let mut psbt = parse(rpc, &args.string(0)?)?;
+    let extracts = args.bool_or(1, true)?;
+    Ok(Job::call(args, move |_, out| {
+        let tx = finalize(&mut psbt);
+        let mut object = Json::new(out).object();
+        match tx.as_ref().filter(|_| extracts) {
+            Some(tx) => object.key("hex").hex(tx),
+            None => object.key("psbt").string(&psbt.encode()),
         }
-        let psbt = Psbt::new(&tx, psbt_version(args, 3)?);
-        Ok(text_job(args, psbt.encode()))
-    },
+        object.key("complete").bool(tx.is_some());
+        object.end();
+        Ok(())
+    }))
 };
 
-pub(super) const DECODEPSBT: Method = Method {
-    name: "decodepsbt",
-    category: "rawtransactions",
-    about: "Shows what a partially signed transaction holds.",
-    args: &[PSBT],
-    result: "\
-{                              (json object)
-  \"tx\" : {},                   (json object, optional) The transaction as decoderawtransaction shows it; not in version 2
-  \"global_xpubs\" : [           (json array) Extended keys with where they come from
-    { \"xpub\" : \"str\", \"master_fingerprint\" : \"hex\", \"path\" : \"str\" },
-    ...
-  ],
-  \"tx_version\" : n, \"fallback_locktime\" : n, \"input_count\" : n, \"output_count\" : n,  (numeric, optional) In version 2
-  \"inputs_modifiable\" : true|false, \"outputs_modifiable\" : true|false, \"has_sighash_single\" : true|false,  (boolean, optional)
-  \"psbt_version\" : n,          (numeric) The version
-  \"proprietary\" : [            (json array) Records that belong to one program
-    { \"identifier\" : \"hex\", \"subtype\" : n, \"key\" : \"hex\", \"value\" : \"hex\" },
-    ...
-  ],
-  \"unknown\" : { \"hex\" : \"hex\", ... },  (json object) Other records
-  \"inputs\" : [ {}, ... ],      (json array) One object for each input, with a member for each kind of record that it has
-  \"outputs\" : [ {}, ... ],     (json array) The same for outputs
-  \"fee\" : n                    (numeric, optional) The fee, where all outputs that are spent are known
-}",
-    example: "\"psbt\"",
-    prepare: |rpc, args| {
-        let psbt = parse(rpc, &args.string(0)?)?;
-        Ok(Job::call(args, move |node, out| {
-            let mut object = Json::new(out).object();
-            show::write(&node.rpc.params, &psbt, &mut object);
-            object.end();
-            Ok(())
-        }))
-    },
-};
-
-pub(super) const COMBINEPSBT: Method = Method {
-    name: "combinepsbt",
-    category: "rawtransactions",
-    about: "Puts together what several signers added to the same partially signed transaction.",
-    args: &[PSBTS],
-    result: PSBT_RESULT,
-    example: "[\"mybase64_1\", \"mybase64_2\", \"mybase64_3\"]",
-    prepare: |rpc, args| {
-        let all = parse_all(rpc, args)?;
-        let Some((first, others)) = all.split_first() else {
-            return Err(bad("Parameter 'txs' cannot be empty"));
-        };
-        let mut psbt = first.clone();
-        if !others.iter().all(|other| psbt.merge(other)) {
-            return Err(bad("PSBTs not compatible (different transactions)"));
-        }
-        Ok(text_job(args, psbt.encode()))
-    },
-};
-
-pub(super) const FINALIZEPSBT: Method = Method {
-    name: "finalizepsbt",
-    category: "rawtransactions",
-    about: "Makes unlocking scripts and witnesses of the signatures of a partially signed transaction.",
-    args: &[
-        PSBT,
-        optional(
-            "extract",
-            Kind::Bool,
-            Need::Default("true"),
-            "Give the transaction rather than the PSBT when it is complete",
-        ),
-    ],
-    result: "\
-{                            (json object)
-  \"psbt\" : \"str\",            (string, optional) The PSBT in base 64, if the transaction is not given
-  \"hex\" : \"hex\",             (string, optional) The transaction
-  \"complete\" : true|false    (boolean) Whether all inputs are signed
-}",
-    example: "\"psbt\"",
-    prepare: |rpc, args| {
-        let mut psbt = parse(rpc, &args.string(0)?)?;
-        let extracts = args.bool_or(1, true)?;
-        Ok(Job::call(args, move |_, out| {
-            let tx = finalize(&mut psbt);
-            let mut object = Json::new(out).object();
-            match tx.as_ref().filter(|_| extracts) {
-                Some(tx) => object.key("hex").hex(tx),
-                None => object.key("psbt").string(&psbt.encode()),
-            }
-            object.key("complete").bool(tx.is_some());
-            object.end();
-            Ok(())
-        }))
-    },
-};
-
-pub(super) const JOINPSBTS: Method = Method {
-    name: "joinpsbts",
-    category: "rawtransactions",
-    about: "Makes one partially signed transaction with the inputs and outputs of several, in random order. None of them may be \
-            of version 2, and no input may be in two of them.",
-    args: &[PSBTS],
-    result: PSBT_RESULT,
-    example: "[\"mybase64_1\", \"mybase64_2\"]",
-    prepare: |rpc, args| {
-        let given = args.value(0).and_then(Value::elements).unwrap_or_default();
-        if given.len() <= 1 {
-            return Err(bad("At least two PSBTs are required to join PSBTs."));
-        }
-        let psbt = join(&parse_all(rpc, args)?)?;
-        Ok(text_job(args, psbt.encode()))
-    },
+pub(super) const JOINPSBTS: Prepare = |rpc, args| {
+    let given = args.value(0).and_then(Value::elements).unwrap_or_default();
+    if given.len() <= 1 {
+        return Err(bad("At least two PSBTs are required to join PSBTs."));
+    }
+    let psbt = join(&parse_all(rpc, args)?)?;
+    Ok(text_job(args, psbt.encode()))
 };
 
 fn text_job(args: &Args<'_>, text: String) -> Job {

@@ -7,98 +7,53 @@ use super::data::Provider;
 use super::fields::{Scope, input};
 use super::format::Psbt;
 use super::solve::{Options, Signing, Unsigned, is_signed, sign_input, update_output};
-use super::{PSBT, PSBT_RESULT, extract, parse};
+use super::{extract, parse};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::rpc::args::Args;
 use crate::rpc::index::{Lookup, look_up};
-use crate::rpc::method::{ArgSpec, Kind, Method, Need, optional, required};
+use crate::rpc::method::Prepare;
 use crate::rpc::scan::for_each_position;
 use crate::rpc::sign::HashType;
 use crate::rpc::sign_raw::{Spent, undecodable};
 use crate::rpc::{Job, Node, Rpc, bad, engine_failed};
 
-const DESCRIPTORS: &str =
-    "Descriptors, or objects with desc and range (the end, or [begin, end]; default=1000)";
-
-pub(in super::super) const UTXOUPDATEPSBT: Method = Method {
-    name: "utxoupdatepsbt",
-    category: "rawtransactions",
-    about: "Fills in the outputs that a partially signed transaction spends, from the UTXO set, the index of transactions or the \
-            mempool, and what descriptors tell of inputs and outputs.",
-    args: &[PSBT, descriptors(Need::Optional)],
-    result: PSBT_RESULT,
-    example: "\"psbt\"",
-    prepare: |rpc, args| {
-        let provider = provider(rpc, args, false)?;
-        let text = args.string(0)?.into_owned();
-        Ok(Job::call(args, move |node, out| {
-            let psbt = process(node, &text, &provider, None, false)?;
-            Json::new(out).string(&psbt.encode());
-            Ok(())
-        }))
-    },
+pub(in super::super) const UTXOUPDATEPSBT: Prepare = |rpc, args| {
+    let provider = provider(rpc, args, false)?;
+    let text = args.string(0)?.into_owned();
+    Ok(Job::call(args, move |node, out| {
+        let psbt = process(node, &text, &provider, None, false)?;
+        Json::new(out).string(&psbt.encode());
+        Ok(())
+    }))
 };
 
-pub(in super::super) const DESCRIPTORPROCESSPSBT: Method = Method {
-    name: "descriptorprocesspsbt",
-    category: "rawtransactions",
-    about: "Does what utxoupdatepsbt does, then signs with the private keys of the descriptors.",
-    args: &[
-        PSBT,
-        required("descriptors", Kind::Array, DESCRIPTORS),
-        optional(
-            "sighashtype",
-            Kind::Text,
-            Need::Default("\"DEFAULT\" for Taproot, \"ALL\" otherwise"),
-            "\"DEFAULT\", \"ALL\", \"NONE\" or \"SINGLE\", the last three also with \"|ANYONECANPAY\"",
+pub(in super::super) const DESCRIPTORPROCESSPSBT: Prepare = |rpc, args| {
+    let mut provider = provider(rpc, args, true)?;
+    let sighash = match args.optional_string(2)? {
+        None => None,
+        Some(text) => Some(
+            HashType::parse(&text)
+                .map(HashType::number)
+                .ok_or_else(|| bad(format!("'{text}' is not a valid sighash parameter.")))?,
         ),
-        optional(
-            "bip32derivs",
-            Kind::Bool,
-            Need::Default("true"),
-            "Fill in where public keys come from",
-        ),
-        optional("finalize", Kind::Bool, Need::Default("true"), "Finalise inputs where possible"),
-    ],
-    result: "\
-{                            (json object)
-  \"psbt\" : \"str\",            (string) The PSBT in base 64
-  \"complete\" : true|false,   (boolean) Whether all inputs are signed
-  \"hex\" : \"hex\"              (string, optional) The transaction, if it is complete
-}",
-    example: "\"psbt\", [\"descriptor1\", \"descriptor2\"]",
-    prepare: |rpc, args| {
-        let mut provider = provider(rpc, args, true)?;
-        let sighash = match args.optional_string(2)? {
-            None => None,
-            Some(text) => Some(
-                HashType::parse(&text)
-                    .map(HashType::number)
-                    .ok_or_else(|| bad(format!("'{text}' is not a valid sighash parameter.")))?,
-            ),
-        };
-        provider.hides_origins = !args.bool_or(3, true)?;
-        let finalize = args.bool_or(4, true)?;
-        let text = args.string(0)?.into_owned();
-        Ok(Job::call(args, move |node, out| {
-            let psbt = process(node, &text, &provider, sighash, finalize)?;
-            let signing = Signing::new(&psbt).ok_or_else(invalid)?;
-            let is_complete = (0..psbt.inputs.len()).all(|index| is_signed(&psbt, index, &signing));
-            let mut object = Json::new(out).object();
-            object.key("psbt").string(&psbt.encode());
-            object.key("complete").bool(is_complete);
-            if is_complete {
-                object.key("hex").hex(&extract(&psbt, &signing));
-            }
-            object.end();
-            Ok(())
-        }))
-    },
+    };
+    provider.hides_origins = !args.bool_or(3, true)?;
+    let finalize = args.bool_or(4, true)?;
+    let text = args.string(0)?.into_owned();
+    Ok(Job::call(args, move |node, out| {
+        let psbt = process(node, &text, &provider, sighash, finalize)?;
+        let signing = Signing::new(&psbt).ok_or_else(invalid)?;
+        let is_complete = (0..psbt.inputs.len()).all(|index| is_signed(&psbt, index, &signing));
+        let mut object = Json::new(out).object();
+        object.key("psbt").string(&psbt.encode());
+        object.key("complete").bool(is_complete);
+        if is_complete {
+            object.key("hex").hex(&extract(&psbt, &signing));
+        }
+        object.end();
+        Ok(())
+    }))
 };
-
-const fn descriptors(need: Need) -> ArgSpec {
-    optional("descriptors", Kind::Array, need, DESCRIPTORS)
-}
 
 fn provider(rpc: &Rpc, args: &Args<'_>, with_secrets: bool) -> Result<Provider, RpcError> {
     let mut provider = Provider::default();
