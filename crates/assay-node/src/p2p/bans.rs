@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::range::Range;
 use super::dns::valid_ip;
-use super::txs::Recent;
+use super::recent::Recent;
 
 /// Start and end of a ban, seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,8 +18,9 @@ use assay_wire::p2p::{
 };
 use assay_wire::{BlockHash, Encoding, Header};
 
-use super::peer_writer::{HASHES_MAX, entry_of, put_stripped, random};
+use super::peer_writer::{HASHES_MAX, entry_of, put_stripped};
 use super::rate::Rate;
+use super::rng::nonce;
 use super::{NODE_BITCOIN_CASH, NODE_NETWORK, NODE_WITNESS, PROTOCOL_VERSION};
 
 /// Blocks of one chain by height.
@@ -179,7 +180,7 @@ impl Session<'_> {
             time: now_s.cast_signed(),
             receiver: NetAddress::default(),
             sender: NetAddress { services, ..NetAddress::default() },
-            nonce: random().map_err(|_| io::Error::other("no random numbers"))?,
+            nonce: nonce()?,
             user_agent: concat!("/assay-blocks:", env!("CARGO_PKG_VERSION"), "/").as_bytes(),
             start_height: self.shared.archive.tip().cast_signed(),
             relay: Some(false),

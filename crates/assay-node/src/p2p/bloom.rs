@@ -6,13 +6,8 @@
 use assay_consensus::script::OutputKind;
 use assay_consensus::script::opcode::Instructions;
 use assay_hash::murmur3;
-use assay_wire::p2p::{FilterLoad, Message};
+use assay_wire::p2p::FilterLoad;
 use assay_wire::{OutPoint, Tx, Txid};
-
-use super::peer_reader::Ended;
-use super::peers::{Connection, Peer};
-use super::permissions::Permissions;
-use super::{NODE_BLOOM, Shared};
 
 /// Filter of one peer, at most 36,000 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,50 +83,6 @@ impl BloomFilter {
     }
 }
 
-impl Shared {
-    pub(super) fn offers_bloom(&self, peer: &Peer) -> bool {
-        self.services() & NODE_BLOOM != 0 || peer.permissions.has(Permissions::BLOOM_FILTER)
-    }
-
-    pub(super) fn filter_change(&self, peer: &Peer, message: &Message<'_>) -> Option<FilterChange> {
-        let change = match message {
-            Message::FilterLoad(sent) => {
-                let filter = BloomFilter::new(sent);
-                if filter.is_none() {
-                    self.misbehaving(peer, "too-large bloom filter");
-                }
-                FilterChange::Set(filter?)
-            }
-            Message::FilterAdd(data) if data.len() > DATA_BYTES_MAX => {
-                self.misbehaving(peer, "bad filteradd message");
-                return None;
-            }
-            Message::FilterAdd(data) => FilterChange::Add(data.to_vec()),
-            _ => FilterChange::Clear,
-        };
-        // Other connections never relay transactions.
-        let has_relay = !matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler);
-        has_relay.then_some(change)
-    }
-
-    /// Changes a peer's filter, after responses to its earlier requests. Setting or clearing a filter enables
-    /// transaction relay: [`Ended::TooManyRelay`] at the limit of relay peers.
-    pub(super) fn change_filter(&self, peer: &Peer, change: FilterChange) -> Result<(), Ended> {
-        let (filter, command) = match change {
-            FilterChange::Set(filter) => (Some(filter), "filterload"),
-            FilterChange::Clear => (None, "filterclear"),
-            FilterChange::Add(data) => {
-                if !peer.with_relay(|relay| relay.add_to_filter(&data)) {
-                    self.misbehaving(peer, "bad filteradd message");
-                }
-                return Ok(());
-            }
-        };
-        peer.with_relay(|relay| relay.set_filter(filter));
-        if self.has_room_for_relay(peer, command, None) { Ok(()) } else { Err(Ended::TooManyRelay) }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FilterChange {
     Set(BloomFilter),
@@ -140,7 +91,7 @@ pub(super) enum FilterChange {
 }
 
 /// Maximum size of one element: the largest script item (Core's `MAX_SCRIPT_ELEMENT_SIZE`).
-const DATA_BYTES_MAX: usize = 520;
+pub(super) const DATA_BYTES_MAX: usize = 520;
 /// Core's `MAX_BLOOM_FILTER_SIZE`.
 const BYTES_MAX: usize = 36_000;
 /// Core's `MAX_HASH_FUNCS`.

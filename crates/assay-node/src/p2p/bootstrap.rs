@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use assay_wire::p2p::{Host, NetworkKind};
 
+use super::P2p;
 use super::dial::dial_for_addresses;
 use super::dns_seeds::ENOUGH_PEERS;
+use super::rng::random;
 use super::seeds::Seeds;
-use super::txs::random;
-use super::{Network, Shared};
 
 /// Queue of host names for `addr-fetch` connections.
 #[derive(Default)]
 pub(super) struct Fetches(Mutex<VecDeque<String>>);
 
-impl Shared {
+impl P2p {
     /// Queues an `addr-fetch` connection to a host.
     pub(super) fn fetch_addresses_from(&self, name: &str) {
         let mut waiting = self.fetches.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,8 +44,8 @@ pub(super) struct Bootstrap {
 }
 
 impl Bootstrap {
-    pub(super) fn new(shared: &Shared) -> Self {
-        let config = &shared.config;
+    pub(super) fn new(shared: &P2p) -> Self {
+        let config = &shared.peers.config;
         let seed_nodes = config.seed_nodes.clone();
         let now_s = shared.engine.clock().now_s();
         if !config.uses_fixed_seeds {
@@ -62,12 +62,12 @@ impl Bootstrap {
     }
 
     /// Uses the next source when due; `full_relay` is the number of full-relay peers.
-    pub(super) fn step(&mut self, shared: &Arc<Shared>, full_relay: usize) {
+    pub(super) fn step(&mut self, shared: &Arc<P2p>, full_relay: usize) {
         self.seed_node(shared);
         if let Some(name) = shared.next_fetch()
             && let Err(error) = dial_for_addresses(shared, &name)
         {
-            tracing::debug!(target: "net", "Connecting to {name} failed: {error}");
+            net!("Connecting to {name} failed: {error}");
         }
         let now_s = shared.engine.clock().now_s();
         self.fixed_seeds(shared, now_s);
@@ -80,7 +80,7 @@ impl Bootstrap {
         }
     }
 
-    fn seed_node(&mut self, shared: &Shared) {
+    fn seed_node(&mut self, shared: &P2p) {
         if !std::mem::take(&mut self.is_next_due) {
             return;
         }
@@ -95,7 +95,7 @@ impl Bootstrap {
         }
     }
 
-    fn fixed_seeds(&mut self, shared: &Arc<Shared>, now_s: u64) {
+    fn fixed_seeds(&mut self, shared: &Arc<P2p>, now_s: u64) {
         let known = |network: &NetworkKind| shared.addresses.known.count(Some(*network)).total();
         let reachable = shared.addresses.reachable().iter().copied();
         let empty: Vec<NetworkKind> = reachable.filter(|network| known(network) == 0).collect();
@@ -106,7 +106,7 @@ impl Bootstrap {
             tracing::info!(
                 "Adding fixed seeds as 60 seconds have passed and addrman is empty for at least one reachable network"
             );
-        } else if !self.has_others && Network(Arc::clone(shared)).added().is_empty() {
+        } else if !self.has_others && shared.permanent().is_empty() {
             tracing::info!(
                 "Adding fixed seeds as -dnsseed=0 (or IPv4/IPv6 connections are disabled via -onlynet) and neither -addnode nor -seednode are provided"
             );

@@ -12,9 +12,9 @@ use assay_wire::p2p::{Endpoint, FrameHeader, Host, NetworkKind};
 
 use super::peers::{Arrival, Connection, Peer};
 use super::permissions::Permissions;
-use super::txs::random;
+use super::rng::shuffle;
 use super::wakeup::Wakeup;
-use super::{Network, Shared, dns, socks5};
+use super::{P2p, dns, socks5};
 
 #[derive(Default)]
 pub(super) struct PermanentPeers {
@@ -42,11 +42,11 @@ pub(crate) enum AddNodeError {
 }
 
 /// Connects to configured and added permanent peers whenever they are disconnected.
-pub(super) fn stay_connected(shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> {
+pub(super) fn stay_connected(shared: &Arc<P2p>) -> io::Result<thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    let named = shared.config.connect.iter().flatten().chain(&shared.config.add_nodes);
+    let named = shared.peers.config.connect.iter().flatten().chain(&shared.peers.config.add_nodes);
     for name in named {
-        let named = Named { at: Instant::now(), encrypted: shared.has_encryption() };
+        let named = Named { at: Instant::now(), encrypted: shared.peers.has_encryption() };
         shared.dialled.lock().insert(name.clone(), named);
     }
     thread::Builder::new().name("p2p-dial".to_owned()).spawn(move || {
@@ -65,7 +65,7 @@ pub(super) fn stay_connected(shared: &Arc<Shared>) -> io::Result<thread::JoinHan
                             .and_modify(|named| named.at = Instant::now() + AGAIN_SOON);
                     }
                     Err(error) => {
-                        tracing::debug!(target: "net", "Connecting to {name} failed: {error}");
+                        net!("Connecting to {name} failed: {error}");
                     }
                 }
             }
@@ -74,7 +74,38 @@ pub(super) fn stay_connected(shared: &Arc<Shared>) -> io::Result<thread::JoinHan
     })
 }
 
-impl Shared {
+impl P2p {
+    /// Tries to connect once, for some seconds. As in Core, only the log reports the result.
+    pub(super) fn connect(self: &Arc<Self>, name: &str, connection: Connection, encrypted: bool) {
+        if let Err(error) = dial(self, name, connection, encrypted) {
+            net!("Connecting to {name} failed: {error}");
+        }
+    }
+
+    pub(super) fn add_permanent(&self, name: &str, encrypted: bool) -> Result<(), AddNodeError> {
+        let port = self.engine.params().p2p_port;
+        let numeric = |name: &str| dns::numeric(name, dns::default_port(name, port));
+        let address = numeric(name);
+        let mut named = self.dialled.lock();
+        let is_same =
+            |known: &String| known == name || address.is_some() && numeric(known) == address;
+        if named.keys().any(is_same) {
+            return Err(AddNodeError::Known);
+        }
+        named.insert(name.to_owned(), Named { at: Instant::now(), encrypted });
+        self.dialled.added.ring();
+        Ok(())
+    }
+
+    pub(super) fn remove_permanent(&self, name: &str) -> Result<(), AddNodeError> {
+        let removed = self.dialled.lock().remove(name);
+        removed.map(drop).ok_or(AddNodeError::Unknown)
+    }
+
+    pub(super) fn permanent(&self) -> Vec<String> {
+        self.dialled.lock().keys().cloned().collect()
+    }
+
     /// Names due for an attempt, and whether to start encrypted.
     fn due(&self) -> Vec<(String, bool)> {
         let connected: Vec<String> =
@@ -93,48 +124,9 @@ impl Shared {
     }
 }
 
-impl Network {
-    /// Proxy for a network, and whether each connection has its own credentials.
-    pub(crate) fn proxy(&self, network: NetworkKind) -> Option<(SocketAddr, bool)> {
-        let config = &self.0.config;
-        config.proxies.of(network).map(|proxy| (proxy, config.isolates_streams))
-    }
-
-    /// Tries to connect once, for some seconds. As in Core, only the log reports the result.
-    pub(crate) fn connect(&self, name: &str, connection: Connection, encrypted: bool) {
-        if let Err(error) = dial(&self.0, name, connection, encrypted) {
-            tracing::debug!(target: "net", "Connecting to {name} failed: {error}");
-        }
-    }
-
-    pub(crate) fn add(&self, name: &str, encrypted: bool) -> Result<(), AddNodeError> {
-        let port = self.0.engine.params().p2p_port;
-        let numeric = |name: &str| dns::numeric(name, dns::default_port(name, port));
-        let address = numeric(name);
-        let mut named = self.0.dialled.lock();
-        let is_same =
-            |known: &String| known == name || address.is_some() && numeric(known) == address;
-        if named.keys().any(is_same) {
-            return Err(AddNodeError::Known);
-        }
-        named.insert(name.to_owned(), Named { at: Instant::now(), encrypted });
-        self.0.dialled.added.ring();
-        Ok(())
-    }
-
-    pub(crate) fn remove(&self, name: &str) -> Result<(), AddNodeError> {
-        let removed = self.0.dialled.lock().remove(name);
-        removed.map(drop).ok_or(AddNodeError::Unknown)
-    }
-
-    pub(crate) fn added(&self) -> Vec<String> {
-        self.0.dialled.lock().keys().cloned().collect()
-    }
-}
-
 /// Reconnects in version 1 to an outbound peer that closed the connection after our key without a byte of its own:
 /// it does not support the encrypted transport (Core `net.cpp`, `ShouldReconnectV1`).
-pub(super) fn retry_without_encryption(shared: &Arc<Shared>, peer: &Peer) {
+pub(super) fn retry_without_encryption(shared: &Arc<P2p>, peer: &Peer) {
     let has_answered = peer.traffic.received_bytes.load(Ordering::Relaxed) > 0;
     let sent_bytes = peer.traffic.sent_bytes.load(Ordering::Relaxed);
     let Some(name) = peer.name.as_deref().filter(|_| peer.starts_encrypted && !has_answered) else {
@@ -143,47 +135,47 @@ pub(super) fn retry_without_encryption(shared: &Arc<Shared>, peer: &Peer) {
     if sent_bytes < FrameHeader::SIZE as u64 || shared.engine.is_shutting_down() {
         return;
     }
-    tracing::debug!(target: "net", "retrying with v1 transport protocol for peer={}", peer.id);
-    Network(Arc::clone(shared)).connect(name, peer.connection, false);
+    net!("retrying with v1 transport protocol for peer={}", peer.id);
+    shared.connect(name, peer.connection, false);
 }
 
 pub(super) fn dial_automatic(
-    shared: &Arc<Shared>,
+    shared: &Arc<P2p>,
     endpoint: &Endpoint,
     connection: Connection,
 ) -> io::Result<()> {
     if !shared.may_open(&endpoint.host) {
         return Err(io::Error::other("on regtest only hosts on this machine are connected to"));
     }
-    if shared.local.has(endpoint) {
+    if shared.addresses.local.has(endpoint) {
         return Err(io::Error::other("it is this node itself"));
     }
-    if shared.is_banned(&endpoint.host) {
+    if shared.addresses.is_banned(&endpoint.host) {
         return Err(io::Error::other("it is banned or discouraged"));
     }
-    dial(shared, &endpoint.to_string(), connection, shared.has_encryption())
+    dial(shared, &endpoint.to_string(), connection, shared.peers.has_encryption())
 }
 
 /// Makes an `addr-fetch` connection to a host name or DNS seed.
-pub(super) fn dial_for_addresses(shared: &Arc<Shared>, name: &str) -> io::Result<()> {
+pub(super) fn dial_for_addresses(shared: &Arc<P2p>, name: &str) -> io::Result<()> {
     let default_port = dns::default_port(name, shared.engine.params().p2p_port);
     let is_far =
         dns::numeric(name, default_port).is_none_or(|endpoint| !shared.may_open(&endpoint.host));
     if is_far && shared.engine.params().name.ends_with("regtest") && !shared.has_name_proxy() {
         return Err(io::Error::other("on regtest only hosts on this machine are connected to"));
     }
-    dial(shared, name, Connection::AddrFetch, shared.has_encryption())
+    dial(shared, name, Connection::AddrFetch, shared.peers.has_encryption())
 }
 
-impl Shared {
+impl P2p {
     /// Proxy for a host; none for local addresses.
     pub(super) fn proxy_for(&self, host: &Host) -> Option<SocketAddr> {
-        self.config.proxies.of(host.network())
+        self.peers.config.proxies.of(host.network())
     }
 
     /// True if names are resolved by a proxy. A local DNS query would then leak the destination.
     pub(super) fn has_name_proxy(&self) -> bool {
-        self.config.proxies.name.is_some()
+        self.peers.config.proxies.name.is_some()
     }
 
     fn connect_to(&self, endpoint: &Endpoint) -> io::Result<TcpStream> {
@@ -199,7 +191,7 @@ impl Shared {
     fn connect_through(&self, proxy: SocketAddr, host: &str, port: u16) -> io::Result<TcpStream> {
         let way = socks5::ProxyOptions {
             proxy,
-            isolates: self.config.isolates_streams,
+            isolates: self.peers.config.isolates_streams,
             patience: PATIENCE,
             is_stopping: &|| self.engine.is_shutting_down(),
         };
@@ -216,15 +208,13 @@ impl Shared {
             return Ok(Vec::new());
         }
         let (host, port) = dns::split(name, default_port);
-        let found = if is_key { Vec::new() } else { self.config.resolver.look_up(host)? };
+        let found = if is_key { Vec::new() } else { self.peers.config.resolver.look_up(host)? };
         let mut found: Vec<Endpoint> =
             found.into_iter().map(|ip| Endpoint { host: ip.into(), port }).collect();
         if found.is_empty() {
             return Err(io::Error::other("the name has no address"));
         }
-        for last in (1..found.len()).rev() {
-            found.swap(last, random(last as u64 + 1) as usize);
-        }
+        shuffle(&mut found);
         Ok(found)
     }
 
@@ -232,7 +222,7 @@ impl Shared {
     fn connect_by_name(&self, name: &str) -> io::Result<(TcpStream, Endpoint)> {
         let default_port = dns::default_port(name, self.engine.params().p2p_port);
         let addresses = self.addresses_of(name, default_port)?;
-        if let (Some(proxy), []) = (self.config.proxies.name, addresses.as_slice()) {
+        if let (Some(proxy), []) = (self.peers.config.proxies.name, addresses.as_slice()) {
             let (host, port) = dns::split(name, default_port);
             let stream = self.connect_through(proxy, host, port)?;
             return Ok((stream, Endpoint { host: Host::NONE, port: 0 }));
@@ -263,12 +253,7 @@ impl Shared {
     }
 }
 
-fn dial(
-    shared: &Arc<Shared>,
-    name: &str,
-    connection: Connection,
-    encrypted: bool,
-) -> io::Result<()> {
+fn dial(shared: &Arc<P2p>, name: &str, connection: Connection, encrypted: bool) -> io::Result<()> {
     if !shared.peers.is_active() {
         return Err(io::Error::other("the network is switched off"));
     }
@@ -276,7 +261,7 @@ fn dial(
         return Err(io::Error::other("it is connected already"));
     }
     let (transport, kind) = (if encrypted { "v2" } else { "v1" }, connection.name());
-    tracing::debug!(target: "net", "trying {transport} connection ({kind}) to {name}");
+    net!("trying {transport} connection ({kind}) to {name}");
     let (stream, address) = shared.connect_by_name(name)?;
     let name = Some(name.to_owned());
     let is_onion = false;

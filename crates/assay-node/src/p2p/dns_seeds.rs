@@ -7,10 +7,10 @@ use std::{io, thread};
 
 use assay_wire::p2p::{Endpoint, Host, PeerAddress};
 
-use super::Shared;
+use super::P2p;
 use super::peers::Connection;
+use super::rng::{random, shuffle};
 use super::seeds::{ASKED, ASSUMED, Seeds};
-use super::txs::random;
 
 trait SeedEnv {
     /// Number of automatic full-relay peers that have completed the handshake.
@@ -36,8 +36,8 @@ struct SeedOptions {
     is_forced: bool,
 }
 
-pub(super) fn ask(shared: &Arc<Shared>) -> io::Result<Option<thread::JoinHandle<()>>> {
-    let config = &shared.config;
+pub(super) fn ask(shared: &Arc<P2p>) -> io::Result<Option<thread::JoinHandle<()>>> {
+    let config = &shared.peers.config;
     if !config.asks_dns {
         tracing::info!("DNS seeding disabled");
         return Ok(None);
@@ -50,10 +50,7 @@ pub(super) fn ask(shared: &Arc<Shared>) -> io::Result<Option<thread::JoinHandle<
     let names = if own.is_empty() { Seeds::of(params).names } else { &own };
     let mut names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     names.retain(|_| may_ask);
-    // Random order.
-    for last in (1..names.len()).rev() {
-        names.swap(last, random(last as u64 + 1) as usize);
-    }
+    shuffle(&mut names);
     let shared = Arc::clone(shared);
     let builder = thread::Builder::new().name("p2p-dnsseed".to_owned());
     builder.spawn(move || run(&*shared, &names, wishes)).map(Some)
@@ -168,7 +165,7 @@ fn ask_one(node: &impl SeedEnv, name: &str) -> usize {
     found.len()
 }
 
-impl SeedEnv for Shared {
+impl SeedEnv for P2p {
     fn full_relay_count(&self) -> usize {
         let is_one =
             |peer: &super::Peer| peer.connection == Connection::FullRelay && peer.is_ready();
@@ -202,7 +199,7 @@ impl SeedEnv for Shared {
     }
 
     fn look_up(&self, host: &str) -> Vec<IpAddr> {
-        self.config.resolver.look_up(host).unwrap_or_default()
+        self.peers.config.resolver.look_up(host).unwrap_or_default()
     }
 
     fn keep(&self, found: &[IpAddr], source: &Host) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use assay_wire::p2p::NetworkKind;
 
-use super::Shared;
+use super::P2p;
 use super::peers::Peer;
 use super::permissions::Permissions;
 
@@ -34,7 +34,7 @@ struct Candidate {
     network: NetworkKind,
 }
 
-impl Shared {
+impl P2p {
     /// Disconnects one peer to make room; `false` if no peer can be evicted. With `relays_txs` only peers with
     /// transaction relay are candidates; `kept` stays.
     pub(super) fn evict(&self, relays_txs: bool, kept: Option<u64>) -> bool {
@@ -48,9 +48,10 @@ impl Shared {
         });
         let chosen = choose(candidates.map(|peer| self.candidate(peer)).collect());
         let Some(peer) = peers.iter().find(|peer| Some(peer.id) == chosen) else { return false };
-        tracing::debug!(
-            target: "net",
-            "selected {} connection for eviction, disconnecting peer={}", peer.connection.name(), peer.id
+        net!(
+            "selected {} connection for eviction, disconnecting peer={}",
+            peer.connection.name(),
+            peer.id
         );
         peer.close();
         true
@@ -66,10 +67,10 @@ impl Shared {
         let count = peers.iter().filter(|peer| {
             peer.connection.is_inbound() && peer.relays_txs() && !peer.outbox.is_closed()
         });
-        let has_room = count.count() <= self.config.inbound_relay_max() || self.evict(true, kept);
+        let has_room =
+            count.count() <= self.peers.config.inbound_relay_max() || self.evict(true, kept);
         if !has_room {
-            tracing::debug!(
-                target: "net",
+            net!(
                 "failed to find a tx-relaying eviction candidate - connection dropped after {command} message, peer={}",
                 peer.id
             );
@@ -80,7 +81,7 @@ impl Shared {
     fn candidate(&self, peer: &Peer) -> Candidate {
         let facts = peer.facts();
         let host = peer.address.host;
-        let wanted = self.desirable_services(facts.services);
+        let wanted = self.peers.desirable_services(facts.services);
         Candidate {
             id: peer.id,
             connected_us: peer.connected_us,

@@ -1,26 +1,22 @@
 //! Feature negotiation before `verack` (BIP434). No feature is known yet; the message rules apply.
 
-use super::Shared;
-use super::peer_reader::{Ended, printable};
-use super::peers::Peer;
+use assay_wire::p2p::Command;
 
-impl Shared {
-    /// Handles `feature`. An error ends the connection (Core `net_processing.cpp`, FEATURE).
-    pub(super) fn handle_feature(peer: &Peer, payload: &[u8]) -> Result<(), Ended> {
-        let version = peer.facts().version.min(super::PROTOCOL_VERSION);
-        let fault = if peer.is_ready() {
-            "feature received after verack".to_owned()
-        } else if version < FEATURES {
-            format!("feature received with incompatible version {version}")
-        } else if let Some(name) = parse(payload) {
-            tracing::debug!(target: "net", "unknown feature advertised: {}", printable(name));
-            return Ok(());
-        } else {
-            "invalid feature payload".to_owned()
-        };
-        tracing::debug!(target: "net", "{fault}, disconnecting peer={}", peer.id);
-        Err(Ended::WrongFeature)
+use super::ended::Ended;
+use super::peers::{Peer, printable};
+
+/// Handles `feature`. An error ends the connection (Core `net_processing.cpp`, FEATURE).
+pub(super) fn handle_feature(peer: &Peer, payload: &[u8]) -> Result<(), Ended> {
+    let version = peer.facts().version.min(super::PROTOCOL_VERSION);
+    if peer.is_ready() {
+        return Err(Ended::Late { command: Command::new("feature") });
     }
+    if version < FEATURES {
+        return Err(Ended::FeatureVersion { version });
+    }
+    let name = parse(payload).ok_or(Ended::FeaturePayload)?;
+    net!("unknown feature advertised: {}", printable(name));
+    Ok(())
 }
 
 /// Feature name, 4 to 80 bytes; `None` unless at most 512 bytes of data follow.

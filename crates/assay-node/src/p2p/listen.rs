@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::config::P2pConfig;
 use super::peers::{Admission, Arrival};
 use super::permissions::{Permissions, WhiteBind};
-use super::{Shared, enter};
+use super::{P2p, enter};
 use crate::error::NodeError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Listener {
         !self.bind.is_onion && !self.bind.permissions.has(Permissions::NO_BAN)
     }
 
-    pub(super) async fn accept(self, shared: Arc<Shared>, mut stopping: watch::Receiver<bool>) {
+    pub(super) async fn accept(self, shared: Arc<P2p>, mut stopping: watch::Receiver<bool>) {
         loop {
             let accepted = tokio::select! {
                 accepted = self.socket.accept() => accepted,
@@ -100,7 +100,7 @@ impl Listener {
         &self,
         stream: std::net::TcpStream,
         address: SocketAddr,
-        shared: &Arc<Shared>,
+        shared: &Arc<P2p>,
     ) -> io::Result<()> {
         let Bind { permissions, is_onion, .. } = self.bind;
         let mut address = Endpoint::from(address);
@@ -111,13 +111,13 @@ impl Listener {
     }
 }
 
-impl Shared {
+impl P2p {
     /// Decides on an inbound connection (Core `net.cpp`, `CreateNodeFromAcceptedSocket`). Evicts a peer if all slots are taken.
     pub(super) fn admit(&self, arrival: &Arrival, permissions: Permissions) -> Option<Admission> {
         let Arrival { address, connection, is_onion, .. } = arrival;
-        let inbound_max = self.config.inbound_max();
+        let inbound_max = self.peers.config.inbound_max();
         let dropped = |why: &str| {
-            tracing::debug!(target: "net", "connection from {address} dropped{why}");
+            net!("connection from {address} dropped{why}");
             None
         };
         if !self.peers.is_active() {
@@ -127,22 +127,20 @@ impl Shared {
             return Some(Admission { inbound_max, is_discouraged: false });
         }
         let may_misbehave = permissions.has(Permissions::NO_BAN);
-        if !may_misbehave && self.bans.has_banned_host(&address.host) {
+        if !may_misbehave && self.peers.bans.has_banned_host(&address.host) {
             return dropped(" (banned)");
         }
         let (count, of_host) = self.peers.count_inbound(&address.host);
-        let is_discouraged = self.bans.is_discouraged(&address.host);
+        let is_discouraged = self.peers.bans.is_discouraged(&address.host);
         if !may_misbehave && is_discouraged && count + 1 >= inbound_max {
             return dropped(" (discouraged)");
         }
         // Not in Core: eviction groups are larger than a host. All Tor peers share one address.
-        if !may_misbehave && !is_onion && of_host >= self.config.peers_per_address_max() {
+        if !may_misbehave && !is_onion && of_host >= self.peers.config.peers_per_address_max() {
             return dropped(": too many connections from this host");
         }
         if count >= inbound_max && !self.evict(false, None) {
-            tracing::debug!(
-                target: "net", "failed to find an eviction candidate - connection dropped (full)"
-            );
+            net!("failed to find an eviction candidate - connection dropped (full)");
             return None;
         }
         Some(Admission { inbound_max, is_discouraged })

@@ -4,6 +4,11 @@
 //! queue between them ([`outbox`]). Blocks go from the archive to the socket in pieces. [`sync`] schedules
 //! downloads over all peers.
 
+/// Logs a detail in Core's category `net`.
+macro_rules! net {
+    ($($text:tt)+) => { tracing::debug!(target: "net", $($text)+) };
+}
+
 mod addresses;
 mod addrman;
 mod bans;
@@ -15,13 +20,15 @@ mod config;
 mod dial;
 mod dns;
 mod dns_seeds;
+mod ended;
 mod eviction;
+mod faults;
 mod features;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 mod listen;
-mod local;
 mod messages;
+mod network;
 mod outbound;
 mod outbox;
 mod peer_reader;
@@ -29,6 +36,8 @@ mod peer_writer;
 mod peers;
 mod permissions;
 mod rate;
+mod recent;
+mod rng;
 mod seeds;
 mod socks5;
 mod sync;
@@ -40,24 +49,21 @@ mod wakeup;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use assay_electrum::FilterIndex;
-use assay_engine::{Engine, HeaderPlace};
-use assay_wire::p2p::{
-    Command, Endpoint, Host, LARGE_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX, Message,
-};
+use assay_engine::Engine;
+use assay_wire::p2p::{Endpoint, Host, MESSAGE_BYTES_MAX};
 use assay_wire::{BlockHash, Encoding};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use self::addresses::Addresses;
+use self::addresses::{AddrBook, LocalAddresses, Score};
 use self::addrman::{AddrMan, AddrManConfig};
 pub(crate) use self::addrman::{Count, Entry};
-pub(crate) use self::bans::{Ban, Bans, Range};
+pub(crate) use self::bans::{Ban, Range};
 pub use self::block_server::{BlockArchive, ServeConfig, serve_blocks};
 #[cfg(fuzzing)]
 pub(crate) use self::bloom::BloomFilter;
@@ -69,17 +75,16 @@ pub(crate) use self::dial::AddNodeError;
 use self::dial::PermanentPeers;
 pub(crate) use self::dns::valid_ip;
 pub use self::dns::{Resolve, SystemResolver};
+use self::ended::Ended;
 use self::listen::Listener;
-use self::local::{LocalAddresses, Score};
+pub(crate) use self::network::Network;
 use self::peers::Arrival;
 pub(crate) use self::peers::{Connection, Peer, Peers};
 use self::permissions::{Implied, Permissions, Rule};
-use self::rate::Rate;
-use self::sync::{Extra, Sync};
-pub(crate) use self::sync::{FetchError, SyncFacts};
-pub(crate) use self::totals::{DAY_S, Totals};
+use self::sync::BlockSync;
+pub(crate) use self::totals::DAY_S;
 pub(crate) use self::txs::OrphanInfo;
-use self::txs::Txs;
+use self::txs::TxRelay;
 use crate::error::NodeError;
 
 /// Core's `node/protocol_version.h`.
@@ -105,28 +110,19 @@ const NODE_COMPACT_FILTERS: u64 = 1 << 6;
 const NODE_NETWORK_LIMITED: u64 = 1 << 10;
 const NODE_P2P_V2: u64 = 1 << 11;
 
-struct Shared {
-    config: P2pConfig,
+/// The network. [`Peers`] is below all others, [`Compact`] below [`BlockSync`] and [`TxRelay`]; none of these knows another.
+struct P2p {
     engine: Arc<Engine>,
     peers: Arc<Peers>,
-    rate: Rate,
-    magic: [u8; 4],
-    encoding: Encoding,
+    addresses: AddrBook,
+    compact: Arc<Compact>,
+    sync: BlockSync,
+    txs: TxRelay,
     genesis: BlockHash,
-    services: u64,
     filters: Option<Arc<FilterIndex>>,
-    message_bytes_max: u32,
-    block_bytes_max: u32,
     whitelist: Vec<Rule>,
-    sync: Sync,
-    extra: Extra,
-    txs: Txs,
-    compact: Compact,
     dialled: PermanentPeers,
     fetches: Fetches,
-    local: LocalAddresses,
-    bans: Bans,
-    addresses: Addresses,
     /// Held while witnesses are removed from a block.
     stripping: Mutex<()>,
 }
@@ -138,10 +134,6 @@ pub(crate) struct P2pService {
     threads: Vec<thread::JoinHandle<()>>,
 }
 
-/// RPC interface to the network.
-#[derive(Clone)]
-pub(crate) struct Network(Arc<Shared>);
-
 /// Rejects remote access without an explicit setting: P2P peers are untrusted.
 pub(crate) fn reject_exposure(config: &P2pConfig) -> Result<(), NodeError> {
     let binds = config.all_binds()?;
@@ -151,60 +143,26 @@ pub(crate) fn reject_exposure(config: &P2pConfig) -> Result<(), NodeError> {
     }
 }
 
-impl Shared {
-    /// Offered services; not full history while blocks below a snapshot are missing (Core `rpc/blockchain.cpp`, `loadtxoutset`).
-    fn services(&self) -> u64 {
-        let is_missing_old = self.engine.historical_chain().is_some();
-        self.services & !(if is_missing_old { NODE_NETWORK } else { 0 })
-    }
-
-    /// Services required of a peer on this connection.
-    fn expected_services(&self, peer: &Peer, offered: u64) -> u64 {
-        if matches!(peer.connection, Connection::Inbound | Connection::Manual | Connection::Feeler)
-        {
-            return 0;
+impl P2p {
+    /// Sends due requests and announcements; waits for another thread that does, so that the next response follows them.
+    fn round(&self, peer: &Peer) {
+        let _one_at_a_time = peer.round.lock().unwrap_or_else(PoisonError::into_inner);
+        if !peer.is_ready() || self.engine.is_shutting_down() {
+            return;
         }
-        self.desirable_services(offered)
+        self.peers.ping_if_due(peer);
+        self.sync.round(peer);
+        self.txs.relay(peer);
+        self.addresses.announce_itself(peer);
+        self.addresses.pass_on_addresses(peer);
     }
 
-    /// Services required of outbound peers, for a peer with `offered`.
-    fn desirable_services(&self, offered: u64) -> u64 {
-        let own = self.services() & NODE_WITNESS;
-        // Near the tip the latest blocks suffice (Core `net_processing.cpp`, `GetDesirableServiceFlags`).
-        let behind_s =
-            self.engine.clock().now_s().saturating_sub(u64::from(self.engine.tip().time));
-        let blocks = behind_s / u64::from(self.engine.params().pow.target_spacing_s.max(1));
-        let is_enough = offered & NODE_NETWORK_LIMITED != 0 && blocks < LIMITED_BLOCKS;
-        own | if is_enough { NODE_NETWORK_LIMITED } else { NODE_NETWORK }
-    }
-
-    /// Peer description for the log: its id, and its address only with `-logips` (Core `net.cpp`, `CNode::LogPeer`).
-    fn shown(&self, peer: &Peer) -> String {
-        let Peer { id, address, .. } = peer;
-        if self.config.log_addresses {
-            format!("peer={id}, peeraddr={address}")
-        } else {
-            format!("peer={id}")
+    /// Runs a round for all peers; disconnects stalling ones.
+    fn round_of_all(&self) {
+        for peer in self.peers.list() {
+            self.round(&peer);
+            self.sync.disconnect_if_stalling(&peer);
         }
-    }
-
-    /// Logs the reason of a disconnection, for inbound peers at debug level because they control its frequency.
-    fn log_end(&self, peer: &Peer, reason: &peer_reader::Ended) {
-        let shown = self.shown(peer);
-        if peer.connection.is_inbound() {
-            tracing::debug!(target: "net", "{reason}, disconnecting {shown}");
-        } else if reason.is_fault() {
-            tracing::warn!("{reason}, disconnecting {shown}");
-        } else {
-            tracing::info!("{reason}, disconnecting {shown}");
-        }
-    }
-
-    fn is_itself(&self, nonce: u64) -> bool {
-        let sent = |peer: &Arc<Peer>| {
-            !peer.connection.is_inbound() && peer.nonce.load(Ordering::Relaxed) == nonce
-        };
-        self.peers.list().iter().any(sent)
     }
 }
 
@@ -263,8 +221,6 @@ impl P2pService {
         let filters = filters.filter(|_| config.serves_filters);
         let filtering = if filters.is_some() { NODE_COMPACT_FILTERS } else { 0 };
         let services = has_all | NODE_NETWORK_LIMITED | own | encryption | bloom | filtering;
-        let spacing_s = u64::from(params.pow.target_spacing_s);
-        let totals = Totals::new(config.upload_target_bytes, params.block_bytes_max(), spacing_s);
         let addresses = AddrManConfig {
             magic: params.magic,
             is_deterministic: config.fixed_places,
@@ -273,39 +229,29 @@ impl P2pService {
         let addresses = AddrMan::open(&engine.config().datadir, addresses, engine.clock().clone())
             .map_err(|fault| NodeError::Addresses(Box::new(fault)))?;
         let local = own_addresses(config, params.p2p_port, &listeners)?;
-        let shared = Arc::new(Shared {
-            addresses: Addresses::new(addresses, config.networks.clone()),
-            config: config.clone(),
+        let peers = Arc::new(Peers::new(config, engine, services));
+        let compact = Arc::new(Compact::new(&peers));
+        let shared = Arc::new(P2p {
             engine: Arc::clone(engine),
-            peers: Arc::new(Peers::new(engine.clock().clone(), Arc::new(totals), config.is_active)),
-            rate: Rate::new(config.rate),
-            magic: params.magic,
-            encoding: params.encoding,
+            addresses: AddrBook::new(&peers, addresses, local),
+            sync: BlockSync::new(&peers, &compact),
+            txs: TxRelay::new(&peers, &compact),
+            peers,
+            compact,
             genesis: params.genesis_hash,
-            services,
             filters,
-            message_bytes_max: if is_large { LARGE_MESSAGE_BYTES_MAX } else { MESSAGE_BYTES_MAX },
-            block_bytes_max: u32::try_from(params.block_bytes_max())
-                .unwrap_or(u32::MAX)
-                .max(MESSAGE_BYTES_MAX),
             whitelist,
-            sync: Sync::default(),
-            extra: Extra::default(),
-            txs: Txs::new(engine.tip().hash, config.txs_per_s),
-            compact: Compact::default(),
             dialled: PermanentPeers::default(),
             fetches: Fetches::default(),
-            local,
-            bans: Bans::open(&engine.config().datadir, config.ban_s, engine.clock().clone()),
             stripping: Mutex::new(()),
         });
-        let threads = [
-            ("p2p-news", notify_tip as fn(&Shared)),
-            ("p2p-blocks", compact::pass_on),
-            ("p2p-connect", sync::connect_blocks),
+        let threads: [(&str, fn(&P2p)); 4] = [
+            ("p2p-news", notify_tip),
+            ("p2p-blocks", |shared| shared.compact.pass_on_submitted()),
+            ("p2p-connect", |shared| shared.sync.connect_blocks(|| shared.round_of_all())),
             ("p2p-rounds", run_rounds),
         ];
-        let spawn = |(name, run): (&str, fn(&Shared))| {
+        let spawn = |(name, run): (&str, fn(&P2p))| {
             let shared = Arc::clone(&shared);
             let builder = thread::Builder::new().name(name.to_owned());
             builder.spawn(move || run(&shared)).map_err(NodeError::Runtime)
@@ -334,7 +280,7 @@ impl P2pService {
     /// Closes all connections and waits until no thread reads blocks.
     pub(crate) fn stop_serving(&self) {
         let peers = &self.network.0.peers;
-        if self.network.0.config.opens {
+        if peers.config.opens {
             self.network.0.save_anchors();
         }
         peers.close();
@@ -354,60 +300,8 @@ impl P2pService {
     }
 }
 
-impl Network {
-    /// Lowest announced tip height over all ready peers; `None` without peers.
-    pub(crate) fn least_announced(&self) -> Option<u32> {
-        let peers = self.0.peers.list().into_iter().filter(|peer| peer.is_ready());
-        peers.map(|peer| peer.announced_height.load(Ordering::Relaxed)).min()
-    }
-
-    pub(crate) fn services(&self) -> u64 {
-        self.0.services()
-    }
-
-    pub(crate) fn has_encryption(&self) -> bool {
-        self.0.has_encryption()
-    }
-
-    pub(crate) fn peers(&self) -> &Peers {
-        &self.0.peers
-    }
-
-    /// Enables or disables networking (Core `net.cpp`, `SetNetworkActive`).
-    pub(crate) fn set_active(&self, is_active: bool) {
-        tracing::info!("SetNetworkActive: {is_active}");
-        self.0.peers.set_active(is_active);
-    }
-
-    pub(crate) fn bans(&self) -> &Bans {
-        &self.0.bans
-    }
-
-    /// Requests a block from a peer, independent of other requests.
-    pub(crate) fn fetch_block(&self, id: u64, block: &HeaderPlace) -> Result<(), FetchError> {
-        self.0.fetch_block(id, block)
-    }
-
-    pub(crate) fn own_addresses(&self) -> Vec<(Endpoint, i32)> {
-        self.0.local.list()
-    }
-
-    /// Sends an arbitrary message; `false` for an unknown peer.
-    pub(crate) fn send_message(&self, id: u64, command: Command, payload: &[u8]) -> bool {
-        let peer = self.0.peers.find(id);
-        if let Some(peer) = &peer {
-            peer.send(&Message::Other { command, payload });
-        }
-        peer.is_some()
-    }
-
-    pub(crate) fn sync_facts(&self, id: u64) -> SyncFacts {
-        self.0.sync_facts(id)
-    }
-}
-
 /// Schedules requests ten times a second.
-fn run_rounds(shared: &Shared) {
+fn run_rounds(shared: &P2p) {
     let mut saved = Instant::now();
     while !shared.engine.is_shutting_down() {
         if saved.elapsed() >= SAVE_ADDRESSES {
@@ -415,41 +309,41 @@ fn run_rounds(shared: &Shared) {
             shared.addresses.known.save();
         }
         shared.sync.wait_for_round(ROUND);
-        shared.disconnect_inactive();
-        shared.announce_local();
-        shared.pass_on_backlog();
-        shared.check_tip_if_due();
+        shared.peers.disconnect_inactive();
+        shared.txs.announce_local();
+        shared.txs.pass_on_backlog();
+        shared.sync.check_tip_if_due();
         shared.round_of_all();
-        shared.reconsider_all();
-        shared.rebroadcast_if_due();
+        shared.txs.reconsider_all();
+        shared.txs.rebroadcast_if_due();
     }
 }
 
-fn notify_tip(shared: &Shared) {
+fn notify_tip(shared: &P2p) {
     let mut seen = shared.engine.tip().hash;
     while !shared.engine.is_shutting_down() {
         let tip = shared.engine.wait_for_tip_change(seen, None);
         if tip.hash != seen {
             seen = tip.hash;
-            shared.tip_has_moved();
-            shared.follow_chain();
+            shared.sync.tip_has_moved();
+            shared.txs.follow_chain();
             shared.peers.list().iter().for_each(|peer| peer.outbox.notify_tip());
         }
     }
 }
 
 /// Registers a connection and starts its threads; `given` are the permissions of the listening address.
-fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Result<()> {
+fn enter(arrival: Arrival, given: Permissions, shared: &Arc<P2p>) -> io::Result<()> {
     let Arrival { stream, address, connection, is_onion, .. } = &arrival;
     let (address, connection) = (*address, *connection);
     stream.set_nonblocking(false)?;
     // Low latency: responses are awaited, and blocks are written in large pieces.
     stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(shared.config.timeouts.stall))?;
+    stream.set_write_timeout(Some(shared.peers.config.timeouts.stall))?;
     let known = valid_ip(&address.host).filter(|_| !is_onion);
     let implied = Implied {
-        relay: shared.config.whitelist_relay,
-        force_relay: shared.config.whitelist_force_relay,
+        relay: shared.peers.config.whitelist_relay,
+        force_relay: shared.peers.config.whitelist_force_relay,
     };
     // Automatic connections have no permissions.
     let has_rules = matches!(connection, Connection::Inbound | Connection::Manual);
@@ -458,10 +352,10 @@ fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Resu
         permissions::permissions(given, rules, known, connection.is_inbound(), implied);
     let Some(admission) = shared.admit(&arrival, permissions) else { return Ok(()) };
     let Some(peer) = shared.peers.enter(arrival, permissions, admission) else {
-        tracing::debug!(target: "net", "connection from {address} dropped: too many connections");
+        net!("connection from {address} dropped: too many connections");
         return Ok(());
     };
-    tracing::debug!(target: "net", "Added connection {}", shared.shown(&peer));
+    net!("Added connection {}", shared.peers.shown(&peer));
     let (id, shares) = (peer.id, Arc::clone(shared));
     let serving = Arc::clone(&peer);
     let builder = thread::Builder::new().name(format!("peer-{id}")).stack_size(STACK_BYTES);
@@ -472,16 +366,16 @@ fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Resu
     spawned.map(drop).inspect_err(|_| shared.peers.leave(&peer))
 }
 
-fn serve(peer: &Arc<Peer>, shared: &Shared) {
+fn serve(peer: &Arc<Peer>, shared: &P2p) {
     let _leaving = Leaving { peer, shared };
     if peer.connection.is_inbound() && !peer.permissions.has(Permissions::NO_BAN) {
         lower_priority();
     }
     let ended = OnceLock::new();
-    let end = |reason: peer_reader::Ended| {
+    let end = |reason: Ended| {
         // The first reason is the cause, and is logged while the peer is still listed; closing also ends the other thread.
         if ended.set(()).is_ok() {
-            shared.log_end(peer, &reason);
+            shared.peers.log_end(peer, &reason);
         }
         peer.close();
     };
@@ -491,7 +385,7 @@ fn serve(peer: &Arc<Peer>, shared: &Shared) {
         let spawned = giving.spawn_scoped(scope, || end(peer_writer::run(peer, shared)));
         match spawned {
             Ok(_) => end(peer_reader::run(peer, shared)),
-            Err(error) => end(peer_reader::Ended::Io(error)),
+            Err(error) => end(Ended::Io(error)),
         }
     });
 }
@@ -511,16 +405,16 @@ fn lower_priority() {
 /// Removes a peer when its threads end for any reason.
 struct Leaving<'a> {
     peer: &'a Peer,
-    shared: &'a Shared,
+    shared: &'a P2p,
 }
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        self.shared.address_left(self.peer);
-        self.shared.sync_left(self.peer);
-        self.shared.txs_left(self.peer);
+        self.shared.addresses.address_left(self.peer);
+        self.shared.sync.left(self.peer);
+        self.shared.txs.left(self.peer);
         self.shared.peers.leave(self.peer);
-        tracing::debug!(target: "net", "Cleared nodestate for peer={}", self.peer.id);
+        net!("Cleared nodestate for peer={}", self.peer.id);
     }
 }
 
@@ -531,8 +425,6 @@ const INBOUND_NICE: i32 = 5;
 const GOODBYE: Duration = Duration::from_secs(10);
 /// Stack size: blocks and transactions are validated on these threads.
 const STACK_BYTES: usize = 2 << 20;
-/// Core `net_processing.cpp`, `NODE_NETWORK_LIMITED_ALLOW_CONN_BLOCKS`.
-const LIMITED_BLOCKS: u64 = 144;
 /// Core `net.cpp`, `DUMP_PEERS_INTERVAL`.
 const SAVE_ADDRESSES: Duration = Duration::from_mins(15);
 const ROUND: Duration = Duration::from_millis(100);

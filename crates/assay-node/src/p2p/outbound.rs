@@ -16,11 +16,11 @@ use super::config::P2pConfig;
 use super::dial::dial_automatic;
 use super::dns::same_endpoint;
 use super::peers::{Connection, Peer};
+use super::rng::{exponential_us, random};
 use super::sync::Extra;
-use super::txs::{exponential_us, random};
-use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, Shared};
+use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, P2p};
 
-pub(super) fn open_connections(shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> {
+pub(super) fn open_connections(shared: &Arc<P2p>) -> io::Result<thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
     thread::Builder::new().name("p2p-open".to_owned()).spawn(move || {
         tracing::info!("opencon thread start");
@@ -88,19 +88,19 @@ impl Plan {
         }
     }
 
-    fn step(&mut self, shared: &Arc<Shared>) {
+    fn step(&mut self, shared: &Arc<P2p>) {
         let made = shared.made();
         if let Some(bootstrap) = &mut self.bootstrap {
             bootstrap.step(shared, made.full_relay);
         }
-        let limits = shared.config.outbound_limits();
+        let limits = shared.peers.config.outbound_limits();
         if let Some(anchor) = self.next_anchor(shared, &made, limits) {
             let endpoint = anchor.endpoint;
-            tracing::debug!(target: "net", "Trying to make an anchor connection to {endpoint}");
+            net!("Trying to make an anchor connection to {endpoint}");
             return shared.open(&anchor, Connection::BlockRelayOnly, false);
         }
         let now_us = shared.engine.clock().now_us();
-        let (connection, only) = match self.next_kind(&made, limits, &shared.extra, now_us) {
+        let (connection, only) = match self.next_kind(&made, limits, &shared.sync.extra, now_us) {
             Some(connection) => (connection, None),
             // At least one connection per network.
             None => match self.next_network(shared, &made, limits, now_us) {
@@ -118,7 +118,7 @@ impl Plan {
 
     fn next_anchor(
         &mut self,
-        shared: &Shared,
+        shared: &P2p,
         made: &Connections,
         limits: Limits,
     ) -> Option<PeerAddress> {
@@ -169,7 +169,7 @@ impl Plan {
     /// Network without a connection but with known addresses; checked periodically, only when all slots are taken.
     fn next_network(
         &mut self,
-        shared: &Shared,
+        shared: &P2p,
         made: &Connections,
         limits: Limits,
         now_us: u64,
@@ -191,7 +191,7 @@ impl Plan {
     }
 }
 
-impl Shared {
+impl P2p {
     fn made(&self) -> Connections {
         let mut made = Connections::default();
         for peer in self.peers.list() {
@@ -257,7 +257,7 @@ impl Shared {
         let endpoint = address.endpoint;
         self.addresses.known.attempt(&endpoint, counts);
         if let Err(error) = dial_automatic(self, &endpoint, connection) {
-            tracing::debug!(target: "net", "Connecting to {endpoint} failed: {error}");
+            net!("Connecting to {endpoint} failed: {error}");
         }
     }
 
@@ -265,7 +265,7 @@ impl Shared {
     fn take_anchors(&self) -> Vec<PeerAddress> {
         let path = self.anchors_path();
         let read = std::fs::read(&path).ok();
-        let read = read.and_then(|bytes| parse_anchors(&bytes, self.magic));
+        let read = read.and_then(|bytes| parse_anchors(&bytes, self.peers.magic));
         let mut anchors = read.unwrap_or_default();
         if path.exists()
             && let Err(error) = std::fs::remove_file(&path)
@@ -291,7 +291,7 @@ impl Shared {
         };
         let anchors: Vec<_> = chosen.into_iter().map(anchor).collect();
         let path = self.anchors_path();
-        if let Err(error) = replace_file(&path, &anchors_file(&anchors, self.magic)) {
+        if let Err(error) = replace_file(&path, &anchors_file(&anchors, self.peers.magic)) {
             tracing::error!("Cannot write {}: {error}", path.display());
         }
     }
@@ -301,7 +301,7 @@ impl Shared {
     }
 
     fn offers_enough(&self, services: u64) -> bool {
-        let wanted = self.desirable_services(services);
+        let wanted = self.peers.desirable_services(services);
         services & wanted == wanted
     }
 

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use assay_wire::BlockHash;
 use assay_wire::p2p::{
-    BlockTxsRequest, Command, FilterKind, FilterRange, INVENTORY_MAX, Inventory,
+    BlockTxsRequest, Command, FilterKind, FilterRange, FrameHeader, INVENTORY_MAX, Inventory,
+    Message,
 };
 
 use super::bloom::FilterChange;
@@ -239,6 +240,15 @@ impl Outbox {
     }
 }
 
+/// Encodes a message behind [`ROOM`].
+pub(super) fn with_room(message: &Message<'_>) -> Vec<u8> {
+    let mut buffer = vec![0; ROOM];
+    message.encode(&mut buffer);
+    buffer
+}
+
+/// Room before a payload for the transport header.
+pub(super) const ROOM: usize = FrameHeader::SIZE;
 /// Queue limit; a data message counts as one.
 const REQUESTS_MAX: usize = 16;
 const OWN_BYTES_MAX: usize = 8 << 20;

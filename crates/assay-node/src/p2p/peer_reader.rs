@@ -1,8 +1,6 @@
 //! Peer reader thread: parses messages, handles them, and queues requests in the outbox.
 
-use std::io;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use assay_engine::defect::{Point, point};
 use assay_hash::sha256d;
@@ -12,73 +10,21 @@ use assay_wire::p2p::{
 };
 use assay_wire::{BlockHash, Encoding, Header, ParseError, ParseErrorKind};
 
-use super::Shared;
+use super::P2p;
+use super::addresses::AddrBook;
+use super::bloom::{BloomFilter, DATA_BYTES_MAX, FilterChange};
+use super::ended::Ended;
+use super::faults::log_malformed;
+use super::features::handle_feature;
 use super::outbox::Request;
-use super::peers::{Connection, Peer};
+use super::peers::{Connection, Peer, Relay, printable};
 use super::permissions::Permissions;
-use super::sync::log_malformed;
-use super::transport::{Incoming, PACKET_EXPANSION, PIECE, TransportError};
-use super::txs::{Relay, is_tx};
+use super::transport::{Incoming, PACKET_EXPANSION, PIECE};
+use super::txs::is_tx;
 use crate::bip324::{self, Opener};
 
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Ended {
-    #[error("the peer has gone")]
-    Gone,
-    #[error("the node stops")]
-    Stopping,
-    #[error("{0}")]
-    Io(io::Error),
-    #[error("it took nothing for {} s", patience.as_secs_f32())]
-    Stalled { patience: Duration },
-    #[error("byte {} of a message: {fault}", fault.offset())]
-    Frame {
-        #[from]
-        fault: FrameError,
-    },
-    #[error("{fault}")]
-    Transport {
-        #[from]
-        fault: TransportError,
-    },
-    #[error("protocol version {version} is older than {}", super::PROTOCOL_MIN)]
-    Old { version: i32 },
-    #[error("message {command} received despite not offering bloom services")]
-    NotOffered { command: Command },
-    #[error("mempool request with bandwidth limit reached")]
-    MempoolTooMuch,
-    #[error("historical block serving limit reached")]
-    OldBlockTooMuch,
-    #[error("it asked for a block below the NODE_NETWORK_LIMITED threshold")]
-    BlockTooDeep,
-    #[error("message {command} received after the handshake")]
-    Late { command: Command },
-    #[error("it sent or announced a transaction, which it may not")]
-    Unwanted,
-    #[error("it asked for block filters that are not given")]
-    WrongFilterRequest,
-    #[error("it asked for no transactions of a block")]
-    AskedNothing,
-    #[error("it was reached, which was all that was wanted")]
-    Reached,
-    #[error("it is this node itself")]
-    Itself,
-    #[error("it does not offer what it was chosen for")]
-    WrongServices,
-    #[error("it offered a feature in a wrong way or at the wrong time")]
-    WrongFeature,
-    #[error("too many peers hear of transactions")]
-    TooManyRelay,
-}
-
-impl Ended {
-    pub(super) fn is_fault(&self) -> bool {
-        !matches!(self, Self::Gone | Self::Stopping | Self::Reached | Self::Io(_))
-    }
-}
-
-pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
-    let mut incoming = match shared.agree_on_transport(peer) {
+pub(super) fn run(peer: &Peer, shared: &P2p) -> Ended {
+    let mut incoming = match shared.peers.agree_on_transport(peer) {
         Ok(incoming) => incoming,
         Err(ended) => return ended,
     };
@@ -100,7 +46,7 @@ pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
 
 struct PeerReader<'a> {
     peer: &'a Peer,
-    shared: &'a Shared,
+    shared: &'a P2p,
     /// True after the peer's `version`.
     is_introduced: bool,
     payload: Vec<u8>,
@@ -115,13 +61,13 @@ impl PeerReader<'_> {
         head[..begun.len()].copy_from_slice(begun);
         self.peer.fill(&mut head[begun.len()..])?;
         let shared = self.shared;
-        let length_max = shared.message_bytes_max.max(shared.block_bytes_max);
+        let length_max = shared.peers.message_bytes_max.max(shared.peers.block_bytes_max);
         self.name.copy_from_slice(&head[4..16]);
-        let header = match FrameHeader::parse(&head, shared.magic, length_max) {
+        let header = match FrameHeader::parse(&head, shared.peers.magic, length_max) {
             // Skipped, as in Core.
             Err(FrameError::Command) => {
                 head[4..16].fill(0);
-                FrameHeader::parse(&head, shared.magic, length_max)
+                FrameHeader::parse(&head, shared.peers.magic, length_max)
             }
             parsed => parsed,
         };
@@ -142,7 +88,7 @@ impl PeerReader<'_> {
     }
 
     fn packet(&mut self, opener: &mut Opener) -> Result<(), Ended> {
-        let (peer, contents_max) = (self.peer, self.shared.contents_max());
+        let (peer, contents_max) = (self.peer, self.shared.peers.contents_max());
         let mut buffer = std::mem::take(&mut self.payload);
         if let Some(contents) = peer.packet(opener, &[], contents_max, &mut buffer)? {
             let bytes = contents.len() + PACKET_EXPANSION;
@@ -155,10 +101,10 @@ impl PeerReader<'_> {
                 }
             } else {
                 peer.traffic.received_message(NAMELESS, bytes);
-                tracing::debug!(
-                    target: "net",
+                net!(
                     "V2 transport error: invalid message type ({} bytes contents), peer={}",
-                    contents.len(), peer.id
+                    contents.len(),
+                    peer.id
                 );
             }
         }
@@ -169,7 +115,7 @@ impl PeerReader<'_> {
     /// True if a message is processed; checks its maximum length.
     fn is_wanted(&self, command: Command, length: u32) -> Result<bool, Ended> {
         let length_max = match command.as_str() {
-            "block" | "cmpctblock" | "blocktxn" => Some(self.shared.block_bytes_max),
+            "block" | "cmpctblock" | "blocktxn" => Some(self.shared.peers.block_bytes_max),
             name => WANTED.iter().find(|(wanted, _)| *wanted == name).map(|(_, length)| *length),
         };
         match length_max {
@@ -182,7 +128,7 @@ impl PeerReader<'_> {
 
     fn payload(&mut self, command: Command, payload: &[u8]) -> Result<(), Ended> {
         let (length, peer) = (payload.len(), self.peer.id);
-        tracing::debug!(target: "net", "received: {command} ({length} bytes) peer={peer}");
+        net!("received: {command} ({length} bytes) peer={peer}");
         match Message::parse(command, payload) {
             Ok(message) => self.handle(&message),
             Err(error) => {
@@ -222,10 +168,7 @@ impl PeerReader<'_> {
         self.peer.traffic.received_message(header.command, length);
         if self.has_right_checksum(header, &hasher.finish()) && header.command == NAMELESS {
             let (name, bytes, peer) = (self.shown_name(), header.length, self.peer.id);
-            tracing::debug!(
-                target: "net",
-                "Header error: Invalid message type ({name}, {bytes} bytes), peer={peer}"
-            );
+            net!("Header error: Invalid message type ({name}, {bytes} bytes), peer={peer}");
         }
         Ok(())
     }
@@ -233,16 +176,10 @@ impl PeerReader<'_> {
     /// Disconnects for requests of services that are not offered, as in Core.
     fn check_offered(&self, command: Command) -> Result<(), Ended> {
         let permissions = self.peer.permissions;
-        let is_offered = self.shared.offers_bloom(self.peer);
+        let is_offered = self.shared.peers.offers_bloom(self.peer);
         let is_wrong = match command.as_str() {
             "mempool" if permissions.has(Permissions::NO_BAN) || self.shows_mempool() => false,
-            "mempool" if is_offered => {
-                tracing::debug!(
-                    target: "net",
-                    "mempool request with bandwidth limit reached, disconnecting peer={}", self.peer.id
-                );
-                return Err(Ended::MempoolTooMuch);
-            }
+            "mempool" if is_offered => return Err(Ended::MempoolTooMuch),
             "filterload" | "filteradd" | "filterclear" => !is_offered,
             "mempool" => true,
             _ => false,
@@ -253,7 +190,7 @@ impl PeerReader<'_> {
     /// True if the peer may request the mempool (Core `net_processing.cpp`, MEMPOOL).
     fn shows_mempool(&self) -> bool {
         let is_for_all =
-            self.shared.offers_bloom(self.peer) && !self.shared.peers.totals().is_reached();
+            self.shared.peers.offers_bloom(self.peer) && !self.shared.peers.totals().is_reached();
         is_for_all || self.peer.permissions.has(Permissions::MEMPOOL)
     }
 
@@ -268,8 +205,7 @@ impl PeerReader<'_> {
         if !is_right {
             let FrameHeader { length, checksum, .. } = header;
             let hex = |bytes: &[u8]| faster_hex::hex_string(bytes);
-            tracing::debug!(
-                target: "net",
+            net!(
                 "Header error: Wrong checksum ({}, {length} bytes), expected {} was {}, peer={}",
                 self.shown_name(),
                 hex(&hash[..4]),
@@ -291,7 +227,7 @@ impl PeerReader<'_> {
             }
             fault => fault.to_string(),
         };
-        tracing::debug!(target: "net", "Header error: {words}, peer={}", self.peer.id);
+        net!("Header error: {words}, peer={}", self.peer.id);
         Ended::Frame { fault: *fault }
     }
 
@@ -301,18 +237,20 @@ impl PeerReader<'_> {
             return;
         }
         if command.as_str() == "pong" {
-            return self.shared.handle_pong(self.peer, None);
+            return self.shared.peers.handle_pong(self.peer, None);
         }
         if let ParseErrorKind::TooManyAddresses { count } = error.kind {
-            self.shared.accepts_addresses(self.peer, command.as_str(), count);
+            self.shared.addresses.accepts_addresses(self.peer, command.as_str(), count);
             return;
         }
         match error.kind {
             ParseErrorKind::TooMany { count } if LISTS.contains(&command.as_str()) => {
-                self.shared.misbehaving(self.peer, &format!("{command} message size = {count}"));
+                self.shared
+                    .peers
+                    .misbehaving(self.peer, &format!("{command} message size = {count}"));
             }
             ParseErrorKind::TooMany { .. } => {
-                tracing::debug!(target: "net", "{command} of peer={} is too long", self.peer.id);
+                net!("{command} of peer={} is too long", self.peer.id);
                 self.peer.close();
             }
             _ => log_malformed(command.as_str(), bytes, error, self.peer),
@@ -323,15 +261,11 @@ impl PeerReader<'_> {
     fn may_be_handled(&self, command: Command) -> bool {
         let id = self.peer.id;
         if !self.is_introduced {
-            tracing::debug!(
-                target: "net",
+            net!(
                 "non-version message before version handshake. Message \"{command}\" from peer={id}"
             );
         } else if !self.peer.is_ready() && !DURING_HANDSHAKE.contains(&command.as_str()) {
-            tracing::debug!(
-                target: "net",
-                "Unsupported message \"{command}\" prior to verack from peer={id}"
-            );
+            net!("Unsupported message \"{command}\" prior to verack from peer={id}");
         } else {
             return true;
         }
@@ -353,10 +287,10 @@ impl PeerReader<'_> {
         let shared = self.shared;
         if !is_of_no_block(message) {
             // Later messages may depend on the validation of the peer's blocks.
-            shared.wait_for_validations(self.peer);
+            shared.sync.wait_for_validations(self.peer);
         }
         self.answer(message)?;
-        shared.reconsider_some(self.peer.id, matches!(message, Message::Tx(_)));
+        shared.txs.reconsider_some(self.peer.id, matches!(message, Message::Tx(_)));
         shared.round(self.peer);
         if let Message::Ping(nonce) = message {
             // After all responses to earlier messages.
@@ -368,11 +302,11 @@ impl PeerReader<'_> {
     fn agreed(&self) -> Result<(), Ended> {
         let (peer, shared) = (self.peer, self.shared);
         if peer.is_ready() {
-            tracing::debug!(target: "net", "ignoring redundant verack message from peer={}", peer.id);
+            net!("ignoring redundant verack message from peer={}", peer.id);
             return Ok(());
         }
-        shared.sync_joined(peer);
-        shared.txs_joined(peer);
+        shared.sync.joined(peer);
+        shared.txs.joined(peer, shared.sync.is_preferred(peer.id));
         peer.is_ready.store(true, Ordering::Relaxed);
         self.put(Request::Ready)?;
         let facts = peer.facts();
@@ -381,16 +315,16 @@ impl PeerReader<'_> {
             peer.connection.name(),
             facts.version,
             facts.start_height,
-            shared.shown(peer),
+            shared.peers.shown(peer),
         );
         if peer.connection.is_inbound() {
             // Remote peers control the frequency of connections.
-            tracing::debug!(target: "net", "{text}");
+            net!("{text}");
         } else {
             tracing::info!("{text}");
         }
         if facts.version >= COMPACT_BLOCKS {
-            let version = shared.compact_version();
+            let version = shared.compact.version();
             peer.send(&Message::SendCompact { announce: 0, version });
         }
         shared.round(peer);
@@ -406,7 +340,7 @@ impl PeerReader<'_> {
             Message::WtxidRelay => self.name_wtxids()?,
             Message::SendAddrV2 => self.read_addrv2()?,
             Message::Other { command, payload } if command.as_str() == "feature" => {
-                Shared::handle_feature(self.peer, payload)?;
+                handle_feature(self.peer, payload)?;
             }
             Message::Addr(addresses) => {
                 let came = addresses.iter().map(|TimedAddress { time, address }| PeerAddress {
@@ -414,14 +348,18 @@ impl PeerReader<'_> {
                     services: address.services,
                     endpoint: address.into(),
                 });
-                self.shared.handle_addresses(self.peer, "addr", came.collect());
+                self.shared.addresses.handle_addresses(self.peer, "addr", came.collect());
             }
             Message::AddrV2(addresses) => {
-                self.shared.handle_addresses(self.peer, "addrv2", addresses.iter().collect());
+                self.shared.addresses.handle_addresses(
+                    self.peer,
+                    "addrv2",
+                    addresses.iter().collect(),
+                );
             }
-            Message::GetAddr => self.shared.handle_getaddr(self.peer),
+            Message::GetAddr => self.shared.addresses.handle_getaddr(self.peer),
             Message::FilterLoad(_) | Message::FilterAdd(_) | Message::FilterClear => {
-                if let Some(change) = self.shared.filter_change(self.peer, message) {
+                if let Some(change) = self.filter_change(message) {
                     self.put(Request::Filter(change))?;
                 }
             }
@@ -429,34 +367,32 @@ impl PeerReader<'_> {
                 self.peer.with_relay(Relay::want_all);
             }
             Message::Tx(raw) => {
-                self.shared.handle_tx(self.peer, raw).map_err(|()| Ended::Unwanted)?;
+                self.shared.txs.handle_tx(self.peer, raw)?;
             }
             Message::NotFound(entries) => {
-                self.shared.txs_not_found(self.peer, entries.iter());
+                self.shared.txs.not_found(self.peer, entries.iter());
             }
-            Message::Pong(nonce) => self.shared.handle_pong(self.peer, Some(*nonce)),
+            Message::Pong(nonce) => self.shared.peers.handle_pong(self.peer, Some(*nonce)),
             Message::Headers(headers) => {
                 let headers: Vec<Header> = headers.iter().collect();
-                self.shared.handle_headers(self.peer, &headers);
+                self.shared.sync.handle_headers(self.peer, &headers);
             }
-            Message::Block(raw) => self.shared.handle_block(self.peer, raw),
+            Message::Block(raw) => self.shared.sync.handle_block(self.peer, raw),
             Message::SendCompact { announce, version } => {
-                self.shared.handle_send_compact(self.peer, *announce, *version);
+                self.shared.sync.handle_send_compact(self.peer, *announce, *version);
             }
             Message::CompactBlock(payload) => {
-                self.shared.handle_compact_block(self.peer, payload);
+                self.shared.sync.handle_compact_block(self.peer, payload);
             }
-            Message::BlockTxs(payload) => self.shared.handle_block_txs(self.peer, payload),
+            Message::BlockTxs(payload) => self.shared.sync.handle_block_txs(self.peer, payload),
             Message::GetBlockTxs(payload) => self.block_txs_asked(payload)?,
             Message::Inv(entries) => {
                 let txs: Vec<_> = entries.iter().filter(is_tx).collect();
-                self.shared
-                    .handle_tx_announcements(self.peer, &txs)
-                    .map_err(|()| Ended::Unwanted)?;
+                self.shared.txs.handle_tx_announcements(self.peer, &txs)?;
                 let blocks = entries.iter().filter(|entry| entry.kind == InventoryKind::BLOCK);
                 let blocks: Vec<BlockHash> = blocks.map(|entry| BlockHash(entry.hash)).collect();
                 if !blocks.is_empty() {
-                    self.shared.handle_block_announcements(self.peer, &blocks);
+                    self.shared.sync.handle_block_announcements(self.peer, &blocks);
                 }
             }
             Message::GetHeaders(Locator { hashes, stop, .. }) => {
@@ -472,10 +408,10 @@ impl PeerReader<'_> {
             }
             Message::GetData(entries) => {
                 let (count, peer) = (entries.len(), self.peer.id);
-                tracing::debug!(target: "net", "received getdata ({count} invsz) peer={peer}");
+                net!("received getdata ({count} invsz) peer={peer}");
                 if let Some(first) = entries.get(0) {
                     let (kind, hash) = (first.kind, BlockHash(first.hash));
-                    tracing::debug!(target: "net", "received getdata for: {kind} {hash} peer={peer}");
+                    net!("received getdata for: {kind} {hash} peer={peer}");
                 }
                 self.put(Request::Data(entries.iter().collect()))?;
             }
@@ -484,17 +420,33 @@ impl PeerReader<'_> {
         Ok(())
     }
 
-    fn block_txs_asked(&self, payload: &[u8]) -> Result<(), Ended> {
-        let txs_max = self.shared.compact_txs_max();
-        match BlockTxsRequest::parse(payload, txs_max) {
-            Ok(request) if request.indexes.is_empty() => {
-                tracing::debug!(
-                    target: "net",
-                    "getblocktxn received with no transaction indexes, disconnecting peer={}",
-                    self.peer.id
-                );
-                Err(Ended::AskedNothing)
+    /// Change of the peer's filter, if it is allowed.
+    fn filter_change(&self, message: &Message<'_>) -> Option<FilterChange> {
+        let (peer, peers) = (self.peer, &self.shared.peers);
+        let change = match message {
+            Message::FilterLoad(sent) => {
+                let filter = BloomFilter::new(sent);
+                if filter.is_none() {
+                    peers.misbehaving(peer, "too-large bloom filter");
+                }
+                FilterChange::Set(filter?)
             }
+            Message::FilterAdd(data) if data.len() > DATA_BYTES_MAX => {
+                peers.misbehaving(peer, "bad filteradd message");
+                return None;
+            }
+            Message::FilterAdd(data) => FilterChange::Add(data.to_vec()),
+            _ => FilterChange::Clear,
+        };
+        // Other connections never relay transactions.
+        let has_relay = !matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler);
+        has_relay.then_some(change)
+    }
+
+    fn block_txs_asked(&self, payload: &[u8]) -> Result<(), Ended> {
+        let txs_max = self.shared.compact.txs_max();
+        match BlockTxsRequest::parse(payload, txs_max) {
+            Ok(request) if request.indexes.is_empty() => Err(Ended::AskedNothing),
             Ok(request) => self.put(Request::BlockTxs(request)),
             Err(error) => {
                 log_malformed("getblocktxn", payload.len(), &error, self.peer);
@@ -507,12 +459,10 @@ impl PeerReader<'_> {
     fn name_wtxids(&self) -> Result<(), Ended> {
         let (peer, shared) = (self.peer, self.shared);
         if peer.is_ready() {
-            tracing::debug!(
-                target: "net", "wtxidrelay received after verack, disconnecting peer={}", peer.id
-            );
             return Err(Ended::Late { command: Command::new("wtxidrelay") });
         }
-        let is_understood = shared.encoding == Encoding::Segwit && peer.facts().version >= WTXIDS;
+        let is_understood =
+            shared.peers.encoding == Encoding::Segwit && peer.facts().version >= WTXIDS;
         if is_understood {
             peer.with_relay(|relay| relay.names_wtxids = true);
         }
@@ -523,9 +473,6 @@ impl PeerReader<'_> {
     fn read_addrv2(&self) -> Result<(), Ended> {
         let peer = self.peer;
         if peer.is_ready() {
-            tracing::debug!(
-                target: "net", "sendaddrv2 received after verack, disconnecting peer={}", peer.id
-            );
             return Err(Ended::Late { command: Command::new("sendaddrv2") });
         }
         peer.with_addresses(|relay| relay.wants_v2 = true);
@@ -535,34 +482,24 @@ impl PeerReader<'_> {
     fn introduce(&mut self, version: &Version<'_>) -> Result<(), Ended> {
         let (peer, shared) = (self.peer, self.shared);
         if self.is_introduced {
-            tracing::debug!(target: "net", "redundant version message from peer={}", peer.id);
+            net!("redundant version message from peer={}", peer.id);
             return Ok(());
         }
-        shared.address_offers(peer, version.services);
-        let expected = shared.expected_services(peer, version.services);
+        shared.addresses.address_offers(peer, version.services);
+        let expected = shared.peers.expected_services(peer, version.services);
         if version.services & expected != expected {
-            tracing::debug!(
-                target: "net",
-                "peer does not offer the expected services ({:08x} offered, {expected:08x} expected), disconnecting peer={}",
-                version.services,
-                peer.id,
-            );
-            return Err(Ended::WrongServices);
+            return Err(Ended::WrongServices { offered: version.services, expected });
         }
         if version.version < super::PROTOCOL_MIN {
-            tracing::debug!(
-                target: "net",
-                "peer using obsolete version {}, disconnecting peer={}", version.version, peer.id
-            );
             return Err(Ended::Old { version: version.version });
         }
-        if peer.connection.is_inbound() && shared.is_itself(version.nonce) {
+        if peer.connection.is_inbound() && shared.peers.is_itself(version.nonce) {
             tracing::info!("connected to self at {}, disconnecting", peer.address);
             return Err(Ended::Itself);
         }
         let seen_as = Endpoint::from(version.receiver);
         if peer.connection.is_inbound() && seen_as.host.is_routable() {
-            shared.local.seen(&seen_as);
+            shared.addresses.local.seen(&seen_as);
         }
         self.is_introduced = true;
         self.peer.with_facts(|facts| {
@@ -583,10 +520,9 @@ impl PeerReader<'_> {
         if !shared.has_room_for_relay(peer, "version", Some(peer.id)) {
             return Err(Ended::TooManyRelay);
         }
-        Shared::ask_for_addresses(peer);
-        shared.address_is_good(peer);
+        AddrBook::ask_for_addresses(peer);
+        shared.addresses.address_is_good(peer);
         if peer.connection == Connection::Feeler {
-            tracing::debug!(target: "net", "feeler connection completed, disconnecting peer={}", peer.id);
             return Err(Ended::Reached);
         }
         Ok(())
@@ -611,16 +547,6 @@ fn is_of_no_block(message: &Message<'_>) -> bool {
             | Message::AddrV2(_)
             | Message::GetAddr
     )
-}
-
-pub(super) fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-}
-
-/// The user agent appears in logs and RPC: keeps the same characters as Core (`util/strencodings.cpp`, `SAFE_CHARS_DEFAULT`).
-pub(super) fn printable(user_agent: &[u8]) -> String {
-    let is_safe = |byte: &u8| byte.is_ascii_alphanumeric() || b" .,;-_/:?@()".contains(byte);
-    user_agent.iter().filter(|byte| is_safe(byte)).map(|byte| char::from(*byte)).collect()
 }
 
 /// Processed messages with maximum lengths; the longest is a getdata of 50,000 entries.

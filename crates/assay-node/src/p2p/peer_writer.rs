@@ -16,16 +16,17 @@ use assay_wire::p2p::{
 };
 use assay_wire::{BlockHash, Encoding, Header, Txid, Wtxid, encode};
 
-use super::outbox::{Request, Task};
-use super::peer_reader::Ended;
+use super::bloom::FilterChange;
+use super::ended::Ended;
+use super::outbox::{ROOM, Request, Task, with_room};
 use super::peers::Peer;
 use super::permissions::Permissions;
-use super::transport::{ROOM, with_room};
+use super::rng::nonce;
 use super::txs::is_tx;
-use super::{NODE_BLOOM, NODE_NETWORK, Shared};
+use super::{NODE_BLOOM, NODE_NETWORK, P2p};
 use crate::bip324::TAG_BYTES;
 
-pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
+pub(super) fn run(peer: &Peer, shared: &P2p) -> Ended {
     let mut writer = PeerWriter {
         peer,
         shared,
@@ -43,7 +44,7 @@ pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
 
 struct PeerWriter<'a> {
     peer: &'a Peer,
-    shared: &'a Shared,
+    shared: &'a P2p,
     /// Transport header and payload; between two messages at most one piece of a block.
     buffer: Vec<u8>,
     /// Requested items that are unavailable.
@@ -62,7 +63,7 @@ impl PeerWriter<'_> {
                 self.buffer = Vec::new();
                 Ok(())
             }
-            Task::Rest(bytes) => self.shared.write(self.peer, &bytes),
+            Task::Rest(bytes) => self.shared.peers.write(self.peer, &bytes),
             Task::Fresh => self.pass_on(),
             Task::News => self.announce(),
             Task::Own(command, mut bytes) => self.send_framed(command, &mut bytes),
@@ -115,7 +116,7 @@ impl PeerWriter<'_> {
                 self.send(&Message::Inv(entries[..].into()))
             }
             Request::BlockTxs(request) => self.block_txs(&request),
-            Request::Filter(change) => self.shared.change_filter(self.peer, change),
+            Request::Filter(change) => self.change_filter(change),
             Request::Filters(range) => self.filters(&range),
             Request::FilterHashes(range) => self.filter_hashes(&range),
             Request::FilterCheckpoints { kind, stop } => self.filter_checkpoints(kind, stop),
@@ -124,6 +125,25 @@ impl PeerWriter<'_> {
                 entries.into_iter().try_for_each(|entry| self.data(entry, true))
             }
         }
+    }
+
+    /// Changes the peer's filter. Setting or clearing a filter enables transaction relay: [`Ended::TooManyRelay`] at the limit
+    /// of relay peers.
+    fn change_filter(&self, change: FilterChange) -> Result<(), Ended> {
+        let (shared, peer) = (self.shared, self.peer);
+        let (filter, command) = match change {
+            FilterChange::Set(filter) => (Some(filter), "filterload"),
+            FilterChange::Clear => (None, "filterclear"),
+            FilterChange::Add(data) => {
+                if !peer.with_relay(|relay| relay.add_to_filter(&data)) {
+                    shared.peers.misbehaving(peer, "bad filteradd message");
+                }
+                return Ok(());
+            }
+        };
+        peer.with_relay(|relay| relay.set_filter(filter));
+        let has_room = shared.has_room_for_relay(peer, command, None);
+        if has_room { Ok(()) } else { Err(Ended::TooManyRelay) }
     }
 
     /// True if a block will probably still be available when requested (Core `net_processing.cpp`, GETBLOCKS).
@@ -140,19 +160,19 @@ impl PeerWriter<'_> {
     }
 
     fn greet(&mut self) -> Result<(), Ended> {
-        let bloom = if self.shared.offers_bloom(self.peer) { NODE_BLOOM } else { 0 };
-        let (address, services) = (self.peer.address, self.shared.services() | bloom);
+        let bloom = if self.shared.peers.offers_bloom(self.peer) { NODE_BLOOM } else { 0 };
+        let (address, services) = (self.peer.address, self.shared.peers.services() | bloom);
         // Do not reveal the name that a proxy connects to (Core `net_processing.cpp`, `PushNodeVersion`).
         let is_shown = address.host.is_routable()
             && address.host.fits_v1()
-            && !self.shared.config.proxies.contain(&address.host);
+            && !self.shared.peers.config.proxies.contain(&address.host);
         let receiver = if is_shown {
             NetAddress { services: 0, ip: address.host.to_v1(), port: address.port }
         } else {
             NetAddress::default()
         };
-        let user_agent = self.shared.config.user_agent(self.shared.engine.params());
-        let nonce = random()?;
+        let user_agent = self.shared.peers.config.user_agent(self.shared.engine.params());
+        let nonce = nonce().map_err(Ended::Io)?;
         self.peer.nonce.store(nonce, Ordering::Relaxed);
         let version = Version {
             version: super::PROTOCOL_VERSION,
@@ -163,14 +183,14 @@ impl PeerWriter<'_> {
             nonce,
             user_agent: user_agent.as_bytes(),
             start_height: self.shared.engine.tip().height.cast_signed(),
-            relay: Some(!self.shared.rejects_txs_of(self.peer)),
+            relay: Some(!self.shared.peers.rejects_txs_of(self.peer)),
         };
         self.send(&Message::Version(version))
     }
 
     fn agree(&mut self, version: i32) -> Result<(), Ended> {
         if version >= ADDRESSES_V2 {
-            if self.shared.encoding == Encoding::Segwit {
+            if self.shared.peers.encoding == Encoding::Segwit {
                 self.send(&Message::WtxidRelay)?;
             }
             self.send(&Message::SendAddrV2)?;
@@ -225,18 +245,14 @@ impl PeerWriter<'_> {
     }
 
     fn data(&mut self, entry: Inventory, is_last: bool) -> Result<(), Ended> {
-        if entry.kind == InventoryKind::FILTERED_BLOCK && !self.shared.offers_bloom(self.peer) {
-            tracing::debug!(
-                target: "net",
-                "filtered block request received when NODE_BLOOM service disabled, disconnecting peer={}",
-                self.peer.id
-            );
-            return Err(Ended::NotOffered { command: Command::new("getdata") });
+        if entry.kind == InventoryKind::FILTERED_BLOCK && !self.shared.peers.offers_bloom(self.peer)
+        {
+            return Err(Ended::FilteredNotOffered);
         }
         let hash = BlockHash(entry.hash);
         let is_block = BLOCKS.contains(&entry.kind);
         if is_block {
-            self.shared.wait_for_validation(&hash);
+            self.shared.sync.wait_for_validation(&hash);
             self.check_age(&hash, entry.kind == InventoryKind::FILTERED_BLOCK)?;
         }
         let is_given = if is_tx(&entry) {
@@ -265,7 +281,7 @@ impl PeerWriter<'_> {
     fn check_age(&self, hash: &BlockHash, is_filtered: bool) -> Result<(), Ended> {
         let (shared, peer) = (self.shared, self.peer);
         let totals = shared.peers.totals();
-        let is_limited = shared.services() & NODE_NETWORK == 0;
+        let is_limited = shared.peers.services() & NODE_NETWORK == 0;
         if totals.target_bytes == 0 && !is_limited {
             return Ok(());
         }
@@ -277,19 +293,10 @@ impl PeerWriter<'_> {
             && totals.is_reached_for_old_blocks(engine.clock().now_s())
             && !peer.permissions.has(Permissions::DOWNLOAD)
         {
-            tracing::debug!(
-                target: "net",
-                "historical block serving limit reached, disconnecting peer={}", peer.id
-            );
             return Err(Ended::OldBlockTooMuch);
         }
         let depth = engine.tip().height.saturating_sub(place.height);
         if is_limited && depth > LIMITED_DEPTH_MAX && !peer.permissions.has(Permissions::NO_BAN) {
-            tracing::debug!(
-                target: "net",
-                "Ignore block request below NODE_NETWORK_LIMITED threshold, disconnecting peer={}",
-                peer.id
-            );
             return Err(Ended::BlockTooDeep);
         }
         Ok(())
@@ -305,7 +312,7 @@ impl PeerWriter<'_> {
             InventoryKind::WTX => RelayId::Wtxid(Wtxid(entry.hash)),
             _ => RelayId::Txid(Txid(entry.hash)),
         };
-        let Some(tx) = shared.tx_for(peer, &id) else { return Ok(false) };
+        let Some(tx) = shared.txs.tx_for(peer, &id) else { return Ok(false) };
         if entry.kind == InventoryKind::TX {
             let stripped: Vec<u8> = tx.view().stripped_parts().concat();
             self.send(&Message::Tx(&stripped))?;
@@ -320,7 +327,7 @@ impl PeerWriter<'_> {
     fn block(&mut self, hash: &BlockHash, with_witnesses: bool) -> Result<bool, Ended> {
         let shared = self.shared;
         let Some(block) = shared.engine.archived_block(hash) else { return Ok(false) };
-        let can_have_witnesses = shared.encoding == Encoding::Segwit
+        let can_have_witnesses = shared.peers.encoding == Encoding::Segwit
             && shared.engine.params().segwit_active(block.height());
         let length = block.size() as usize;
         let read = if can_have_witnesses && !with_witnesses {
@@ -359,7 +366,7 @@ impl PeerWriter<'_> {
         let _turn = shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
         let mut raw = vec![0; block.size() as usize];
         shared.engine.read_archived(block, 0, &mut raw)?;
-        let parsed = Block::parse(raw, shared.encoding)
+        let parsed = Block::parse(raw, shared.peers.encoding)
             .map_err(|source| EngineError::StoredBlock { hash: *block.hash(), source })?;
         self.buffer.resize(ROOM, 0);
         put_stripped(&parsed, &mut self.buffer);
@@ -391,12 +398,12 @@ impl PeerWriter<'_> {
         }
         let hash = hasher.finish();
         let header = FrameHeader {
-            magic: self.shared.magic,
+            magic: self.shared.peers.magic,
             command: BLOCK,
             length: block.size(),
             checksum: [hash[0], hash[1], hash[2], hash[3]],
         };
-        self.shared.write(self.peer, &header.to_bytes())?;
+        self.shared.peers.write(self.peer, &header.to_bytes())?;
         for (offset, length) in pieces(block.size()) {
             let mut piece = std::mem::take(&mut self.buffer);
             piece.resize(length, 0);
@@ -405,7 +412,7 @@ impl PeerWriter<'_> {
                 unreadable(block.hash(), &error);
                 return Err(Ended::Io(io::ErrorKind::InvalidData.into()));
             }
-            self.shared.write(self.peer, &piece)?;
+            self.shared.peers.write(self.peer, &piece)?;
             self.buffer = piece;
         }
         self.peer.traffic.sent_message(BLOCK, FrameHeader::SIZE + block.size() as usize);
@@ -419,10 +426,10 @@ impl PeerWriter<'_> {
     /// Sends the payload behind room for the transport header.
     fn send_framed(&self, command: Command, buffer: &mut Vec<u8>) -> Result<(), Ended> {
         let (length, id) = (buffer.len().saturating_sub(ROOM), self.peer.id);
-        tracing::debug!(target: "net", "sending {command} ({length} bytes) peer={id}");
-        let start = self.peer.frame(self.shared.magic, command, buffer);
+        net!("sending {command} ({length} bytes) peer={id}");
+        let start = self.peer.frame(self.shared.peers.magic, command, buffer);
         let message = &buffer[start..];
-        self.shared.write(self.peer, message)?;
+        self.shared.peers.write(self.peer, message)?;
         self.peer.traffic.sent_message(command, message.len());
         Ok(())
     }
@@ -447,10 +454,6 @@ fn unreadable(hash: &BlockHash, error: &EngineError) {
 /// Offsets and lengths of the pieces of `size` bytes.
 fn pieces(size: u32) -> impl Iterator<Item = (u32, usize)> {
     (0..size).step_by(PIECE).map(move |offset| (offset, PIECE.min((size - offset) as usize)))
-}
-
-pub(super) fn random() -> Result<u64, Ended> {
-    getrandom::u64().map_err(|error| Ended::Io(io::Error::other(error.to_string())))
 }
 
 const BLOCK: Command = Command::new("block");

@@ -1,4 +1,7 @@
-//! Connected peers and their state.
+//! Connected peers and their state, and what applies to every connection.
+
+mod address_relay;
+mod tx_relay;
 
 use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -7,22 +10,38 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use assay_electrum::address::customer;
-use assay_engine::Clock;
-use assay_wire::BlockHash;
-use assay_wire::p2p::{Command, Endpoint, Host, Message, NetworkKind};
+use assay_engine::{Clock, Engine};
+use assay_wire::p2p::{
+    Command, Endpoint, Host, LARGE_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX, Message, NetworkKind,
+};
+use assay_wire::{BlockHash, Encoding};
 
-use super::addresses::AddressRelay;
+pub(super) use self::address_relay::AddressRelay;
+pub(super) use self::tx_relay::{Matches, Relay};
+use super::bans::Bans;
+use super::config::P2pConfig;
 use super::dns::valid_ip;
+use super::ended::Ended;
 use super::messages::{COUNTED, OTHER};
-use super::outbox::Outbox;
+use super::outbox::{Outbox, with_room};
 use super::permissions::Permissions;
+use super::rate::Rate;
 use super::totals::Totals;
-use super::transport::{Framing, with_room};
-use super::txs::Relay;
+use super::{NODE_BLOOM, NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS};
+use crate::bip324::Sealer;
 
-#[derive(Default)]
+/// Registry of connected peers, with what all connections share.
 pub(crate) struct Peers {
-    clock: Clock,
+    pub(super) engine: Arc<Engine>,
+    pub(super) config: P2pConfig,
+    pub(super) bans: Bans,
+    pub(super) rate: Rate,
+    pub(super) magic: [u8; 4],
+    pub(super) encoding: Encoding,
+    /// Offered while the node has all blocks.
+    services: u64,
+    pub(super) message_bytes_max: u32,
+    pub(super) block_bytes_max: u32,
     totals: Arc<Totals>,
     connected: Mutex<Connected>,
     left: Condvar,
@@ -78,6 +97,11 @@ impl Connection {
     pub(crate) fn is_inbound(self) -> bool {
         self == Self::Inbound
     }
+}
+
+pub(super) enum Framing {
+    V1,
+    V2 { session: [u8; 32], sealer: Box<Mutex<Sealer>> },
 }
 
 pub(super) struct Arrival {
@@ -193,9 +217,27 @@ impl Facts {
 }
 
 impl Peers {
-    pub(super) fn new(clock: Clock, totals: Arc<Totals>, is_active: bool) -> Self {
-        let connected = Connected { is_off: !is_active, ..Connected::default() };
-        Self { clock, totals, connected: Mutex::new(connected), left: Condvar::new() }
+    pub(super) fn new(config: &P2pConfig, engine: &Arc<Engine>, services: u64) -> Self {
+        let (params, clock) = (engine.params(), engine.clock().clone());
+        let bytes_max = params.block_bytes_max();
+        let is_large = bytes_max > u64::from(MESSAGE_BYTES_MAX);
+        let spacing_s = u64::from(params.pow.target_spacing_s);
+        let totals = Totals::new(config.upload_target_bytes, bytes_max, spacing_s);
+        let connected = Connected { is_off: !config.is_active, ..Connected::default() };
+        Self {
+            engine: Arc::clone(engine),
+            config: config.clone(),
+            bans: Bans::open(&engine.config().datadir, config.ban_s, clock),
+            rate: Rate::new(config.rate),
+            magic: params.magic,
+            encoding: params.encoding,
+            services,
+            message_bytes_max: if is_large { LARGE_MESSAGE_BYTES_MAX } else { MESSAGE_BYTES_MAX },
+            block_bytes_max: u32::try_from(bytes_max).unwrap_or(u32::MAX).max(MESSAGE_BYTES_MAX),
+            totals: Arc::new(totals),
+            connected: Mutex::new(connected),
+            left: Condvar::new(),
+        }
     }
 
     pub(crate) fn totals(&self) -> &Totals {
@@ -257,7 +299,7 @@ impl Peers {
             is_discouraged: admission.is_discouraged,
             starts_encrypted,
             bound,
-            connected_us: self.clock.now_us(),
+            connected_us: self.engine.clock().now_us(),
             stream,
             framing: OnceLock::new(),
             outbox: Outbox::default(),
@@ -272,7 +314,7 @@ impl Peers {
             relay: Mutex::default(),
             addresses: Mutex::default(),
             traffic: Traffic {
-                clock: self.clock.clone(),
+                clock: self.engine.clock().clone(),
                 totals: Arc::clone(&self.totals),
                 ..Traffic::default()
             },
@@ -314,6 +356,72 @@ impl Peers {
         let is_busy = |connected: &mut Connected| !connected.peers.is_empty();
         let waited = self.left.wait_timeout_while(connected, timeout, is_busy);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Offered services; not full history while blocks below a snapshot are missing (Core `rpc/blockchain.cpp`, `loadtxoutset`).
+    pub(super) fn services(&self) -> u64 {
+        let is_missing_old = self.engine.historical_chain().is_some();
+        self.services & !(if is_missing_old { NODE_NETWORK } else { 0 })
+    }
+
+    /// Services required of a peer on this connection.
+    pub(super) fn expected_services(&self, peer: &Peer, offered: u64) -> u64 {
+        if matches!(peer.connection, Connection::Inbound | Connection::Manual | Connection::Feeler)
+        {
+            return 0;
+        }
+        self.desirable_services(offered)
+    }
+
+    /// Services required of outbound peers, for a peer with `offered`.
+    pub(super) fn desirable_services(&self, offered: u64) -> u64 {
+        let own = self.services() & NODE_WITNESS;
+        // Near the tip the latest blocks suffice (Core `net_processing.cpp`, `GetDesirableServiceFlags`).
+        let behind_s =
+            self.engine.clock().now_s().saturating_sub(u64::from(self.engine.tip().time));
+        let blocks = behind_s / u64::from(self.engine.params().pow.target_spacing_s.max(1));
+        let is_enough = offered & NODE_NETWORK_LIMITED != 0 && blocks < LIMITED_BLOCKS;
+        own | if is_enough { NODE_NETWORK_LIMITED } else { NODE_NETWORK }
+    }
+
+    /// Peer description for the log: its id, and its address only with `-logips` (Core `net.cpp`, `CNode::LogPeer`).
+    pub(super) fn shown(&self, peer: &Peer) -> String {
+        let Peer { id, address, .. } = peer;
+        if self.config.log_addresses {
+            format!("peer={id}, peeraddr={address}")
+        } else {
+            format!("peer={id}")
+        }
+    }
+
+    /// Logs the reason of a disconnection, for inbound peers at debug level because they control its frequency.
+    pub(super) fn log_end(&self, peer: &Peer, reason: &Ended) {
+        let shown = self.shown(peer);
+        if peer.connection.is_inbound() {
+            net!("{reason}, disconnecting {shown}");
+        } else if reason.is_fault() {
+            tracing::warn!("{reason}, disconnecting {shown}");
+        } else {
+            tracing::info!("{reason}, disconnecting {shown}");
+        }
+    }
+
+    /// True for a nonce of our own `version` messages: the connection is to this node.
+    pub(super) fn is_itself(&self, nonce: u64) -> bool {
+        let sent = |peer: &Arc<Peer>| {
+            !peer.connection.is_inbound() && peer.nonce.load(Ordering::Relaxed) == nonce
+        };
+        self.list().iter().any(sent)
+    }
+
+    pub(super) fn offers_bloom(&self, peer: &Peer) -> bool {
+        self.services() & NODE_BLOOM != 0 || peer.permissions.has(Permissions::BLOOM_FILTER)
+    }
+
+    /// True if a peer may not send or announce transactions.
+    pub(super) fn rejects_txs_of(&self, peer: &Peer) -> bool {
+        matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler)
+            || (self.config.blocks_only && !peer.permissions.has(Permissions::RELAY))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connected> {
@@ -432,3 +540,12 @@ fn count(counts: &mut ByMessage, command: Command, bytes: usize) {
         }
     }
 }
+
+/// The user agent appears in logs and RPC: keeps the same characters as Core (`util/strencodings.cpp`, `SAFE_CHARS_DEFAULT`).
+pub(super) fn printable(user_agent: &[u8]) -> String {
+    let is_safe = |byte: &u8| byte.is_ascii_alphanumeric() || b" .,;-_/:?@()".contains(byte);
+    user_agent.iter().filter(|byte| is_safe(byte)).map(|byte| char::from(*byte)).collect()
+}
+
+/// Core `net_processing.cpp`, `NODE_NETWORK_LIMITED_ALLOW_CONN_BLOCKS`.
+const LIMITED_BLOCKS: u64 = 144;

@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::peer_reader::is_timeout;
-use super::txs::random;
+use super::ended::is_timeout;
+use super::rng::random;
 
 #[derive(Clone, Copy)]
 pub(super) struct ProxyOptions<'a> {

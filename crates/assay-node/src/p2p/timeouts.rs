@@ -6,21 +6,20 @@ use std::time::Duration;
 
 use assay_wire::p2p::Message;
 
-use super::peer_writer::random;
-use super::peers::Peer;
-use super::{Network, Shared};
+use super::peers::{Peer, Peers};
+use super::rng::nonce;
 
-impl Shared {
+impl Peers {
     /// Disconnects peers that time out: in the handshake, or without sending or receiving.
     pub(super) fn disconnect_inactive(&self) {
         let now_us = self.engine.clock().now_us();
         let patience_us = micros(self.config.peer_timeout);
-        for peer in self.peers.list() {
+        for peer in self.list() {
             let due_us = peer.connected_us.saturating_add(patience_us);
             if due_us < now_us
                 && let Some(fault) = self.silence(&peer, now_us)
             {
-                tracing::debug!(target: "net", "{fault}, disconnecting peer={}", peer.id);
+                net!("{fault}, disconnecting peer={}", peer.id);
                 peer.close();
             }
         }
@@ -66,9 +65,9 @@ impl Shared {
         }
     }
 
-    fn ping(&self, peer: &Peer) {
+    pub(super) fn ping(&self, peer: &Peer) {
         // Nonce 0 means no ping.
-        let Ok(nonce) = random().map(|nonce| nonce.max(1)) else { return };
+        let Ok(nonce) = nonce().map(|nonce| nonce.max(1)) else { return };
         let now_us = self.engine.clock().now_us();
         peer.with_facts(|facts| {
             facts.ping = Some((nonce, now_us));
@@ -110,30 +109,12 @@ impl Shared {
         });
         if let Some(problem) = problem {
             let bytes = if nonce.is_some() { 8 } else { 0 };
-            tracing::debug!(
-                target: "net",
+            net!(
                 "pong peer={}: {problem}, {expected:x} expected, {:x} received, {bytes} bytes",
                 peer.id,
-                nonce.unwrap_or(0),
+                nonce.unwrap_or(0)
             );
         }
-    }
-}
-
-impl Network {
-    /// Re-evaluates all timers after a clock change.
-    pub(crate) fn clock_was_set(&self) {
-        self.0.disconnect_inactive();
-        self.0.round_of_all();
-    }
-
-    pub(crate) fn ping_all(&self) {
-        self.0
-            .peers
-            .list()
-            .iter()
-            .filter(|peer| peer.is_ready())
-            .for_each(|peer| self.0.ping(peer));
     }
 }
 

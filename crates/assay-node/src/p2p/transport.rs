@@ -9,50 +9,19 @@ use std::sync::{Mutex, PoisonError};
 use assay_wire::p2p::{Command, FrameHeader, Message};
 use rustix::net::SendFlags;
 
-use super::Shared;
-use super::peer_reader::{Ended, is_timeout};
-use super::peer_writer::random;
-use super::peers::Peer;
+use super::ended::{Ended, TransportError, is_timeout};
+use super::outbox::{ROOM, with_room};
+use super::peers::{Framing, Peer, Peers};
+use super::rng::nonce;
 use crate::bip324::{
-    self, GARBAGE_BYTES_MAX, HEAD_BYTES, Handshake, KEY_BYTES, LENGTH_BYTES, MissingTerminator,
-    NAME_BYTES_MAX, Opener, Sealer, Session, TAG_BYTES, TERMINATOR_BYTES, Undecryptable,
+    self, GARBAGE_BYTES_MAX, HEAD_BYTES, Handshake, KEY_BYTES, LENGTH_BYTES, NAME_BYTES_MAX,
+    Opener, Session, TAG_BYTES, TERMINATOR_BYTES,
 };
-
-pub(super) enum Framing {
-    V1,
-    V2 { session: [u8; 32], sealer: Box<Mutex<Sealer>> },
-}
 
 pub(super) enum Incoming {
     /// With the bytes already read of the first message.
     V1(Vec<u8>),
     V2(Box<Opener>),
-}
-
-/// BIP324 error, in Core's log wording (`net.cpp`, `V2Transport`).
-#[derive(Debug, thiserror::Error)]
-pub(super) enum TransportError {
-    #[error(
-        "V2 transport error: V1 peer with wrong MessageStart {}",
-        faster_hex::hex_string(magic)
-    )]
-    WrongMagic { magic: [u8; 4] },
-    #[error("V2 transport error: {fault}")]
-    Garbage {
-        #[from]
-        fault: MissingTerminator,
-    },
-    #[error("V2 transport error: packet too large ({length} bytes)")]
-    TooLong { length: usize },
-    #[error("V2 transport error: {fault} ({length} bytes)")]
-    Packet { length: usize, fault: Undecryptable },
-}
-
-/// Encodes a message behind [`ROOM`].
-pub(super) fn with_room(message: &Message<'_>) -> Vec<u8> {
-    let mut buffer = vec![0; ROOM];
-    message.encode(&mut buffer);
-    buffer
 }
 
 impl Peer {
@@ -72,10 +41,10 @@ impl Peer {
     }
 
     /// Writes a message without blocking; returns the unwritten rest. The writer thread must be idle.
-    pub(super) fn write_some(&self, shared: &Shared, message: &Message<'_>) -> Vec<u8> {
+    pub(super) fn write_some(&self, magic: [u8; 4], message: &Message<'_>) -> Vec<u8> {
         let command = message.command();
         let mut buffer = with_room(message);
-        let start = self.frame(shared.magic, command, &mut buffer);
+        let start = self.frame(magic, command, &mut buffer);
         let framed = &buffer[start..];
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         // The writer handles errors with the rest.
@@ -149,7 +118,7 @@ impl Peer {
     }
 }
 
-impl Shared {
+impl Peers {
     /// Detects the transport version and performs the key exchange.
     pub(super) fn agree_on_transport(&self, peer: &Peer) -> Result<Incoming, Ended> {
         if peer.connection.is_inbound() {
@@ -188,7 +157,7 @@ impl Shared {
     /// Version 2 handshake, with `begun` of the peer's key read.
     fn encrypt(&self, peer: &Peer, begun: &[u8]) -> Result<Incoming, Ended> {
         let handshake = handshake(!peer.connection.is_inbound())?;
-        tracing::debug!(target: "net", "start sending v2 handshake to peer={}", peer.id);
+        net!("start sending v2 handshake to peer={}", peer.id);
         self.write(peer, &handshake.opening())?;
         let theirs = their_key(peer, begun)?;
         let mut session = handshake.finish(theirs, self.magic);
@@ -233,7 +202,7 @@ fn version_one(peer: &Peer, begun: Vec<u8>) -> Incoming {
 
 fn handshake(is_initiator: bool) -> Result<Handshake, Ended> {
     let (mut secret, mut encoding) = ([0; 32], [0; 32]);
-    let mut garbage = vec![0; random()? as usize % (GARBAGE_BYTES_MAX + 1)];
+    let mut garbage = vec![0; nonce().map_err(Ended::Io)? as usize % (GARBAGE_BYTES_MAX + 1)];
     for bytes in [&mut secret[..], &mut encoding, &mut garbage] {
         getrandom::fill(bytes).map_err(|error| Ended::Io(io::Error::other(error.to_string())))?;
     }
@@ -284,8 +253,6 @@ fn retried(mut read: impl FnMut() -> io::Result<usize>) -> Result<usize, Ended> 
     }
 }
 
-/// Room before a payload for the transport header.
-pub(super) const ROOM: usize = FrameHeader::SIZE;
 const _: () = assert!(HEAD_BYTES + NAME_BYTES_MAX <= ROOM);
 /// Bytes of a packet without its contents.
 pub(super) const PACKET_EXPANSION: usize = HEAD_BYTES + TAG_BYTES;

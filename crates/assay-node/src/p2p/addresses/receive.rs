@@ -2,11 +2,10 @@
 
 use assay_wire::p2p::{ADDRESSES_MAX, PeerAddress};
 
-use super::super::permissions::Permissions;
-use super::{Connection, Peer, Shared, random};
+use super::{AddrBook, Connection, Peer, Permissions, shuffle};
 use crate::p2p::{NODE_NETWORK, NODE_NETWORK_LIMITED};
 
-impl Shared {
+impl AddrBook {
     /// True if a list of addresses is processed; an oversized one is misbehaviour.
     pub(in crate::p2p) fn accepts_addresses(
         &self,
@@ -16,13 +15,11 @@ impl Shared {
     ) -> bool {
         if !Self::start_address_relay(peer) {
             let kind = peer.connection.name();
-            tracing::debug!(
-                target: "net", "ignoring {command} message from {kind} peer={}", peer.id
-            );
+            net!("ignoring {command} message from {kind} peer={}", peer.id);
             return false;
         }
         if count > ADDRESSES_MAX {
-            self.misbehaving(peer, &format!("{command} message size = {count}"));
+            self.peers.misbehaving(peer, &format!("{command} message size = {count}"));
             return false;
         }
         true
@@ -39,6 +36,7 @@ impl Shared {
         if !self.accepts_addresses(peer, command, count) {
             return;
         }
+        // The rate limit drops random addresses.
         shuffle(&mut came);
         let allowed = self.allowed(peer, came);
         let was_asked = peer.with_addresses(|relay| relay.was_asked);
@@ -65,7 +63,7 @@ impl Shared {
             if is_fresh && is_small && host.is_routable() {
                 self.pass_on_address(peer, &address);
             }
-            if self.addresses.can_reach(&host) {
+            if self.can_reach(&host) {
                 kept.push(address);
             }
         }
@@ -74,17 +72,14 @@ impl Shared {
             relay.rate_limited += allowed.rate_limited;
             relay.was_asked &= count >= ADDRESSES_MAX;
         });
-        tracing::debug!(
-            target: "net",
+        net!(
             "Received addr: {count} addresses ({processed} processed, {} rate-limited) from peer={}",
             allowed.rate_limited,
             peer.id
         );
-        self.addresses.known.add(&kept, &peer.address.host, PENALTY_S);
+        self.known.add(&kept, &peer.address.host, PENALTY_S);
         if peer.connection == Connection::AddrFetch && count > 1 {
-            tracing::debug!(
-                target: "net", "addrfetch connection completed, disconnecting peer={}", peer.id
-            );
+            net!("addrfetch connection completed, disconnecting peer={}", peer.id);
             peer.close();
         }
     }
@@ -127,13 +122,6 @@ impl Shared {
 struct Allowed {
     taken: Vec<PeerAddress>,
     rate_limited: u64,
-}
-
-/// The rate limit drops random addresses.
-fn shuffle(addresses: &mut [PeerAddress]) {
-    for last in (1..addresses.len()).rev() {
-        addresses.swap(last, random(last as u64 + 1) as usize);
-    }
 }
 
 /// Core `net_processing.cpp`, `ProcessAddrs`: longer lists are answers to `getaddr`.

@@ -2,17 +2,17 @@
 
 use assay_wire::p2p::{Message, NetAddress, PeerAddress, TimedAddress};
 
-use super::{AddressRelay, Connection, NetworkKind, Peer, Shared, exponential_us};
+use super::{AddrBook, Connection, NetworkKind, Peer, exponential_us};
 
-impl Shared {
+impl AddrBook {
     /// Relays an address to one or two peers. They stay the same for a day, so that repetition spreads it no further.
     pub(super) fn pass_on_address(&self, from: &Peer, address: &PeerAddress) {
         let host = address.endpoint.host;
-        let is_reachable = self.addresses.can_reach(&host);
+        let is_reachable = self.can_reach(&host);
         if !is_reachable && matches!(host.network(), NetworkKind::Internal) {
             return;
         }
-        let chooser = &self.addresses.chooser;
+        let chooser = &self.chooser;
         let name = chooser.hash(&address.endpoint.key());
         // Each address changes its destinations at a different time of day.
         let day = self.engine.clock().now_s().wrapping_add(name) / DAY_S;
@@ -36,9 +36,7 @@ impl Shared {
         let now_us = self.engine.clock().now_us();
         let age_us = now_us.saturating_sub(peer.connected_us);
         if peer.connection == Connection::AddrFetch && age_us > FETCH_PATIENCE_US {
-            tracing::debug!(
-                target: "net", "addrfetch connection timeout, disconnecting peer={}", peer.id
-            );
+            net!("addrfetch connection timeout, disconnecting peer={}", peer.id);
             return peer.close();
         }
         let (to_send, has_v2) = peer.with_addresses(|relay| {
@@ -60,22 +58,7 @@ impl Shared {
     }
 }
 
-impl AddressRelay {
-    /// Takes the addresses that the peer does not know.
-    fn take(&mut self) -> Vec<PeerAddress> {
-        let mut taken = std::mem::take(&mut self.to_send);
-        taken.retain(|address| {
-            let is_new = !self.known.contains(&address.endpoint);
-            if is_new {
-                self.known.insert(&address.endpoint);
-            }
-            is_new
-        });
-        taken
-    }
-}
-
-pub(in crate::p2p) fn v1(address: &PeerAddress) -> TimedAddress {
+pub(super) fn v1(address: &PeerAddress) -> TimedAddress {
     let PeerAddress { time, services, endpoint } = *address;
     let address = NetAddress { services, ip: endpoint.host.to_v1(), port: endpoint.port };
     TimedAddress { time, address }

@@ -10,8 +10,8 @@ use assay_wire::ParseErrorKind;
 use assay_wire::p2p::{Endpoint, Host, PeerAddress};
 
 use super::entry::{BUCKET_SIZE, Entry, Key, NEW_BUCKETS, NEW_PER_ADDRESS, TRIED_BUCKETS};
-use super::rng::Rng;
 use super::tables::{Id, NONE, Tables};
+use crate::p2p::rng::Rng;
 
 /// Defect of `peers.dat`, in Core's wording.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,6 @@ mod check;
 mod choose;
 mod entry;
 mod file;
-mod rng;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -30,9 +29,9 @@ pub(crate) use self::file::fuzz_file;
 pub(crate) use self::file::{
     FileFault, Reader as FileReader, replace as replace_file, seal, write_address,
 };
-use self::rng::Rng;
 pub(crate) use self::tables::Count;
 use self::tables::Tables;
+use super::rng::Rng;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AddrManConfig {

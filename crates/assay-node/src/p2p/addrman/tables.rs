@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use assay_wire::p2p::{Endpoint, Host, NetworkKind, PeerAddress};
 
 use super::entry::{BUCKET_SIZE, Entry, Key, NEW_BUCKETS, NEW_PER_ADDRESS, TRIED_BUCKETS};
-use super::rng::Rng;
+use crate::p2p::rng::Rng;
 
 /// Ascending from 0; never reused.
 pub(super) type Id = u64;

@@ -10,18 +10,18 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use assay_engine::{FreshBlock, RelayId, TxIds};
+use assay_engine::{Engine, FreshBlock, RelayId, TxIds};
 use assay_wire::p2p::{COMPACT_TXS_MAX, Message};
 use assay_wire::{BlockHash, Encoding, Transaction};
 
 pub(super) use self::rebuild::{Partial, Unusable};
 pub(super) use self::recent::{Recent, compact_of};
-use super::Shared;
-use super::peers::Peer;
+use super::peers::{Peer, Peers};
 
 /// Sources of compact blocks in addition to the mempool.
-#[derive(Default)]
 pub(super) struct Compact {
+    engine: Arc<Engine>,
+    peers: Arc<Peers>,
     /// Latest announced blocks, newest first.
     recent: Mutex<VecDeque<Arc<Recent>>>,
     /// Recent transactions outside the mempool, newest last.
@@ -32,6 +32,17 @@ pub(super) struct Compact {
 }
 
 impl Compact {
+    pub(super) fn new(peers: &Arc<Peers>) -> Self {
+        Self {
+            engine: Arc::clone(&peers.engine),
+            peers: Arc::clone(peers),
+            recent: Mutex::default(),
+            extra: Mutex::default(),
+            lacked: Mutex::default(),
+            highest: Mutex::default(),
+        }
+    }
+
     /// Latest block that extended the tip on arrival, validated or not.
     pub(super) fn recent(&self) -> Option<Arc<Recent>> {
         lock(&self.recent).front().cloned()
@@ -74,70 +85,66 @@ impl Compact {
     pub(super) fn note_lacked(&self, block: BlockHash, places: Vec<u32>) {
         *lock(&self.lacked) = Some((block, places));
     }
-}
 
-impl Shared {
     /// Compact block version: 2 identifies transactions by wtxid, 1 by txid.
-    pub(super) fn compact_version(&self) -> u64 {
-        match self.encoding {
+    pub(super) fn version(&self) -> u64 {
+        match self.peers.encoding {
             Encoding::Segwit => 2,
             Encoding::Legacy => 1,
         }
     }
 
     /// Maximum number of transactions in a compact block.
-    pub(super) fn compact_txs_max(&self) -> usize {
-        match self.encoding {
+    pub(super) fn txs_max(&self) -> usize {
+        match self.peers.encoding {
             Encoding::Segwit => COMPACT_TXS_MAX,
-            Encoding::Legacy => self.block_bytes_max as usize / TX_BYTES_MIN,
+            Encoding::Legacy => self.peers.block_bytes_max as usize / TX_BYTES_MIN,
         }
     }
-}
 
-/// Announces submitted blocks before script verification (Core `net_processing.cpp`, `NewPoWValidBlock`).
-pub(super) fn pass_on(shared: &Shared) {
-    while shared.engine.pass_fresh(|block| pass_on_block(shared, block)) {}
-}
-
-/// Announces a peer's block on the thread that submits it: on a busy machine, to wake another thread takes
-/// milliseconds. The caller must not call the engine, which is processing the block.
-pub(super) fn pass_on_block(shared: &Shared, block: FreshBlock) {
-    let has_segwit =
-        shared.encoding == Encoding::Legacy || shared.engine.params().segwit_active(block.height());
-    let compact = &shared.compact;
-    // Held until the block is queued: two threads must not change the order.
-    let mut highest = lock(&compact.highest);
-    if block.height() <= *highest || !has_segwit {
-        return;
+    /// Announces submitted blocks before script verification (Core `net_processing.cpp`, `NewPoWValidBlock`).
+    pub(super) fn pass_on_submitted(&self) {
+        while self.engine.pass_fresh(|block| self.pass_on(block)) {}
     }
-    *highest = block.height();
-    let lacked = lock(&compact.lacked).take_if(|(hash, _)| hash == block.hash());
-    let places = lacked.map(|(_, places)| places).unwrap_or_default();
-    let recent = Arc::new(new_recent(block, places));
-    compact.keep_recent(Arc::clone(&recent));
-    let mut at_once = 0;
-    for peer in shared.peers.list() {
-        if at_once < AT_ONCE_MAX && pass_on_at_once(shared, &peer, &recent) {
-            at_once += 1;
-        } else {
-            peer.outbox.notify_fresh();
+
+    /// Announces a peer's block on the thread that submits it: on a busy machine, to wake another thread takes
+    /// milliseconds. The caller must not call the engine, which is processing the block.
+    pub(super) fn pass_on(&self, block: FreshBlock) {
+        let has_segwit = self.peers.encoding == Encoding::Legacy
+            || self.engine.params().segwit_active(block.height());
+        // Held until the block is queued: two threads must not change the order.
+        let mut highest = lock(&self.highest);
+        if block.height() <= *highest || !has_segwit {
+            return;
+        }
+        *highest = block.height();
+        let lacked = lock(&self.lacked).take_if(|(hash, _)| hash == block.hash());
+        let places = lacked.map(|(_, places)| places).unwrap_or_default();
+        let recent = Arc::new(new_recent(block, places));
+        self.keep_recent(Arc::clone(&recent));
+        let mut at_once = 0;
+        for peer in self.peers.list() {
+            if at_once < AT_ONCE_MAX && self.pass_on_at_once(&peer, &recent) {
+                at_once += 1;
+            } else {
+                peer.outbox.notify_fresh();
+            }
         }
     }
-}
 
-/// Writes a block to a peer on this thread if that does not block and the peer certainly wants it.
-fn pass_on_at_once(shared: &Shared, peer: &Peer, recent: &Recent) -> bool {
-    let is_due = peer.is_ready() && peer.wants_compact.load(Ordering::Relaxed);
-    if !is_due || shared.rate.is_limited() || !peer.knows_up_to(&recent.header().prev_block) {
-        return false;
+    /// Writes a block to a peer on this thread if that does not block and the peer certainly wants it.
+    fn pass_on_at_once(&self, peer: &Peer, recent: &Recent) -> bool {
+        let is_due = peer.is_ready() && peer.wants_compact.load(Ordering::Relaxed);
+        let is_limited = self.peers.rate.is_limited();
+        if !is_due || is_limited || !peer.knows_up_to(&recent.header().prev_block) {
+            return false;
+        }
+        peer.outbox.write_now(|| {
+            net!("sending header-and-ids {} to peer={}", recent.hash(), peer.id);
+            peer.with_known(|known| known.best_sent = Some(*recent.hash()));
+            peer.write_some(self.peers.magic, &Message::CompactBlock(recent.payload()))
+        })
     }
-    peer.outbox.write_now(|| {
-        tracing::debug!(
-            target: "net", "sending header-and-ids {} to peer={}", recent.hash(), peer.id
-        );
-        peer.with_known(|known| known.best_sent = Some(*recent.hash()));
-        peer.write_some(shared, &Message::CompactBlock(recent.payload()))
-    })
 }
 
 fn new_recent(block: FreshBlock, lacked: Vec<u32>) -> Recent {

@@ -7,8 +7,8 @@ use assay_engine::Block;
 use assay_wire::BlockHash;
 use assay_wire::p2p::{BlockTxs, BlockTxsRequest, InventoryKind, Message};
 
-use super::super::compact::compact_of;
-use super::{Ended, PeerWriter, random, unreadable};
+use super::{Ended, PeerWriter, nonce, unreadable};
+use crate::p2p::compact::compact_of;
 
 impl PeerWriter<'_> {
     pub(super) fn wants_compact(&self) -> bool {
@@ -27,9 +27,7 @@ impl PeerWriter<'_> {
             return Ok(());
         }
         self.peer.with_known(|known| known.best_sent = Some(*recent.hash()));
-        tracing::debug!(
-            target: "net", "sending header-and-ids {} to peer={}", recent.hash(), self.peer.id
-        );
+        net!("sending header-and-ids {} to peer={}", recent.hash(), self.peer.id);
         self.send(&Message::CompactBlock(recent.payload()))
     }
 
@@ -67,7 +65,7 @@ impl PeerWriter<'_> {
     fn compact_from_archive(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, Ended> {
         let _turn = self.shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
         let block = self.parsed(hash);
-        block.map(|block| Ok(compact_of(&block, random()?))).transpose()
+        block.map(|block| Ok(compact_of(&block, nonce().map_err(Ended::Io)?))).transpose()
     }
 
     /// Sends transactions of a block. For a deep block sends the whole block, which costs the same to read.
@@ -79,17 +77,11 @@ impl PeerWriter<'_> {
         let engine = &self.shared.engine;
         let place = engine.header_place(hash).filter(|place| place.has_data);
         let Some(place) = place else {
-            tracing::debug!(
-                target: "net",
-                "Peer {} sent us a getblocktxn for a block we don't have", self.peer.id
-            );
+            net!("Peer {} sent us a getblocktxn for a block we don't have", self.peer.id);
             return Ok(());
         };
         if place.height + TXS_DEPTH_MAX < engine.tip().height {
-            tracing::debug!(
-                target: "net",
-                "Peer {} sent us a getblocktxn for a block > {TXS_DEPTH_MAX} deep", self.peer.id
-            );
+            net!("Peer {} sent us a getblocktxn for a block > {TXS_DEPTH_MAX} deep", self.peer.id);
             return self.block(hash, true).map(drop);
         }
         let block = {
@@ -104,7 +96,7 @@ impl PeerWriter<'_> {
         let txs = places.map(|place| (place < block.tx_count()).then(|| block.tx(place).raw()));
         let Some(txs) = txs.collect::<Option<Vec<&[u8]>>>() else {
             let fault = "getblocktxn with out-of-bounds tx indices";
-            self.shared.misbehaving(self.peer, fault);
+            self.shared.peers.misbehaving(self.peer, fault);
             return Ok(());
         };
         tracing::debug!(
@@ -126,7 +118,7 @@ impl PeerWriter<'_> {
             unreadable(hash, &error);
             return None;
         }
-        Block::parse(raw, shared.encoding).ok()
+        Block::parse(raw, shared.peers.encoding).ok()
     }
 }
 

@@ -6,9 +6,9 @@ use assay_engine::{Block, EngineError};
 use assay_wire::BlockHash;
 use assay_wire::p2p::Message;
 
-use super::super::peer_reader::Ended;
-use super::super::txs::Matches;
 use super::{PeerWriter, unreadable};
+use crate::p2p::ended::Ended;
+use crate::p2p::peers::Matches;
 use crate::partial_merkle::Builder;
 
 impl PeerWriter<'_> {
@@ -25,7 +25,7 @@ impl PeerWriter<'_> {
         let mut raw = vec![0; archived.size() as usize];
         let read = shared.engine.read_archived(&archived, 0, &mut raw);
         let block = read.and_then(|()| {
-            Block::parse(raw, shared.encoding)
+            Block::parse(raw, shared.peers.encoding)
                 .map_err(|source| EngineError::StoredBlock { hash: *hash, source })
         });
         let block = match block {

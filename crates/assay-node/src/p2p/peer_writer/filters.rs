@@ -11,7 +11,7 @@ use assay_wire::p2p::{
 };
 
 use super::PeerWriter;
-use crate::p2p::peer_reader::Ended;
+use crate::p2p::ended::Ended;
 
 impl PeerWriter<'_> {
     pub(super) fn filters(&mut self, range: &FilterRange) -> Result<(), Ended> {
@@ -81,40 +81,15 @@ impl PeerWriter<'_> {
 
     /// The index, for a valid request; otherwise disconnects.
     fn allowed(&self, range: &FilterRange, count_max: u32) -> Result<Arc<FilterIndex>, Ended> {
-        let (shared, peer) = (self.shared, self.peer.id);
-        let index = shared.filters.clone().filter(|_| range.kind == FilterKind::BASIC);
-        let Some(index) = index else {
-            tracing::debug!(
-                target: "net",
-                "peer requested unsupported block filter type: {}, disconnecting peer={peer}",
-                range.kind.0
-            );
-            return Err(Ended::WrongFilterRequest);
-        };
-        let Some(stop) = shared.engine.place_for_peers(&range.stop) else {
-            tracing::debug!(
-                target: "net",
-                "peer requested invalid block hash: {}, disconnecting peer={peer}",
-                range.stop
-            );
-            return Err(Ended::WrongFilterRequest);
-        };
-        let Some(between) = stop.height.checked_sub(range.start_height) else {
-            tracing::debug!(
-                target: "net",
-                "peer sent invalid getcfilters/getcfheaders with start height {} and stop height {}, disconnecting peer={peer}",
-                range.start_height,
-                stop.height
-            );
-            return Err(Ended::WrongFilterRequest);
-        };
+        let FilterRange { kind, start_height, stop } = *range;
+        let index = self.shared.filters.clone().filter(|_| kind == FilterKind::BASIC);
+        let index = index.ok_or(Ended::FilterKind { kind: kind.0 })?;
+        let place = self.shared.engine.place_for_peers(&stop).ok_or(Ended::FilterStop { stop })?;
+        let between = place.height.checked_sub(start_height);
+        let range_fault = Ended::FilterRange { start_height, stop_height: place.height };
+        let between = between.ok_or(range_fault)?;
         if between >= count_max {
-            tracing::debug!(
-                target: "net",
-                "peer requested too many cfilters/cfheaders: {} / {count_max}, disconnecting peer={peer}",
-                u64::from(between) + 1
-            );
-            return Err(Ended::WrongFilterRequest);
+            return Err(Ended::TooManyFilters { count: u64::from(between) + 1, count_max });
         }
         Ok(index)
     }
@@ -125,8 +100,7 @@ impl PeerWriter<'_> {
 
     /// Like Core, sends no response to requests for filters not indexed yet.
     fn not_indexed(range: &FilterRange) {
-        tracing::debug!(
-            target: "net",
+        net!(
             "Failed to find block filter in index: filter_type=basic, start_height={}, stop_hash={}",
             range.start_height,
             range.stop

@@ -10,12 +10,12 @@ use assay_engine::{
 use assay_wire::p2p::{Inventory, InventoryKind, Message};
 use assay_wire::{BlockHash, Encoding, Header};
 
-use super::super::compact::pass_on_block;
-use super::super::peers::Peer;
-use super::super::permissions::Permissions;
 use super::headers::DAY_MS;
 use super::in_flight::Asked;
-use super::{PeerSync, Shared, Source, Table};
+use super::{BlockSync, PeerSync, Source, Table};
+use crate::p2p::faults;
+use crate::p2p::peers::Peer;
+use crate::p2p::permissions::Permissions;
 
 /// Failure of `getblockfrompeer`, in Core's wording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,13 +28,13 @@ pub(crate) enum FetchError {
     WithoutWitness,
 }
 
-impl Shared {
+impl BlockSync {
     /// Requests blocks from a peer, if it has any that are due.
     pub(super) fn fetch_blocks(&self, peer: &Peer) {
-        let mut table = self.sync.lock();
+        let mut table = self.lock();
         let is_source = table.is_source(peer.id);
         let is_behind = self.engine.is_initial_block_download();
-        if !is_behind && self.sync.is_any_bringing() {
+        if !is_behind && self.is_any_bringing() {
             return;
         }
         let now_ms = self.now_ms();
@@ -116,7 +116,7 @@ impl Shared {
 
     /// Requests blocks of a newly announced branch at once.
     pub(super) fn fetch_directly(&self, peer: &Peer, last: &BlockHash) {
-        let mut table = self.sync.lock();
+        let mut table = self.lock();
         let Table { peers, in_flight, .. } = &mut *table;
         let Some(state) = peers.get(&peer.id) else { return };
         let room = IN_FLIGHT_MAX.saturating_sub(state.in_flight.len());
@@ -134,25 +134,22 @@ impl Shared {
             });
             self.request(peer, &mut table, &wanted, builds_on_valid);
             if wanted.len() > 1 {
-                tracing::debug!(
-                    target: "net",
-                    "Downloading blocks toward {hash} ({height}) via headers direct fetch"
-                );
+                net!("Downloading blocks toward {hash} ({height}) via headers direct fetch");
             }
         }
     }
 
     /// Requests one block from a peer on demand (Core `net_processing.cpp`, `FetchBlock`).
-    pub(in super::super) fn fetch_block(
+    pub(in crate::p2p) fn fetch_block(
         &self,
         id: u64,
         block: &HeaderPlace,
     ) -> Result<(), FetchError> {
         let peer = self.peers.list().into_iter().find(|peer| peer.id == id);
         let peer = peer.ok_or(FetchError::NoPeer)?;
-        let mut table = self.sync.lock();
+        let mut table = self.lock();
         let state = table.peers.get(&id).ok_or(FetchError::NotReady)?;
-        if self.encoding == Encoding::Segwit && !state.traits.serves_witnesses {
+        if self.peers.encoding == Encoding::Segwit && !state.traits.serves_witnesses {
             return Err(FetchError::WithoutWitness);
         }
         // Other peers need not send it.
@@ -170,14 +167,15 @@ impl Shared {
     /// Requests blocks; a single one on top of a valid block as a compact block if supported.
     fn request(&self, peer: &Peer, table: &mut Table, wanted: &[Wanted], is_new_tip: bool) {
         let Some(state) = table.peers.get(&peer.id) else { return };
-        let with_witnesses = self.encoding == Encoding::Segwit && state.traits.serves_witnesses;
+        let with_witnesses =
+            self.peers.encoding == Encoding::Segwit && state.traits.serves_witnesses;
         let gives_compact = state.traits.gives_compact;
         let now_ms = self.now_ms();
         for block in wanted {
             table.ask(peer.id, block.hash, block.height, now_ms);
         }
         let is_only_one = wanted.len() == 1 && table.in_flight.count() == 1;
-        let kind = if is_new_tip && gives_compact && is_only_one && !self.config.blocks_only {
+        let kind = if is_new_tip && gives_compact && is_only_one && !self.peers.config.blocks_only {
             InventoryKind::COMPACT_BLOCK
         } else if with_witnesses {
             InventoryKind::WITNESS_BLOCK
@@ -187,22 +185,19 @@ impl Shared {
         let mut entries = Vec::with_capacity(wanted.len());
         for block in wanted {
             entries.push(Inventory { kind, hash: block.hash.0 });
-            tracing::debug!(
-                target: "net",
-                "Requesting block {} ({}) peer={}", block.hash, block.height, peer.id
-            );
+            net!("Requesting block {} ({}) peer={}", block.hash, block.height, peer.id);
         }
         peer.send(&Message::GetData(entries[..].into()));
     }
 
     /// Handles a block, requested or not.
-    pub(in super::super) fn handle_block(&self, peer: &Peer, raw: &[u8]) {
+    pub(in crate::p2p) fn handle_block(&self, peer: &Peer, raw: &[u8]) {
         let Some(head) = raw.first_chunk::<{ Header::SIZE }>() else { return };
         let header = Header::parse(head);
         let hash = header.hash();
-        tracing::debug!(target: "net", "received block {hash} peer={}", peer.id);
+        net!("received block {hash} peer={}", peer.id);
         let (is_source, was_requested) = {
-            let mut table = self.sync.lock();
+            let mut table = self.lock();
             let source = Source { peer: peer.id, is_compact: false };
             let is_source = table.sources.note(hash, source);
             if let Some(state) = table.peers.get_mut(&peer.id) {
@@ -221,14 +216,14 @@ impl Shared {
             was_requested,
             shown,
             known: Vec::new(),
-            on_fresh: &|block| pass_on_block(self, block),
+            on_fresh: &|block| self.compact.pass_on(block),
         });
         self.keep_source(&hash, is_source, &taken);
         if let Taken::Undecodable(error) = &taken {
-            super::faults::log_malformed("block", raw.len(), error, peer);
+            faults::log_malformed("block", raw.len(), error, peer);
         }
         if let Some(fault) = self.block_taken(peer, &hash, taken) {
-            self.punish(peer, &fault, "", false);
+            self.peers.punish(peer, &fault, "", false);
         }
     }
 
@@ -241,13 +236,13 @@ impl Shared {
         (raw, known): (Vec<u8>, Vec<Option<TxIds>>),
     ) -> bool {
         let source = Source { peer: peer.id, is_compact: true };
-        let is_source = self.sync.lock().sources.note(*hash, source);
+        let is_source = self.lock().sources.note(*hash, source);
         let taken = self.engine.take_block(BlockOffer {
             raw,
             was_requested: true,
             shown: WorkShown::Yes,
             known,
-            on_fresh: &|block| pass_on_block(self, block),
+            on_fresh: &|block| self.compact.pass_on(block),
         });
         self.keep_source(hash, is_source, &taken);
         let is_mutated =
@@ -256,7 +251,7 @@ impl Shared {
             return false;
         }
         if let Some(fault) = self.block_taken(peer, hash, taken) {
-            self.punish(peer, &fault, "", true);
+            self.peers.punish(peer, &fault, "", true);
         }
         true
     }
@@ -264,7 +259,7 @@ impl Shared {
     /// Keeps the peer as source only if the block was stored: other bytes may be the valid block.
     fn keep_source(&self, hash: &BlockHash, is_source: bool, taken: &Taken) {
         if is_source && !matches!(taken, Taken::Kept(_)) {
-            self.sync.lock().sources.forget(hash);
+            self.lock().sources.forget(hash);
         }
     }
 
@@ -272,7 +267,7 @@ impl Shared {
     fn block_taken(&self, peer: &Peer, hash: &BlockHash, taken: Taken) -> Option<BlockFault> {
         {
             // After archiving, or it would be requested from another peer.
-            let mut table = self.sync.lock();
+            let mut table = self.lock();
             table.look_at(peer, self.now_ms());
             match &taken {
                 Taken::Kept(_) | Taken::Passed(_) => table.arrived(hash, peer.id, self.now_ms()),
@@ -282,15 +277,15 @@ impl Shared {
         match taken {
             Taken::Kept(_) => {
                 peer.traffic.note_block(self.now_ms() / 1000);
-                let kept = self.sync.connector().kept();
+                let kept = self.connector.kept();
                 self.with_state(peer, |state| state.kept_last = kept);
                 if !self.engine.is_initial_block_download() {
-                    self.sync.connector().wait(&self.engine, kept);
+                    self.connector.wait(&self.engine, kept);
                 }
             }
             Taken::Passed(_) | Taken::Undecodable(_) => {}
             Taken::Refused(fault) => {
-                tracing::debug!(target: "net", "{}", super::faults::described(&fault));
+                net!("{}", faults::described(&fault));
                 tracing::debug!(target: "validation", "AcceptBlock FAILED ({})", fault.reason);
                 return Some(fault);
             }
@@ -300,9 +295,9 @@ impl Shared {
     }
 
     /// Waits until the peer's blocks are validated.
-    pub(in super::super) fn wait_for_validations(&self, peer: &Peer) {
+    pub(in crate::p2p) fn wait_for_validations(&self, peer: &Peer) {
         let kept = self.with_state(peer, |state| state.kept_last);
-        self.sync.connector().wait(&self.engine, kept.unwrap_or_default());
+        self.connector.wait(&self.engine, kept.unwrap_or_default());
     }
 
     /// The first block in flight stalls the window: its peer has seconds to send it.
@@ -318,13 +313,13 @@ impl Shared {
             && state.stalling_since_ms.is_none()
         {
             state.stalling_since_ms = Some(self.now_ms());
-            tracing::debug!(target: "net", "Stall started peer={staller}");
+            net!("Stall started peer={staller}");
         }
     }
 
     /// After `blocks` connected blocks, the stall timeout decays to its minimum (Core `net_processing.cpp`, `BlockConnected`).
     pub(super) fn connected(&self, blocks: u32) {
-        let mut table = self.sync.lock();
+        let mut table = self.lock();
         for _ in 0..blocks {
             let before_ms = table.stall_patience_ms;
             if before_ms <= STALL_LEAST_MS {
@@ -334,14 +329,14 @@ impl Shared {
             let seconds = before_ms * 85 / 100_000;
             table.stall_patience_ms = (seconds * 1000).max(STALL_LEAST_MS);
             let seconds = table.stall_patience_ms / 1000;
-            tracing::debug!(target: "net", "Decreased stalling timeout to {seconds} seconds");
+            net!("Decreased stalling timeout to {seconds} seconds");
         }
     }
 
     /// Disconnects a peer that stalls the window or exceeds the block timeout (Core `net_processing.cpp`, `SendMessages`).
-    pub(super) fn disconnect_if_stalling(&self, peer: &Peer) {
+    pub(in crate::p2p) fn disconnect_if_stalling(&self, peer: &Peer) {
         let now_ms = self.now_ms();
-        let mut table = self.sync.lock();
+        let mut table = self.lock();
         let loading = table.peers.values().filter(|state| !state.in_flight.is_empty()).count();
         let patience_ms = table.stall_patience_ms.max(STALL_LEAST_MS);
         let Some(state) = table.peers.get(&peer.id) else { return };
@@ -351,9 +346,7 @@ impl Shared {
             table.stall_patience_ms = longer_ms;
             if longer_ms != patience_ms {
                 let seconds = longer_ms / 1000;
-                tracing::debug!(
-                    target: "net", "Increased stalling timeout temporarily to {seconds} seconds"
-                );
+                net!("Increased stalling timeout temporarily to {seconds} seconds");
             }
             tracing::info!("Peer is stalling block download, disconnecting peer={}", peer.id);
             return peer.close();

@@ -7,13 +7,13 @@ use assay_engine::{HeaderPlace, HeadersError, WorkShown};
 use assay_wire::p2p::{BlockTxs, BlockTxsRequest, CompactBlock, Inventory, InventoryKind, Message};
 use assay_wire::{BlockHash, Encoding};
 
-use super::super::compact::{Partial, Unusable};
-use super::super::peers::Peer;
 use super::blocks::IN_FLIGHT_MAX;
-use super::faults::{described, log_malformed};
 use super::headers::ask_headers;
 use super::in_flight::Rebuilding;
-use super::{NODE_WITNESS, Shared, Table};
+use super::{BlockSync, NODE_WITNESS, Table};
+use crate::p2p::compact::{Partial, Unusable};
+use crate::p2p::faults::{described, log_malformed};
+use crate::p2p::peers::Peer;
 
 #[derive(Clone, Copy)]
 enum Plan {
@@ -36,30 +36,31 @@ struct Turn {
     is_chosen: bool,
 }
 
-impl Shared {
-    pub(in super::super) fn handle_send_compact(&self, peer: &Peer, announce: u8, version: u64) {
+impl BlockSync {
+    pub(in crate::p2p) fn handle_send_compact(&self, peer: &Peer, announce: u8, version: u64) {
         if announce > 1 {
-            return self.misbehaving(peer, "invalid sendcmpct announce field");
+            return self.peers.misbehaving(peer, "invalid sendcmpct announce field");
         }
-        if version == self.compact_version() {
+        if version == self.compact.version() {
             self.with_state(peer, |state| state.traits.gives_compact = true);
             peer.wants_compact.store(announce == 1, Ordering::Relaxed);
         }
     }
 
     /// Handles `cmpctblock`, requested or not.
-    pub(in super::super) fn handle_compact_block(&self, peer: &Peer, payload: &[u8]) {
+    pub(in crate::p2p) fn handle_compact_block(&self, peer: &Peer, payload: &[u8]) {
         let id = peer.id;
         let ignored = |why: &str| {
             tracing::debug!(target: "cmpctblock", "peer={id} sent us a compact block {why}!");
         };
-        if self.config.blocks_only {
+        if self.peers.config.blocks_only {
             return ignored("even though we are blocksonly");
         }
         if self.with_state(peer, |state| state.traits.gives_compact) != Some(true) {
             return ignored("despite never having sent us a SENDCMPCT");
         }
-        let block = match CompactBlock::parse(payload, self.encoding, self.compact_txs_max()) {
+        let block = match CompactBlock::parse(payload, self.peers.encoding, self.compact.txs_max())
+        {
             Ok(block) => block,
             Err(error) => return log_malformed("cmpctblock", payload.len(), &error, peer),
         };
@@ -67,18 +68,18 @@ impl Shared {
         match self.engine.shows_work(&[block.header]) {
             Some(WorkShown::Yes) => {}
             Some(WorkShown::No) => {
-                tracing::debug!(target: "net", "Ignoring low-work compact block from peer {id}");
+                net!("Ignoring low-work compact block from peer {id}");
                 return;
             }
             None => return self.ask_below(peer),
         }
         let is_new = self.engine.header_place(&hash).is_none();
-        let _bringing = is_new.then(|| self.sync.bring());
+        let _bringing = is_new.then(|| self.bring());
         match self.engine.take_headers(&[block.header]) {
             Ok(()) => {}
             Err(HeadersError::Refused(fault)) => {
-                tracing::debug!(target: "net", "{}", described(&fault));
-                return self.punish(peer, &fault, "invalid header via cmpctblock", true);
+                net!("{}", described(&fault));
+                return self.peers.punish(peer, &fault, "invalid header via cmpctblock", true);
             }
             Err(HeadersError::Failed(error)) => {
                 tracing::error!("A header of peer={id} cannot be kept: {error}");
@@ -120,7 +121,7 @@ impl Shared {
     fn plan_compact(&self, peer: &Peer, place: &HeaderPlace) -> Plan {
         let tip = self.engine.tip();
         let has_young_tip = self.engine.has_young_tip();
-        let mut table = self.sync.lock();
+        let mut table = self.lock();
         let table = &mut *table;
         let Some(state) = table.peers.get_mut(&peer.id) else { return Plan::Nothing };
         self.note_availability(peer, state, &place.hash);
@@ -153,7 +154,7 @@ impl Shared {
             return Plan::RebuildIfWhole;
         }
         if own.is_some_and(|own| own.rebuilding.is_some()) {
-            tracing::debug!(target: "net", "Peer sent us compact block we were already syncing!");
+            net!("Peer sent us compact block we were already syncing!");
             return Plan::Nothing;
         }
         let is_first = asked.first().is_none_or(|first| first.peer == peer.id);
@@ -171,7 +172,7 @@ impl Shared {
             Ok(partial) => partial,
             Err(Unusable::Malformed) => {
                 self.forget_asked(&hash, peer);
-                return self.misbehaving(peer, "invalid compact block");
+                return self.peers.misbehaving(peer, "invalid compact block");
             }
             Err(Unusable::Ambiguous) if turn.is_first => return self.ask_whole(peer, &hash),
             Err(Unusable::Ambiguous) => return self.forget_asked(&hash, peer),
@@ -180,7 +181,7 @@ impl Shared {
         if !(indexes.is_empty() || turn.is_first || self.may_ask_too(peer, &hash, turn)) {
             return self.forget_asked(&hash, peer);
         }
-        if let Some(asked) = self.sync.lock().in_flight.of_peer(&hash, peer.id) {
+        if let Some(asked) = self.lock().in_flight.of_peer(&hash, peer.id) {
             asked.rebuilding = Some(Rebuilding::Open(partial));
         } else {
             // Another peer has delivered it in the meantime.
@@ -202,7 +203,7 @@ impl Shared {
         let is_outbound =
             |id: u64| self.peers.find(id).is_some_and(|peer| !peer.connection.is_inbound());
         let asked: Vec<u64> = {
-            let table = self.sync.lock();
+            let table = self.lock();
             table.in_flight.asked(block).iter().map(|asked| asked.peer).collect()
         };
         !peer.connection.is_inbound()
@@ -210,8 +211,8 @@ impl Shared {
             || asked.into_iter().any(is_outbound)
     }
 
-    pub(in super::super) fn handle_block_txs(&self, peer: &Peer, payload: &[u8]) {
-        match BlockTxs::parse(payload, self.encoding) {
+    pub(in crate::p2p) fn handle_block_txs(&self, peer: &Peer, payload: &[u8]) {
+        match BlockTxs::parse(payload, self.peers.encoding) {
             Ok(txs) => self.fill(peer, &txs.block, &txs.txs),
             Err(error) => log_malformed("blocktxn", payload.len(), &error, peer),
         }
@@ -220,7 +221,7 @@ impl Shared {
     fn fill(&self, peer: &Peer, hash: &BlockHash, txs: &[&[u8]]) {
         let id = peer.id;
         let (rebuilding, is_first) = {
-            let mut table = self.sync.lock();
+            let mut table = self.lock();
             let asked = table.in_flight.asked(hash);
             let is_first = asked.first().is_some_and(|first| first.peer == id);
             let own = table.in_flight.of_peer(hash, id);
@@ -233,20 +234,17 @@ impl Shared {
             Some(Rebuilding::Failed) => {
                 self.forget_asked(hash, peer);
                 let fault = "previous compact block reconstruction attempt failed";
-                return self.misbehaving(peer, fault);
+                return self.peers.misbehaving(peer, fault);
             }
             None => {
-                tracing::debug!(
-                    target: "net",
-                    "Peer {id} sent us block transactions for block we weren't expecting"
-                );
+                net!("Peer {id} sent us block transactions for block we weren't expecting");
                 return;
             }
         };
         let Some(raw) = partial.fill(txs) else {
             self.forget_asked(hash, peer);
             let fault = "invalid compact block/non-matching block transactions";
-            return self.misbehaving(peer, fault);
+            return self.peers.misbehaving(peer, fault);
         };
         self.compact.note_lacked(*hash, partial.missing());
         if self.block_rebuilt(peer, hash, (raw, partial.known())) {
@@ -257,8 +255,7 @@ impl Shared {
             self.ask_whole(peer, hash);
         } else {
             self.forget_asked(hash, peer);
-            tracing::debug!(
-                target: "net",
+            net!(
                 "Peer {id} sent us a compact block but it failed to reconstruct, waiting on first download to complete"
             );
         }
@@ -266,24 +263,24 @@ impl Shared {
 
     fn ask_whole(&self, peer: &Peer, hash: &BlockHash) {
         let has_witnesses = peer.facts().services & NODE_WITNESS != 0;
-        let is_segwit = self.encoding == Encoding::Segwit && has_witnesses;
+        let is_segwit = self.peers.encoding == Encoding::Segwit && has_witnesses;
         let kind = if is_segwit { InventoryKind::WITNESS_BLOCK } else { InventoryKind::BLOCK };
         let entries = [Inventory { kind, hash: hash.0 }];
         peer.send(&Message::GetData(entries[..].into()));
     }
 
     fn forget_asked(&self, block: &BlockHash, peer: &Peer) {
-        self.sync.lock().forget_asked(block, peer.id, self.now_ms());
+        self.lock().forget_asked(block, peer.id, self.now_ms());
     }
 
     /// Makes the source of the new tip a high-bandwidth peer (Core's `MaybeSetPeerAsAnnouncingHeaderAndIDs`).
     pub(super) fn reward_source(&self, tip: &BlockHash) {
-        if self.config.blocks_only || self.engine.is_initial_block_download() {
+        if self.peers.config.blocks_only || self.engine.is_initial_block_download() {
             return;
         }
         let is_inbound = |id: u64| self.peers.find(id).map(|peer| peer.connection.is_inbound());
         let changed = {
-            let mut table = self.sync.lock();
+            let mut table = self.lock();
             let Some(source) = table.sources.of(tip).map(|source| source.peer) else { return };
             let gives = table.peers.get(&source).is_some_and(|state| state.traits.gives_compact);
             if !gives || !table.in_flight.is_alone(tip) {
@@ -293,7 +290,7 @@ impl Shared {
         };
         for (id, announce) in changed {
             if let Some(peer) = self.peers.find(id) {
-                let version = self.compact_version();
+                let version = self.compact.version();
                 peer.send(&Message::SendCompact { announce, version });
             }
         }

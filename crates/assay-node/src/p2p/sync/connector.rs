@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use assay_engine::Engine;
 use assay_wire::BlockHash;
 
-use super::Shared;
+use super::BlockSync;
 
 #[derive(Default)]
 pub(crate) struct Connector {
@@ -56,65 +56,66 @@ impl Connector {
     }
 }
 
-pub(crate) fn run(shared: &Shared) {
-    let connector = shared.sync.connector();
-    let mut done = 0;
-    while !shared.engine.is_shutting_down() {
-        let kept = connector.wait_for_more(done, NAP);
-        if kept == done {
-            continue;
-        }
-        // Later blocks are processed in the next iteration.
-        done = kept;
-        let seen = std::cell::Cell::new(kept);
-        let wait = || {
-            // After IBD, the reader of the peer that delivers a block waits for its result.
-            if !shared.engine.is_initial_block_download() || shared.sync.lock().expects_none() {
-                return false;
+impl BlockSync {
+    /// Connects archived blocks until the engine closes; calls `after` once the results of some are known.
+    pub(in crate::p2p) fn connect_blocks(&self, after: impl Fn()) {
+        let connector = &self.connector;
+        let mut done = 0;
+        while !self.engine.is_shutting_down() {
+            let kept = connector.wait_for_more(done, NAP);
+            if kept == done {
+                continue;
             }
-            let before = seen.get();
-            seen.set(connector.wait_for_more(before, GATHER));
-            seen.get() > before
-        };
-        let before = shared.engine.tip();
-        match shared.engine.connect(wait) {
-            Ok(report) => {
-                shared.connected(shared.engine.tip().height.saturating_sub(before.height));
-                for fault in report.faults {
-                    let source = shared.sync.lock().sources.of(&fault.hash);
-                    let Some(source) = source else { continue };
-                    if let Some(peer) = shared.peers.find(source.peer) {
-                        shared.punish(&peer, &fault, "", source.is_compact);
+            // Later blocks are processed in the next iteration.
+            done = kept;
+            let seen = std::cell::Cell::new(kept);
+            let wait = || {
+                // After IBD, the reader of the peer that delivers a block waits for its result.
+                if !self.engine.is_initial_block_download() || self.lock().expects_none() {
+                    return false;
+                }
+                let before = seen.get();
+                seen.set(connector.wait_for_more(before, GATHER));
+                seen.get() > before
+            };
+            let before = self.engine.tip();
+            match self.engine.connect(wait) {
+                Ok(report) => {
+                    self.connected(self.engine.tip().height.saturating_sub(before.height));
+                    for fault in report.faults {
+                        let source = self.lock().sources.of(&fault.hash);
+                        let Some(source) = source else { continue };
+                        if let Some(peer) = self.peers.find(source.peer) {
+                            self.peers.punish(&peer, &fault, "", source.is_compact);
+                        }
+                    }
+                    let tip = self.engine.tip();
+                    if tip.hash != before.hash {
+                        self.reward_source(&tip.hash);
+                    }
+                    // Waiting threads then see all consequences of the results.
+                    if report.is_done {
+                        connector.lock().processed = kept;
+                    } else {
+                        done = 0;
                     }
                 }
-                let tip = shared.engine.tip();
-                if tip.hash != before.hash {
-                    shared.reward_source(&tip.hash);
-                }
-                // Waiting threads then see all consequences of the results.
-                if report.is_done {
-                    connector.lock().processed = kept;
-                } else {
-                    done = 0;
+                Err(error) => {
+                    tracing::error!("Blocks cannot be connected: {error}");
+                    connector.lock().processed = u64::MAX;
+                    connector.changed.notify_all();
+                    return;
                 }
             }
-            Err(error) => {
-                tracing::error!("Blocks cannot be connected: {error}");
-                connector.lock().processed = u64::MAX;
-                connector.changed.notify_all();
-                return;
-            }
+            connector.changed.notify_all();
+            after();
         }
-        connector.changed.notify_all();
-        shared.round_of_all();
     }
-}
 
-impl Shared {
     /// Waits for the validation of a potential new tip. It is announced before, and requests for it must not fail
     /// (Core `net_processing.cpp`, `ProcessGetBlockData`, connects it first).
-    pub(in super::super) fn wait_for_validation(&self, block: &BlockHash) {
-        let connector = self.sync.connector();
+    pub(in crate::p2p) fn wait_for_validation(&self, block: &BlockHash) {
+        let connector = &self.connector;
         let deadline = Instant::now() + VERDICT_PATIENCE;
         while self.is_being_validated(block)
             && !self.engine.is_shutting_down()

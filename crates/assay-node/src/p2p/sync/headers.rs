@@ -4,19 +4,19 @@ use assay_engine::{HeadersError, WorkShown};
 use assay_wire::p2p::{HEADERS_MAX, Locator, Message};
 use assay_wire::{BlockHash, Header};
 
-use super::super::peers::{Connection, Peer};
-use super::super::permissions::Permissions;
 use super::presync::{Limits, Presync};
-use super::{PeerSync, Shared};
+use super::{BlockSync, PeerSync};
+use crate::p2p::faults;
+use crate::p2p::peers::{Connection, Peer};
+use crate::p2p::permissions::Permissions;
 
-impl Shared {
+impl BlockSync {
     /// Starts header sync with a peer if it is selected.
     pub(super) fn start_headers(&self, peer: &Peer) {
-        let mut table = self.sync.lock();
+        let mut table = self.lock();
         let now_ms = self.now_ms();
         let is_first = table.peers.values().all(|state| !state.has_started);
-        let is_free =
-            is_first || !self.sync.is_any_bringing() && table.waits_for_no_headers(now_ms);
+        let is_free = is_first || !self.is_any_bringing() && table.waits_for_no_headers(now_ms);
         let is_source = table.is_source(peer.id);
         let Some(state) = table.peers.get_mut(&peer.id) else { return };
         if state.has_started || !state.traits.serves_blocks {
@@ -35,17 +35,16 @@ impl Shared {
             let missing = now_ms.saturating_sub(u64::from(best.time) * 1000) / SPACING_MS;
             state.headers_due_ms = Some(now_ms + HEADERS_PATIENCE_MS + missing);
             let height = best.height.saturating_sub(1);
-            tracing::debug!(
-                target: "net",
+            net!(
                 "initial getheaders ({height}) to peer={} (startheight:{})",
                 peer.id,
-                peer.facts().start_height,
+                peer.facts().start_height
             );
         }
     }
 
-    pub(in super::super) fn handle_block_announcements(&self, peer: &Peer, hashes: &[BlockHash]) {
-        let mut table = self.sync.lock();
+    pub(in crate::p2p) fn handle_block_announcements(&self, peer: &Peer, hashes: &[BlockHash]) {
+        let mut table = self.lock();
         let table = &mut *table;
         let Some(state) = table.peers.get_mut(&peer.id) else { return };
         let mut newest = None;
@@ -64,7 +63,7 @@ impl Shared {
         let locator = self.engine.locator(None);
         if ask_headers(peer, state, &locator, self.now_ms()) {
             let best = self.engine.best_header();
-            tracing::debug!(target: "net", "getheaders ({}) {newest} to peer={}", best.height, peer.id);
+            net!("getheaders ({}) {newest} to peer={}", best.height, peer.id);
         }
         if !state.has_started {
             state.has_asked_for_announced = true;
@@ -73,13 +72,13 @@ impl Shared {
     }
 
     /// Handles headers, requested or not (Core `net_processing.cpp`, `ProcessHeadersMessage`).
-    pub(in super::super) fn handle_headers(&self, peer: &Peer, headers: &[Header]) {
+    pub(in crate::p2p) fn handle_headers(&self, peer: &Peer, headers: &[Header]) {
         if headers.is_empty() {
             self.with_state(peer, |state| (state.asked_headers_ms, state.presync) = (None, None));
             return;
         }
         if let Some(fault) = self.header_fault(headers) {
-            return self.misbehaving(peer, fault);
+            return self.peers.misbehaving(peer, fault);
         }
         let is_full = headers.len() == HEADERS_MAX;
         let continued = self.continue_presync(peer, headers);
@@ -103,12 +102,12 @@ impl Shared {
             return self.low_work_headers(peer, headers);
         }
         let best_before = best;
-        let bringing = (!is_known).then(|| self.sync.bring());
+        let bringing = (!is_known).then(|| self.bring());
         match self.engine.take_headers(headers) {
             Ok(()) => {}
             Err(HeadersError::Refused(fault)) => {
-                tracing::debug!(target: "net", "{}", super::faults::described(&fault));
-                return self.punish(peer, &fault, "invalid header received", false);
+                net!("{}", faults::described(&fault));
+                return self.peers.punish(peer, &fault, "invalid header received", false);
             }
             Err(HeadersError::Failed(error)) => {
                 tracing::error!("Headers of peer={} cannot be kept: {error}", peer.id);
@@ -120,7 +119,7 @@ impl Shared {
         if bringing.is_some() && !is_full && self.engine.is_initial_block_download() {
             // The peer has no more headers: ask the others at once for later ones.
             drop(bringing);
-            self.sync.round.ring();
+            self.round.ring();
         }
         if !is_known {
             self.note_announcement(peer);
@@ -136,17 +135,14 @@ impl Shared {
         let progress = match presync.take(headers, is_full, &self.engine.params().pow) {
             Ok(progress) => progress,
             Err(reason) => {
-                tracing::debug!(
-                    target: "net", "Initial headers sync aborted with peer={}: {reason}", peer.id
-                );
+                net!("Initial headers sync aborted with peer={}: {reason}", peer.id);
                 return None;
             }
         };
         if let Some(height) = presync.height() {
             tracing::info!("Pre-synchronizing blockheaders, height: {height}");
         } else if let Some(height) = before {
-            tracing::debug!(
-                target: "net",
+            net!(
                 "Initial headers sync transition with peer={}: reached sufficient work after height={height}",
                 peer.id
             );
@@ -157,9 +153,7 @@ impl Shared {
             state.asked_headers_ms = None;
             if progress.wants_more {
                 ask_headers(peer, state, &locator, self.now_ms());
-                tracing::debug!(
-                    target: "net", "more getheaders (from {}) to peer={}", locator[0], peer.id
-                );
+                net!("more getheaders (from {}) to peer={}", locator[0], peer.id);
                 state.presync = Some(presync);
             }
         });
@@ -193,14 +187,7 @@ impl Shared {
         let best = self.engine.best_header();
         self.with_state(peer, |state| {
             if ask_headers(peer, state, &locator, self.now_ms()) {
-                tracing::debug!(
-                    target: "net",
-                    "received header {}: missing prev block {}, sending getheaders ({}) to end (peer={})",
-                    first.hash(),
-                    first.prev_block,
-                    best.height,
-                    peer.id,
-                );
+                net!("received header {}: missing prev block {}, sending getheaders ({}) to end (peer={})", first.hash(), first.prev_block, best.height, peer.id);
             }
             self.note_availability(peer, state, last);
         });
@@ -212,21 +199,17 @@ impl Shared {
             // More headers may follow, with enough total work.
             let (threshold, now_s) = (self.engine.work_threshold(), self.engine.clock().now_s());
             let limits = Limits::of(self.engine.params().name);
-            tracing::debug!(
-                target: "net",
-                "Initial headers sync started with peer={}: height={}", peer.id, start.height
-            );
+            net!("Initial headers sync started with peer={}: height={}", peer.id, start.height);
             let presync = Presync::new(start, threshold, limits, now_s);
             self.with_state(peer, |state| state.presync = Some(presync));
             self.continue_presync(peer, headers);
             return;
         }
         let start = start.map_or(0, |start| start.height);
-        tracing::debug!(
-            target: "net",
+        net!(
             "Ignoring low-work chain (height={}) from peer={}",
             start as usize + headers.len(),
-            peer.id,
+            peer.id
         );
     }
 
@@ -237,11 +220,10 @@ impl Shared {
                 let locator = self.engine.locator(Some(last));
                 if ask_headers(peer, state, &locator, self.now_ms()) {
                     let height = place.map_or(0, |place| place.height);
-                    tracing::debug!(
-                        target: "net",
+                    net!(
                         "more getheaders ({height}) to end to peer={} (startheight:{})",
                         peer.id,
-                        peer.facts().start_height,
+                        peer.facts().start_height
                     );
                 }
             }
@@ -307,10 +289,10 @@ impl Shared {
         peer: &Peer,
         with: impl FnOnce(&mut PeerSync) -> T,
     ) -> Option<T> {
-        self.sync.lock().peers.get_mut(&peer.id).map(with)
+        self.lock().peers.get_mut(&peer.id).map(with)
     }
 
-    pub(in super::super) fn now_ms(&self) -> u64 {
+    pub(super) fn now_ms(&self) -> u64 {
         self.engine.clock().now_ms()
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use assay_wire::BlockHash;
 
-use super::super::compact::Partial;
 use super::{PeerSync, Table};
+use crate::p2p::compact::Partial;
 
 /// Peers asked for each block, in order; near the tip up to three (Core's `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`).
 #[derive(Default)]

@@ -3,13 +3,12 @@
 //!
 //! The reader thread of a peer handles its messages in order. It archives blocks, and the [`Connector`] thread
 //! connects them, so that script verification does not block the network. The peer's next message is handled after
-//! validation of its blocks. After each message, and ten times a second, [`Shared::round`] updates the requests to
+//! validation of its blocks. After each message, and ten times a second, [`BlockSync::round`] updates the requests to
 //! the peer.
 
 mod blocks;
 mod compact;
 mod connector;
-mod faults;
 mod headers;
 mod in_flight;
 mod pace;
@@ -19,28 +18,31 @@ mod stale_tip;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use assay_engine::Engine;
 use assay_wire::BlockHash;
 
 pub(crate) use self::blocks::FetchError;
 use self::connector::Connector;
-pub(super) use self::connector::run as connect_blocks;
-pub(super) use self::faults::log_malformed;
 use self::in_flight::InFlight;
 use self::pace::Pace;
 use self::presync::Presync;
 use self::stale_tip::CatchUp;
 pub(super) use self::stale_tip::Extra;
-use super::peers::{Connection, Peer};
+use super::compact::Compact;
+use super::peers::{Connection, Peer, Peers};
 use super::permissions::Permissions;
 use super::wakeup::Wakeup;
-use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS, Shared};
+use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS};
 
-#[derive(Default)]
-pub(crate) struct Sync {
+/// Header and block download from all peers.
+pub(super) struct BlockSync {
+    engine: Arc<Engine>,
+    peers: Arc<Peers>,
+    compact: Arc<Compact>,
+    pub(super) extra: Extra,
     table: Mutex<Table>,
     connector: Connector,
     /// Number of threads that are processing new headers.
@@ -191,9 +193,18 @@ pub(crate) struct SyncFacts {
     pub(crate) is_high_bandwidth: bool,
 }
 
-impl Sync {
-    fn connector(&self) -> &Connector {
-        &self.connector
+impl BlockSync {
+    pub(super) fn new(peers: &Arc<Peers>, compact: &Arc<Compact>) -> Self {
+        Self {
+            engine: Arc::clone(&peers.engine),
+            peers: Arc::clone(peers),
+            compact: Arc::clone(compact),
+            extra: Extra::default(),
+            table: Mutex::default(),
+            connector: Connector::default(),
+            bringing: AtomicUsize::new(0),
+            round: Wakeup::default(),
+        }
     }
 
     /// Waits for the next round, at most `at_most`.
@@ -215,50 +226,32 @@ impl Sync {
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Shared {
-    pub(super) fn sync_joined(&self, peer: &Peer) {
+    pub(super) fn joined(&self, peer: &Peer) {
         let traits = Traits::of(peer, peer.facts().services);
         let state = PeerSync { traits, ..PeerSync::default() };
-        self.sync.lock().peers.insert(peer.id, state);
+        self.lock().peers.insert(peer.id, state);
     }
 
     /// True if a peer is a preferred source of blocks and transactions.
     pub(super) fn is_preferred(&self, id: u64) -> bool {
-        self.sync.lock().peers.get(&id).is_some_and(|state| state.traits.is_preferred)
+        self.lock().peers.get(&id).is_some_and(|state| state.traits.is_preferred)
     }
 
     /// Removes a peer; its requests are reassigned.
-    pub(super) fn sync_left(&self, peer: &Peer) {
-        self.sync.lock().forget_peer(peer.id);
+    pub(super) fn left(&self, peer: &Peer) {
+        self.lock().forget_peer(peer.id);
     }
 
-    /// Sends due requests and announcements; waits for another thread that does, so that the next response follows them.
+    /// Sends due requests to a peer; disconnects one that stays behind our chain.
     pub(super) fn round(&self, peer: &Peer) {
-        let _one_at_a_time = peer.round.lock().unwrap_or_else(PoisonError::into_inner);
-        if !peer.is_ready() || self.engine.is_shutting_down() {
-            return;
-        }
-        self.ping_if_due(peer);
         self.start_headers(peer);
         self.disconnect_if_behind(peer);
         self.fetch_blocks(peer);
-        self.relay(peer);
-        self.announce_itself(peer);
-        self.pass_on_addresses(peer);
     }
 
-    /// Runs a round for all peers; disconnects stalling ones.
-    pub(super) fn round_of_all(&self) {
-        for peer in self.peers.list() {
-            self.round(&peer);
-            self.disconnect_if_stalling(&peer);
-        }
-    }
-
-    pub(crate) fn sync_facts(&self, id: u64) -> SyncFacts {
-        let table = self.sync.lock();
+    pub(super) fn facts(&self, id: u64) -> SyncFacts {
+        let table = self.lock();
         let Some(state) = table.peers.get(&id) else { return SyncFacts::default() };
         let height = |hash: BlockHash| self.engine.header_place(&hash).map(|place| place.height);
         SyncFacts {

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use assay_wire::BlockHash;
 use assay_wire::p2p::NetworkKind;
 
-use super::super::peers::{Connection, Peer};
-use super::super::{Network, Shared};
+use super::BlockSync;
 use super::headers::ask_headers;
+use crate::p2p::peers::{Connection, Peer};
 
 /// A block, and the chainwork of its branch.
 type Work = (BlockHash, [u8; 32]);
@@ -70,7 +70,7 @@ impl CatchUp {
 }
 
 #[derive(Default)]
-pub(in super::super) struct Extra {
+pub(in crate::p2p) struct Extra {
     /// One extra full-relay peer: the tip is stale.
     full_relay: AtomicBool,
     /// Periodically one extra block-relay-only peer, to compare tips.
@@ -94,11 +94,11 @@ impl Default for Checks {
 }
 
 impl Extra {
-    pub(in super::super) fn wants_full_relay(&self) -> bool {
+    pub(in crate::p2p) fn wants_full_relay(&self) -> bool {
         self.full_relay.load(Relaxed)
     }
 
-    pub(in super::super) fn wants_block_relay(&self) -> bool {
+    pub(in crate::p2p) fn wants_block_relay(&self) -> bool {
         self.block_relay.load(Relaxed)
     }
 }
@@ -133,7 +133,7 @@ fn extra_full_relay(peers: &[Kept], on_network: &BTreeMap<NetworkKind, usize>) -
     candidates.min_by_key(|peer| (peer.announced_s, std::cmp::Reverse(peer.id))).map(|peer| peer.id)
 }
 
-impl Shared {
+impl BlockSync {
     /// Disconnects an outbound peer that stays behind our chain.
     pub(super) fn disconnect_if_behind(&self, peer: &Peer) {
         if !matches!(peer.connection, Connection::FullRelay | Connection::BlockRelayOnly) {
@@ -162,8 +162,7 @@ impl Shared {
                 let parent = self.engine.header_place(&target).map(|place| place.parent);
                 let locator = self.engine.locator(parent.as_ref());
                 self.with_state(peer, |state| ask_headers(peer, state, &locator, self.now_ms()));
-                tracing::debug!(
-                    target: "net",
+                net!(
                     "sending getheaders to outbound peer={} to verify chain work (current best known block:{best}, benchmark blockhash: {target})",
                     peer.id
                 );
@@ -178,12 +177,12 @@ impl Shared {
             return;
         }
         let Some(tip) = self.engine.header_place(&self.engine.tip().hash) else { return };
-        let mut table = self.sync.lock();
+        let mut table = self.lock();
         let count = table.peers.values().filter(|state| state.catch_up.is_protected).count();
         let Some(state) = table.peers.get_mut(&peer.id) else { return };
         let has_our_chain = state.best.is_some_and(|(_, work)| work >= tip.chain_work);
         if count < PROTECTED_MAX && has_our_chain && !state.catch_up.is_protected {
-            tracing::debug!(target: "net", "Protecting outbound peer={} from eviction", peer.id);
+            net!("Protecting outbound peer={} from eviction", peer.id);
             state.catch_up.is_protected = true;
         }
     }
@@ -199,12 +198,12 @@ impl Shared {
         });
     }
 
-    pub(in super::super) fn tip_has_moved(&self) {
+    pub(in crate::p2p) fn tip_has_moved(&self) {
         self.extra.tip_moved_s.store(self.engine.clock().now_s(), Relaxed);
     }
 
     /// Disconnects surplus peers and updates the demand for extra ones; every 45 s.
-    pub(in super::super) fn check_tip_if_due(&self) {
+    pub(in crate::p2p) fn check_tip_if_due(&self) {
         {
             let mut checks = self.extra.checks.lock().unwrap_or_else(PoisonError::into_inner);
             if Instant::now() < checks.next {
@@ -216,7 +215,7 @@ impl Shared {
         let now_s = self.engine.clock().now_s();
         let mut checks = self.extra.checks.lock().unwrap_or_else(PoisonError::into_inner);
         if now_s > checks.tip_next_s {
-            let is_looking = self.config.opens && self.peers.is_active();
+            let is_looking = self.peers.config.opens && self.peers.is_active();
             let is_stale = is_looking && self.tip_may_be_stale(now_s);
             if is_stale {
                 let age_s = now_s.saturating_sub(self.extra.tip_moved_s.load(Relaxed));
@@ -237,12 +236,11 @@ impl Shared {
         let moved = &self.extra.tip_moved_s;
         let _ = moved.compare_exchange(0, now_s, Relaxed, Relaxed);
         let patience_s = 3 * u64::from(self.engine.params().pow.target_spacing_s);
-        moved.load(Relaxed) < now_s.saturating_sub(patience_s)
-            && self.sync.lock().in_flight.is_empty()
+        moved.load(Relaxed) < now_s.saturating_sub(patience_s) && self.lock().in_flight.is_empty()
     }
 
     fn disconnect_extra_peers(&self) {
-        let limits = self.config.outbound_limits();
+        let limits = self.peers.config.outbound_limits();
         let peers = self.peers.list();
         let of_kind = |kind| peers.iter().filter(move |peer: &&Arc<Peer>| peer.connection == kind);
         let ready = |kind| of_kind(kind).filter(|peer| peer.is_ready()).count();
@@ -279,29 +277,25 @@ impl Shared {
         let is_old = if is_strict { age_us > CONNECTED_US } else { age_us >= CONNECTED_US };
         let in_flight = self.with_state(&peer, |state| state.in_flight.len()).unwrap_or(0);
         if is_old && in_flight == 0 {
-            tracing::debug!(target: "net", "disconnecting extra {kind} peer={id}");
+            net!("disconnecting extra {kind} peer={id}");
             peer.close();
             return true;
         }
-        tracing::debug!(
-            target: "net",
+        net!(
             "keeping {kind} peer={id} chosen for eviction (connect time: {}, blocks_in_flight: {in_flight})",
             peer.connected_us / 1_000_000
         );
         false
     }
-}
 
-impl Network {
     /// Checks the tip as if `seconds` had passed.
-    pub(in super::super) fn check_tip_after(&self, seconds: u64) {
+    pub(in crate::p2p) fn check_tip_after(&self, seconds: u64) {
         {
-            let checks = &self.0.extra.checks;
-            let mut checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut checks = self.extra.checks.lock().unwrap_or_else(PoisonError::into_inner);
             let earlier = checks.next.checked_sub(Duration::from_secs(seconds));
             checks.next = earlier.unwrap_or_else(Instant::now);
         }
-        self.0.check_tip_if_due();
+        self.check_tip_if_due();
     }
 }
 

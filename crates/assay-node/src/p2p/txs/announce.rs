@@ -4,56 +4,14 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use assay_engine::{RelayId, RelayTx, fee_at};
-use assay_wire::p2p::{INVENTORY_MAX, Inventory, InventoryKind, Message};
-use assay_wire::{Block, Txid, Wtxid};
+use assay_wire::Wtxid;
+use assay_wire::p2p::{INVENTORY_MAX, Message};
 
-use super::super::bloom::BloomFilter;
-use super::super::peers::{Connection, Peer};
-use super::super::permissions::Permissions;
-use super::super::{Network, Shared};
+use super::TxRelay;
 use super::backlog::Backlog;
-use super::recent::Recent;
-
-pub(crate) struct Relay {
-    /// True for wtxid relay (BIP339).
-    pub(in super::super) names_wtxids: bool,
-    pub(crate) is_wanted: bool,
-    pub(super) known: Recent,
-    to_send: Vec<Wtxid>,
-    /// True after a mempool request (BIP35).
-    wants_all: bool,
-    /// Next announcement, microseconds by the node's clock; 0 before the handshake is complete.
-    next_us: u64,
-    /// Mempool sequence of the last announcement: the peer may fetch earlier entries.
-    pub(super) announced_until: u64,
-    /// Bloom filter, if set (BIP37).
-    filter: Option<BloomFilter>,
-    fee_filter_sent: Option<u64>,
-    next_fee_filter_us: u64,
-}
-
-impl Default for Relay {
-    fn default() -> Self {
-        Self {
-            names_wtxids: false,
-            is_wanted: false,
-            known: Recent::new(KNOWN_MAX),
-            to_send: Vec::new(),
-            wants_all: false,
-            next_us: 0,
-            announced_until: 0,
-            filter: None,
-            fee_filter_sent: None,
-            next_fee_filter_us: 0,
-        }
-    }
-}
-
-/// Matches of a block's transactions with a filter.
-pub(in super::super) struct Matches {
-    pub(in super::super) txids: Vec<Txid>,
-    pub(in super::super) matches: Vec<bool>,
-}
+use crate::p2p::peers::{Connection, Peer, Relay};
+use crate::p2p::permissions::Permissions;
+use crate::p2p::rng::{exponential_us, random};
 
 #[derive(Default)]
 pub(super) struct Timers {
@@ -63,71 +21,6 @@ pub(super) struct Timers {
     rebroadcast: Option<Instant>,
     /// Cached minimum fee rate of the mempool, and its time.
     fee_rate: (u64, u64),
-}
-
-impl Relay {
-    /// Relay id of an inventory entry; `None` if the peer uses the other kind of id.
-    pub(super) fn name(&self, entry: &Inventory) -> Option<RelayId> {
-        match entry.kind {
-            InventoryKind::WTX if self.names_wtxids => Some(RelayId::Wtxid(Wtxid(entry.hash))),
-            InventoryKind::TX if !self.names_wtxids => Some(RelayId::Txid(Txid(entry.hash))),
-            InventoryKind::WITNESS_TX => Some(RelayId::Txid(Txid(entry.hash))),
-            _ => None,
-        }
-    }
-
-    fn entry(&self, tx: &RelayTx) -> Inventory {
-        if self.names_wtxids {
-            Inventory { kind: InventoryKind::WTX, hash: tx.wtxid.0 }
-        } else {
-            Inventory { kind: InventoryKind::TX, hash: tx.txid.0 }
-        }
-    }
-
-    pub(crate) fn waiting(&self) -> usize {
-        self.to_send.len()
-    }
-
-    /// Mempool sequence up to which it may fetch; starts at 1 as in Core.
-    pub(crate) fn sequence(&self) -> u64 {
-        self.announced_until + 1
-    }
-
-    /// Sets or clears the filter and enables relay.
-    pub(in super::super) fn set_filter(&mut self, filter: Option<BloomFilter>) {
-        self.filter = filter;
-        self.is_wanted = true;
-    }
-
-    pub(in super::super) fn has_filter(&self) -> bool {
-        self.filter.is_some()
-    }
-
-    /// Adds an element to the filter; `false` without a filter.
-    pub(in super::super) fn add_to_filter(&mut self, data: &[u8]) -> bool {
-        self.filter.as_mut().is_some_and(|filter| {
-            filter.insert(data);
-            true
-        })
-    }
-
-    /// Matches each transaction of a block with the filter; `None` without one.
-    pub(in super::super) fn filter_block(
-        &mut self,
-        block: &Block,
-        is_cash: bool,
-    ) -> Option<Matches> {
-        let filter = self.filter.as_mut()?;
-        let txids: Vec<Txid> = block.txs().map(|tx| tx.txid()).collect();
-        let matches = block.txs().zip(&txids);
-        let matches = matches.map(|(tx, txid)| filter.matches_and_updates(tx, txid, is_cash));
-        let matches = matches.collect();
-        Some(Matches { txids, matches })
-    }
-
-    pub(in super::super) fn want_all(&mut self) {
-        self.wants_all = true;
-    }
 }
 
 /// Announcement queues for inbound and outbound peers.
@@ -144,17 +37,17 @@ impl Backlogs {
     }
 }
 
-impl Shared {
+impl TxRelay {
     pub(super) fn broadcast(&self, wtxid: Wtxid) {
-        let mut backlogs = self.txs.backlogs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut backlogs = self.backlogs.lock().unwrap_or_else(PoisonError::into_inner);
         backlogs.inbound.push(wtxid);
         backlogs.outbound.push(wtxid);
         self.pass_on(&mut backlogs);
     }
 
     /// Moves transactions from the queues to the peers within the rate limits.
-    pub(in super::super) fn pass_on_backlog(&self) {
-        self.pass_on(&mut self.txs.backlogs.lock().unwrap_or_else(PoisonError::into_inner));
+    pub(in crate::p2p) fn pass_on_backlog(&self) {
+        self.pass_on(&mut self.backlogs.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     fn pass_on(&self, Backlogs { inbound, outbound }: &mut Backlogs) {
@@ -191,12 +84,12 @@ impl Shared {
     }
 
     /// Sends due requests and announcements to a peer.
-    pub(in super::super) fn relay(&self, peer: &Peer) {
+    pub(in crate::p2p) fn relay(&self, peer: &Peer) {
         if matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler) {
             return;
         }
         self.announce_txs(peer);
-        let entries = self.txs_to_ask(peer);
+        let entries = self.due_requests(peer);
         for entries in entries.chunks(ASKED_AT_ONCE) {
             peer.send(&Message::GetData(entries.into()));
         }
@@ -260,7 +153,7 @@ impl Shared {
         if !peer.connection.is_inbound() {
             return now_us + exponential_us(OUTBOUND_US);
         }
-        let mut timers = self.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
         if timers.inbound_us < now_us {
             timers.inbound_us = now_us + exponential_us(INBOUND_US);
         }
@@ -270,7 +163,8 @@ impl Shared {
     /// Sends `feefilter` when due (BIP133).
     fn send_fee_filter(&self, peer: &Peer) {
         let is_old = peer.with_facts(|facts| facts.version) < FEE_FILTER_VERSION;
-        if self.config.blocks_only || is_old || peer.permissions.has(Permissions::FORCE_RELAY) {
+        if self.peers.config.blocks_only || is_old || peer.permissions.has(Permissions::FORCE_RELAY)
+        {
             return;
         }
         let now_us = self.engine.clock().now_us();
@@ -299,7 +193,7 @@ impl Shared {
 
     /// Minimum fee rate of the mempool if above the relay minimum, otherwise 0; cached for a second.
     fn fee_rate_min(&self, now_us: u64) -> u64 {
-        let mut timers = self.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
         let (rate, at_us) = timers.fee_rate;
         if at_us != 0 && now_us.abs_diff(at_us) < 1_000_000 {
             return rate;
@@ -313,9 +207,9 @@ impl Shared {
     }
 
     /// Rebroadcasts unfetched local transactions every ten to fifteen minutes.
-    pub(in super::super) fn rebroadcast_if_due(&self) {
+    pub(in crate::p2p) fn rebroadcast_if_due(&self) {
         let now = Instant::now();
-        let mut timers = self.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = timers.rebroadcast.is_some_and(|due| due <= now);
         if timers.rebroadcast.is_none() || is_due {
             let chance = Duration::from_micros(random(REBROADCAST.as_micros() as u64 / 2));
@@ -327,33 +221,23 @@ impl Shared {
         }
     }
 
+    /// Rebroadcasts what is due as if `seconds` had passed.
+    pub(in crate::p2p) fn let_pass(&self, seconds: u64) {
+        {
+            let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
+            let earlier = |due: Instant| due.checked_sub(Duration::from_secs(seconds));
+            timers.rebroadcast = timers.rebroadcast.and_then(earlier);
+        }
+        self.rebroadcast_if_due();
+    }
+
     fn rebroadcast(&self) {
         self.engine.unbroadcast().into_iter().for_each(|(_, wtxid)| self.broadcast(wtxid));
     }
 
     /// Queues new local transactions for all peers.
-    pub(in super::super) fn announce_local(&self) {
+    pub(in crate::p2p) fn announce_local(&self) {
         self.engine.take_handed_in().into_iter().for_each(|wtxid| self.broadcast(wtxid));
-    }
-}
-
-impl Network {
-    pub(crate) fn announce_local(&self) {
-        self.0.announce_local();
-    }
-
-    pub(crate) fn let_pass(&self, seconds: u64) {
-        {
-            let mut timers = self.0.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
-            let earlier = |due: Instant| due.checked_sub(Duration::from_secs(seconds));
-            timers.rebroadcast = timers.rebroadcast.and_then(earlier);
-        }
-        self.0.rebroadcast_if_due();
-        self.check_tip_after(seconds);
-    }
-
-    pub(crate) fn takes_transactions(&self) -> bool {
-        !self.0.config.blocks_only
     }
 }
 
@@ -377,19 +261,6 @@ fn rounded(rate: u64) -> u64 {
     if is_beyond || random(3) == 0 { above as u64 } else { below }
 }
 
-/// Exponentially distributed time, so that announcements show no pattern.
-pub(in crate::p2p) fn exponential_us(mean_us: u64) -> u64 {
-    let uniform = (random(1 << 52) + 1) as f64 / (1u64 << 52) as f64;
-    (-uniform.ln() * mean_us as f64) as u64
-}
-
-pub(in crate::p2p) fn random(bound: u64) -> u64 {
-    // Without randomness, only privacy is lost.
-    getrandom::u64().unwrap_or(0) % bound.max(1)
-}
-
-/// Size of the filter of known transactions (Core `m_tx_inventory_known_filter`).
-const KNOWN_MAX: usize = 50_000;
 /// Queue limit per peer; the queue is sent every few seconds.
 const TO_SEND_MAX: usize = 100_000;
 /// Entries per `getdata` (Core `MAX_GETDATA_SZ`).

@@ -9,29 +9,31 @@ mod announce;
 mod backlog;
 mod orphans;
 mod receive;
-mod recent;
 mod requests;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use assay_engine::RelayId;
+use assay_engine::{Engine, RelayId};
 use assay_wire::p2p::{Inventory, InventoryKind};
 use assay_wire::{Block, BlockHash, Transaction, Txid, Wtxid};
 
-pub(super) use self::announce::Matches;
-pub(crate) use self::announce::Relay;
 use self::announce::{Backlogs, Timers};
-pub(super) use self::announce::{exponential_us, random};
 pub(crate) use self::orphans::OrphanInfo;
 use self::orphans::Orphans;
-pub(super) use self::recent::Recent;
 use self::requests::Requests;
-use super::peers::{Connection, Peer};
+use super::NODE_WITNESS;
+use super::compact::Compact;
+use super::ended::Ended;
+use super::peers::{Peer, Peers};
 use super::permissions::Permissions;
-use super::{NODE_WITNESS, Network, Shared};
+use super::recent::Recent;
 
-pub(crate) struct Txs {
+/// Requests, announcements and orphans of transactions.
+pub(super) struct TxRelay {
+    engine: Arc<Engine>,
+    peers: Arc<Peers>,
+    compact: Arc<Compact>,
     table: Mutex<Table>,
     /// Held while the chain is followed: a thread must not record confirmations of a branch after another thread has left it.
     following: Mutex<()>,
@@ -60,9 +62,9 @@ struct TxPeer {
     may_flood: bool,
 }
 
-impl Txs {
-    /// From this tip on, with `send_per_s` announcements a second.
-    pub(super) fn new(tip: BlockHash, send_per_s: u32) -> Self {
+impl TxRelay {
+    /// From the current tip on.
+    pub(super) fn new(peers: &Arc<Peers>, compact: &Arc<Compact>) -> Self {
         let table = Table {
             peers: HashMap::new(),
             requests: Requests::default(),
@@ -70,13 +72,16 @@ impl Txs {
             rejected: Recent::new(REJECTED_MAX),
             reconsiderable: Recent::new(REJECTED_MAX),
             confirmed: Recent::new(CONFIRMED_MAX),
-            tip,
+            tip: peers.engine.tip().hash,
         };
         Self {
+            engine: Arc::clone(&peers.engine),
+            peers: Arc::clone(peers),
+            compact: Arc::clone(compact),
             table: Mutex::new(table),
             following: Mutex::default(),
             timers: Mutex::default(),
-            backlogs: Mutex::new(Backlogs::new(send_per_s)),
+            backlogs: Mutex::new(Backlogs::new(peers.config.txs_per_s)),
         }
     }
 
@@ -87,13 +92,13 @@ impl Txs {
 
 impl Table {
     /// True if a transaction need not be requested (Core `AlreadyHaveTx`).
-    fn have(&self, id: &RelayId, with_reconsiderable: bool, shared: &Shared) -> bool {
+    fn have(&self, id: &RelayId, with_reconsiderable: bool, engine: &Engine) -> bool {
         let hash = id.hash();
         self.orphans.have(&Wtxid(hash))
             || (with_reconsiderable && self.reconsiderable.contains(&hash))
             || self.confirmed.contains(&hash)
             || self.rejected.contains(&hash)
-            || shared.engine.is_unconfirmed(id)
+            || engine.is_unconfirmed(id)
     }
 
     /// Earliest time of a request for a new announcement.
@@ -137,18 +142,18 @@ impl Table {
     }
 
     /// Handles an announcement; true if the transaction is known.
-    fn announced(&mut self, peer: u64, id: RelayId, now_us: u64, shared: &Shared) -> bool {
+    fn announced(&mut self, peer: u64, id: RelayId, now_us: u64, engine: &Engine) -> bool {
         if let RelayId::Wtxid(wtxid) = id
             && let Some(orphan) = self.orphans.get(&wtxid).cloned()
         {
             let mut parents = parents_of(&orphan);
-            parents.retain(|txid| !self.have(&RelayId::Txid(*txid), false, shared));
+            parents.retain(|txid| !self.have(&RelayId::Txid(*txid), false, engine));
             if !parents.is_empty() && self.ask_for_parents(&parents, &wtxid, peer, now_us) {
                 self.orphans.add_announcer(&wtxid, peer);
             }
             return true;
         }
-        if self.have(&id, true, shared) {
+        if self.have(&id, true, engine) {
             return true;
         }
         let Some(traits) = self.peers.get(&peer).copied() else { return false };
@@ -166,24 +171,18 @@ impl Table {
     }
 }
 
-impl Shared {
-    /// True if a peer may not send or announce transactions.
-    pub(super) fn rejects_txs_of(&self, peer: &Peer) -> bool {
-        matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler)
-            || (self.config.blocks_only && !peer.permissions.has(Permissions::RELAY))
-    }
-
-    pub(super) fn txs_joined(&self, peer: &Peer) {
+impl TxRelay {
+    pub(super) fn joined(&self, peer: &Peer, is_preferred: bool) {
         let traits = TxPeer {
-            is_preferred: self.is_preferred(peer.id),
+            is_preferred,
             names_wtxids: peer.with_relay(|relay| relay.names_wtxids),
             may_flood: peer.permissions.has(Permissions::RELAY),
         };
-        self.txs.lock().peers.insert(peer.id, traits);
+        self.lock().peers.insert(peer.id, traits);
     }
 
-    pub(super) fn txs_left(&self, peer: &Peer) {
-        let mut table = self.txs.lock();
+    pub(super) fn left(&self, peer: &Peer) {
+        let mut table = self.lock();
         table.peers.remove(&peer.id);
         table.requests.left(peer.id);
         table.orphans.left(peer.id);
@@ -194,66 +193,54 @@ impl Shared {
         &self,
         peer: &Peer,
         entries: &[Inventory],
-    ) -> Result<(), ()> {
-        if entries.is_empty() {
-            return Ok(());
-        }
-        if self.rejects_txs_of(peer) {
-            tracing::debug!(
-                target: "net",
-                "transaction ({}) inv sent in violation of protocol, disconnecting peer={}",
-                BlockHash(entries[0].hash),
-                peer.id,
-            );
-            return Err(());
+    ) -> Result<(), Ended> {
+        let Some(first) = entries.first() else { return Ok(()) };
+        if self.peers.rejects_txs_of(peer) {
+            return Err(Ended::UnwantedInv { hash: Txid(first.hash) });
         }
         self.follow_chain();
         let is_syncing = self.engine.is_initial_block_download();
         let now_us = self.engine.clock().now_us();
         let mut seen = HashSet::new();
-        let mut table = self.txs.lock();
+        let mut table = self.lock();
         for entry in entries {
             let id = peer.with_relay(|relay| relay.name(entry));
             let Some(id) = id.filter(|id| seen.insert(*id)) else { continue };
             peer.with_relay(|relay| relay.known.insert(&entry.hash));
             if !is_syncing {
-                let is_known = table.announced(peer.id, id, now_us, self);
+                let is_known = table.announced(peer.id, id, now_us, &self.engine);
                 let (kind, state) = (entry.kind, if is_known { "have" } else { "new" });
-                tracing::debug!(
-                    target: "net", "got inv: {kind} {} {state} peer={}", Txid(entry.hash), peer.id
-                );
+                net!("got inv: {kind} {} {state} peer={}", Txid(entry.hash), peer.id);
             }
         }
         Ok(())
     }
 
-    pub(super) fn txs_not_found(&self, peer: &Peer, entries: impl Iterator<Item = Inventory>) {
-        let mut table = self.txs.lock();
+    pub(super) fn not_found(&self, peer: &Peer, entries: impl Iterator<Item = Inventory>) {
+        let mut table = self.lock();
         for entry in entries.filter(is_tx) {
             table.requests.answered(peer.id, &entry.hash);
         }
     }
 
-    fn txs_to_ask(&self, peer: &Peer) -> Vec<Inventory> {
+    fn due_requests(&self, peer: &Peer) -> Vec<Inventory> {
         let now_us = self.engine.clock().now_us();
-        let mut table = self.txs.lock();
+        let mut table = self.lock();
         let (best, late) = table.requests.next_for(peer.id, now_us);
         for (late_peer, id) in late {
             let hash = Txid(id.hash());
-            tracing::debug!(
-                target: "net", "timeout of inflight {} {hash} from peer={late_peer}", kind_name(&id)
-            );
+            net!("timeout of inflight {} {hash} from peer={late_peer}", kind_name(&id));
         }
         let has_witnesses = peer.with_facts(|facts| facts.services) & NODE_WITNESS != 0;
         let mut entries = Vec::new();
         for id in best {
             let hash = id.hash();
-            if table.have(&id, false, self) {
+            if table.have(&id, false, &self.engine) {
                 table.requests.forget(&hash);
                 continue;
             }
             let kind = kind_name(&id);
-            tracing::debug!(target: "net", "Requesting {kind} {} peer={}", Txid(hash), peer.id);
+            net!("Requesting {kind} {} peer={}", Txid(hash), peer.id);
             table.requests.asked(peer.id, &hash, now_us + ANSWER_US);
             let kind = match id {
                 RelayId::Wtxid(_) => InventoryKind::WTX,
@@ -267,9 +254,9 @@ impl Shared {
 
     /// Processes blocks connected since the last call.
     pub(super) fn follow_chain(&self) {
-        let _following = self.txs.following.lock().unwrap_or_else(PoisonError::into_inner);
+        let _following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
         let tip = self.engine.tip().hash;
-        let mut table = self.txs.lock();
+        let mut table = self.lock();
         let before = std::mem::replace(&mut table.tip, tip);
         if before == tip {
             return;
@@ -297,7 +284,7 @@ impl Shared {
 
     fn block_came_in(&self, block: &Block) {
         let names: Vec<(Txid, Wtxid)> = block.txs().map(|tx| (tx.txid(), tx.wtxid())).collect();
-        let mut table = self.txs.lock();
+        let mut table = self.lock();
         for (txid, wtxid) in &names {
             table.confirmed.insert(&txid.0);
             if txid.0 != wtxid.0 {
@@ -319,7 +306,11 @@ impl Shared {
         let archived = self.engine.archived_block(hash)?;
         let mut raw = vec![0; archived.size() as usize];
         self.engine.read_archived(&archived, 0, &mut raw).ok()?;
-        Block::parse(raw, self.encoding).ok()
+        Block::parse(raw, self.peers.encoding).ok()
+    }
+
+    pub(super) fn orphans(&self) -> Vec<OrphanInfo> {
+        self.lock().orphans.list()
     }
 
     /// Transaction that a peer may fetch: in the mempool at its last announcement, or in one of the latest blocks.
@@ -330,16 +321,6 @@ impl Shared {
             self.engine.wait_for_fresh();
             self.compact.recent_tx(id)
         })
-    }
-}
-
-impl Network {
-    pub(crate) fn orphans(&self) -> Vec<OrphanInfo> {
-        self.0.txs.lock().orphans.list()
-    }
-
-    pub(crate) fn follow_chain(&self) {
-        self.0.follow_chain();
     }
 }
 

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use assay_engine::{PackageVerdict, RelayId, TxFault, TxReject};
 use assay_wire::{Transaction, Txid, Wtxid};
 
-use super::super::Shared;
-use super::super::peers::Peer;
-use super::super::permissions::Permissions;
-use super::super::sync::log_malformed;
-use super::{Table, parents_of};
+use super::{Table, TxRelay, parents_of};
+use crate::p2p::ended::Ended;
+use crate::p2p::faults::log_malformed;
+use crate::p2p::peers::Peer;
+use crate::p2p::permissions::Permissions;
 
 /// A low-fee transaction and a child that may pay for it.
 struct Package {
@@ -19,21 +19,17 @@ struct Package {
     sender: u64,
 }
 
-impl Shared {
+impl TxRelay {
     /// Handles `tx`. An error ends the connection.
-    pub(in super::super) fn handle_tx(&self, peer: &Peer, raw: &[u8]) -> Result<(), ()> {
-        if self.rejects_txs_of(peer) {
-            tracing::debug!(
-                target: "net",
-                "transaction sent in violation of protocol, disconnecting peer={}", peer.id
-            );
-            return Err(());
+    pub(in crate::p2p) fn handle_tx(&self, peer: &Peer, raw: &[u8]) -> Result<(), Ended> {
+        if self.peers.rejects_txs_of(peer) {
+            return Err(Ended::UnwantedTx);
         }
         // Validation is impossible in IBD.
         if self.engine.is_initial_block_download() {
             return Ok(());
         }
-        let tx = match Transaction::parse(raw, self.encoding) {
+        let tx = match Transaction::parse(raw, self.peers.encoding) {
             Ok(tx) => Arc::new(tx),
             Err(error) => {
                 log_malformed("tx", raw.len(), &error, peer);
@@ -47,12 +43,12 @@ impl Shared {
         });
         self.follow_chain();
         let package = {
-            let mut table = self.txs.lock();
+            let mut table = self.lock();
             table.requests.answered(peer.id, &txid.0);
             table.requests.answered(peer.id, &wtxid.0);
-            if !table.have(&RelayId::Wtxid(wtxid), true, self) {
+            if !table.have(&RelayId::Wtxid(wtxid), true, &self.engine) {
                 None
-            } else if table.have(&RelayId::Wtxid(wtxid), false, self) {
+            } else if table.have(&RelayId::Wtxid(wtxid), false, &self.engine) {
                 Some(None)
             } else {
                 tracing::debug!(
@@ -112,7 +108,7 @@ impl Shared {
     fn tx_admitted(&self, sender: u64, tx: &Arc<Transaction>) {
         let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
         {
-            let mut table = self.txs.lock();
+            let mut table = self.lock();
             table.forget(&txid, &wtxid);
             table.orphans.parent_arrived(txid, tx.view().output_count());
             table.orphans.remove(&wtxid);
@@ -137,7 +133,7 @@ impl Shared {
             target: "mempoolrej",
             "{txid} (wtxid={wtxid}) from peer={sender} was not accepted: {reason}{comma}{evidence}"
         );
-        let mut table = self.txs.lock();
+        let mut table = self.lock();
         let is_witness_stripped = reject.fault == TxFault::WitnessStripped;
         if is_first_time && !is_witness_stripped && !table.orphans.have(&wtxid) {
             // A miner may have included it anyway.
@@ -204,7 +200,7 @@ impl Shared {
             table.rejected.insert(&wtxid.0);
             return table.forget(&txid, &wtxid);
         }
-        parents.retain(|parent| !table.have(&RelayId::Txid(*parent), false, self));
+        parents.retain(|parent| !table.have(&RelayId::Txid(*parent), false, &self.engine));
         let mut peers = vec![sender];
         peers.extend(table.requests.candidates(&txid.0));
         if txid.0 != wtxid.0 {
@@ -235,7 +231,7 @@ impl Shared {
     }
 
     /// Reconsiders orphans whose parents have arrived: first the peer's, then with `with_others` those of others.
-    pub(in super::super) fn reconsider_some(&self, peer: u64, with_others: bool) {
+    pub(in crate::p2p) fn reconsider_some(&self, peer: u64, with_others: bool) {
         self.reconsider(peer);
         if with_others {
             self.reconsider_all();
@@ -244,7 +240,7 @@ impl Shared {
 
     fn reconsider(&self, peer: u64) {
         for _ in 0..RECONSIDERED_AT_ONCE {
-            let Some(tx) = self.txs.lock().orphans.take_due(peer) else { return };
+            let Some(tx) = self.lock().orphans.take_due(peer) else { return };
             let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
             match self.engine.take_transaction(Arc::clone(&tx)) {
                 Ok(_) => {
@@ -266,8 +262,8 @@ impl Shared {
         }
     }
 
-    pub(in super::super) fn reconsider_all(&self) {
-        let peers = self.txs.lock().orphans.peers_with_due();
+    pub(in crate::p2p) fn reconsider_all(&self) {
+        let peers = self.lock().orphans.peers_with_due();
         for peer in peers {
             self.reconsider(peer);
         }
@@ -285,7 +281,7 @@ impl Shared {
             parent.view().txid(), parent.view().wtxid(), child.view().txid(), child.view().wtxid(),
         );
         if outcome.reject.is_some() {
-            self.txs.lock().reconsiderable.insert(&package_name(parent, child));
+            self.lock().reconsiderable.insert(&package_name(parent, child));
         }
         // The child first: once the parent is processed, it is no longer an orphan.
         for (tx, found) in [parent, child].into_iter().zip(&outcome.txs).rev() {

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 
 /// Remembers at least the latest `count_max` hashes and at most twice as many. It keeps 64 bits of each under a
 /// secret key, so that a false positive occurs once in many years.
-pub(in crate::p2p) struct Recent {
+pub(super) struct Recent {
     key: RandomState,
     young: HashSet<u64>,
     old: HashSet<u64>,
@@ -13,19 +13,19 @@ pub(in crate::p2p) struct Recent {
 }
 
 impl Recent {
-    pub(in crate::p2p) fn new(count_max: usize) -> Self {
+    pub(super) fn new(count_max: usize) -> Self {
         let key = RandomState::new();
         Self { key, young: HashSet::new(), old: HashSet::new(), count_max }
     }
 
-    pub(in crate::p2p) fn insert(&mut self, hash: &impl Hash) {
+    pub(super) fn insert(&mut self, hash: &impl Hash) {
         if self.young.len() >= self.count_max {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(self.key.hash_one(hash));
     }
 
-    pub(in crate::p2p) fn contains(&self, hash: &impl Hash) -> bool {
+    pub(super) fn contains(&self, hash: &impl Hash) -> bool {
         if self.young.is_empty() && self.old.is_empty() {
             return false;
         }

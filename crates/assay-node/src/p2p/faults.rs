@@ -3,12 +3,11 @@
 use assay_engine::{BlockFault, FaultKind};
 use assay_wire::{ParseError, ParseErrorKind};
 
-use super::super::dns::same_host;
-use super::super::peers::{Connection, Peer};
-use super::super::permissions::Permissions;
-use super::Shared;
+use super::dns::same_host;
+use super::peers::{Connection, Peer, Peers};
+use super::permissions::Permissions;
 
-impl Shared {
+impl Peers {
     /// Handles a rejected block or header. The kind of fault determines the punishment (Core `net_processing.cpp`,
     /// `MaybePunishNodeForBlock`). Compact blocks may be relayed before validation.
     pub(super) fn punish(&self, peer: &Peer, fault: &BlockFault, message: &str, is_compact: bool) {
@@ -21,7 +20,7 @@ impl Shared {
             FaultKind::Mutated => {
                 let (reason, evidence) = (&fault.reason, &fault.debug);
                 tracing::debug!(target: "validation", "Block mutated: {reason}, {evidence}");
-                tracing::debug!(target: "net", "Received mutated block from peer={}", peer.id);
+                net!("Received mutated block from peer={}", peer.id);
                 return self.misbehaving(peer, "mutated block");
             }
             FaultKind::Consensus
@@ -32,14 +31,14 @@ impl Shared {
         if is_guilty {
             self.misbehaving(peer, message);
         } else if !message.is_empty() {
-            tracing::debug!(target: "net", "peer={}: {message}", peer.id);
+            net!("peer={}: {message}", peer.id);
         }
     }
 
     /// Disconnects a peer that broke the rules, unless it has `noban`.
-    pub(in super::super) fn misbehaving(&self, peer: &Peer, message: &str) {
+    pub(super) fn misbehaving(&self, peer: &Peer, message: &str) {
         let prefix = if message.is_empty() { "" } else { ": " };
-        tracing::debug!(target: "net", "Misbehaving: peer={}{prefix}{message}", peer.id);
+        net!("Misbehaving: peer={}{prefix}{message}", peer.id);
         if peer.permissions.has(Permissions::NO_BAN) {
             tracing::warn!("Not punishing noban peer {}!", peer.id);
         } else if peer.connection == Connection::Manual {
@@ -47,18 +46,15 @@ impl Shared {
         } else if peer.address.host.is_local() {
             // All Tor peers, and all local ones, share one address.
             let kind = if peer.is_onion { "inbound onion" } else { "local" };
-            tracing::debug!(
-                target: "net",
-                "Warning: disconnecting but not discouraging {kind} peer {}!", peer.id
-            );
+            net!("Warning: disconnecting but not discouraging {kind} peer {}!", peer.id);
             peer.close();
         } else {
-            tracing::debug!(target: "net", "Disconnecting and discouraging peer {}!", peer.id);
+            net!("Disconnecting and discouraging peer {}!", peer.id);
             let host = peer.address.host;
             if host.is_valid() {
                 self.bans.discourage(&host);
             }
-            let peers = self.peers.list();
+            let peers = self.list();
             let same = peers.iter().filter(|other| same_host(&other.address.host, &host));
             same.for_each(|other| other.close());
             peer.close();
@@ -77,7 +73,7 @@ pub(super) fn described(fault: &BlockFault) -> String {
 }
 
 /// Logs a malformed message, which is ignored as in Core.
-pub(crate) fn log_malformed(command: &str, bytes: usize, error: &ParseError, peer: &Peer) {
+pub(super) fn log_malformed(command: &str, bytes: usize, error: &ParseError, peer: &Peer) {
     let ParseError { offset, kind } = error;
     // Core's wording (`serialize.h`, `streams.h`, `primitives/transaction.h`); its tests match it.
     let words = match kind {
@@ -88,8 +84,7 @@ pub(crate) fn log_malformed(command: &str, bytes: usize, error: &ParseError, pee
         ParseErrorKind::UnknownFlag => "Unknown transaction optional data".to_owned(),
         other => other.to_string(),
     };
-    tracing::debug!(
-        target: "net",
+    net!(
         "ProcessMessages({command}, {bytes} bytes): Exception '{words}' at byte {offset} caught, peer={}",
         peer.id
     );

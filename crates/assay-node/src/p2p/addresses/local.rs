@@ -5,21 +5,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assay_wire::p2p::{Endpoint, Host, Message, NetworkKind, PeerAddress};
 
-use super::Shared;
-use super::addresses::v1;
-use super::peers::Peer;
-use super::txs::{exponential_us, random};
+use super::{AddrBook, Peer, exponential_us, random, v1};
 
 /// Confidence by source (Core `net.h`): listening address or configured one, plus one per peer that connected to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Score(i32);
+pub(in crate::p2p) struct Score(i32);
 
 impl Score {
-    pub(super) const BOUND: Self = Self(2);
-    pub(super) const NAMED: Self = Self(4);
+    pub(in crate::p2p) const BOUND: Self = Self(2);
+    pub(in crate::p2p) const NAMED: Self = Self(4);
 }
 
-pub(super) struct LocalAddresses {
+pub(in crate::p2p) struct LocalAddresses {
     /// Accept addresses other than configured ones (Core's `-discover`).
     discovers: bool,
     /// Announced port (Core `net.cpp`, `GetListenPort`).
@@ -28,11 +25,11 @@ pub(super) struct LocalAddresses {
 }
 
 impl LocalAddresses {
-    pub(super) fn new(discovers: bool, port: u16) -> Self {
+    pub(in crate::p2p) fn new(discovers: bool, port: u16) -> Self {
         Self { discovers, port, scores: Mutex::default() }
     }
 
-    pub(super) fn add(&self, endpoint: Endpoint, score: Score) {
+    pub(in crate::p2p) fn add(&self, endpoint: Endpoint, score: Score) {
         if !endpoint.host.is_routable() || (!self.discovers && score < Score::NAMED) {
             return;
         }
@@ -45,13 +42,13 @@ impl LocalAddresses {
     }
 
     /// Raises the score of an address that a peer connected to.
-    pub(super) fn seen(&self, endpoint: &Endpoint) {
+    pub(in crate::p2p) fn seen(&self, endpoint: &Endpoint) {
         if let Some(score) = self.lock().get_mut(endpoint) {
             score.0 = score.0.saturating_add(1);
         }
     }
 
-    pub(super) fn has(&self, endpoint: &Endpoint) -> bool {
+    pub(in crate::p2p) fn has(&self, endpoint: &Endpoint) -> bool {
         self.lock().contains_key(endpoint)
     }
 
@@ -111,17 +108,17 @@ fn reachability(own: &Host, theirs: &Host) -> u8 {
     }
 }
 
-impl Shared {
+impl AddrBook {
     /// Announces our own address to a peer, immediately and then once a day on average.
-    pub(super) fn announce_itself(&self, peer: &Peer) {
+    pub(in crate::p2p) fn announce_itself(&self, peer: &Peer) {
         let now_us = self.engine.clock().now_us();
         let is_due = peer.with_addresses(|relay| relay.is_enabled && relay.next_own_us < now_us);
-        if !is_due || !self.config.listens || self.engine.is_initial_block_download() {
+        if !is_due || !self.peers.config.listens || self.engine.is_initial_block_download() {
             return;
         }
         let own = self.own_address_for(peer);
         let time = u32::try_from(now_us / 1_000_000).unwrap_or(u32::MAX);
-        let services = self.services();
+        let services = self.peers.services();
         let next_us = now_us + exponential_us(INTERVAL_US);
         let first = peer.with_addresses(|relay| {
             let is_first = relay.next_own_us == 0;
@@ -154,7 +151,7 @@ impl Shared {
             && self.local.discovers
             && peer.address.host.is_routable()
             && seen.host.is_routable()
-            && self.addresses.reachable().contains(&seen.host.network())
+            && self.reachable().contains(&seen.host.network())
         {
             let odds = if score > Score::NAMED { 8 } else { 2 };
             if !own.host.is_routable() || random(odds) == 0 {
@@ -166,7 +163,7 @@ impl Shared {
         if !own.host.is_routable() {
             return None;
         }
-        tracing::debug!(target: "net", "Advertising address {own} to peer={}", peer.id);
+        net!("Advertising address {own} to peer={}", peer.id);
         Some(own)
     }
 }
