@@ -65,11 +65,7 @@ impl Metrics {
         let help = "When the node was started, seconds since 1970.";
         text.one("start_time_seconds", "gauge", help, self.start_s);
         if let Some(engine) = self.engine.get() {
-            let gauges = engine.gauges();
-            chain_metrics(&gauges, &mut text);
-            pipeline_metrics(&gauges, &mut text);
-            coin_metrics(&gauges, &mut text);
-            mempool_metrics(&gauges, &mut text);
+            engine_metrics(&engine.gauges(), &mut text);
         }
         if let Some(network) = self.network.get() {
             peer_metrics(network, &mut text);
@@ -79,86 +75,45 @@ impl Metrics {
     }
 }
 
-fn chain_metrics(gauges: &Gauges, text: &mut Text) {
-    let Gauges { tip, done, .. } = gauges;
-    for (name, help, value) in [
+fn engine_metrics(gauges: &Gauges, text: &mut Text) {
+    let Gauges { tip, done, coins, mempool, .. } = gauges;
+    let is_syncing = u64::from(gauges.is_initial_block_download);
+    let header_height = u64::from(gauges.header_height);
+    let tip_time = u64::from(tip.time);
+    let rows = [
         ("blocks", "Height of the tip.", u64::from(tip.height)),
-        ("headers", "Height of the best header.", u64::from(gauges.header_height)),
-        ("tip_time_seconds", "Time in the header of the tip, since 1970.", u64::from(tip.time)),
+        ("headers", "Height of the best header.", header_height),
+        ("tip_time_seconds", "Time in the header of the tip, since 1970.", tip_time),
         ("chain_transactions", "Transactions of the chain up to the tip.", tip.chain_txs),
-        (
-            "initial_block_download",
-            "1 while the chain is being caught up with.",
-            u64::from(gauges.is_initial_block_download),
-        ),
+        ("initial_block_download", "1 while the chain is being caught up with.", is_syncing),
         ("archive_bytes", "Bytes of block and undo files.", gauges.archive_bytes),
-    ] {
-        text.one(name, "gauge", help, value);
-    }
-    for (name, help, value) in [
         ("connected_blocks_total", "Blocks connected since the start.", done.blocks),
         ("connected_transactions_total", "Transactions in them.", done.txs),
         ("connected_bytes_total", "Bytes of them.", done.bytes),
-    ] {
-        text.one(name, "counter", help, value);
-    }
-}
-
-fn pipeline_metrics(gauges: &Gauges, text: &mut Text) {
-    for (name, help, value) in [
-        ("ready_blocks", "Blocks in memory that wait to be connected.", gauges.ready.0),
-        ("ready_bytes", "Bytes of these.", gauges.ready.1),
-        (
-            "unverified_blocks",
-            "Blocks whose coins have moved and whose scripts are being verified.",
-            gauges.unverified.0,
-        ),
-        ("unverified_bytes", "Bytes of these with what they spend.", gauges.unverified.1),
-    ] {
-        text.one(name, "gauge", help, value);
-    }
-    let name = "stage_seconds_total";
-    let help = "Time that blocks took by stage. check and archive: by those who bring blocks, several at once; the others: by the \
-                thread that connects them.";
-    text.head(name, "counter", help);
-    for (stage, time) in Stage::ALL.iter().zip(&gauges.done.stages) {
-        text.line(name, &format!("{{stage=\"{}\"}}", stage.name()), time.as_secs_f64());
-    }
-}
-
-fn coin_metrics(gauges: &Gauges, text: &mut Text) {
-    let coins = &gauges.coins;
-    for (name, help, value) in [
+        ("ready_blocks", "Blocks in memory that wait to be connected.", gauges.ready.0 as u64),
+        ("ready_bytes", "Bytes of these.", gauges.ready.1 as u64),
+        ("unverified_blocks", UNVERIFIED, gauges.unverified.0 as u64),
+        ("unverified_bytes", "Bytes of these with what they spend.", gauges.unverified.1 as u64),
         ("coins_cache_bytes", "Bytes of the coins cache.", coins.bytes as u64),
         ("coins_cache_bytes_max", "Its limit.", coins.bytes_max as u64),
         ("coins_cache_coins", "Unspent coins in it.", coins.coins as u64),
         ("coins_cache_changes", "Changes that the next flush writes.", coins.dirty as u64),
         ("coins_disk_bytes", "Bytes of coins on disk.", coins.bytes_on_disk),
         ("coins_disk_coins", "Coins on disk, about.", coins.coins_on_disk),
-    ] {
-        text.one(name, "gauge", help, value);
-    }
-}
-
-fn mempool_metrics(gauges: &Gauges, text: &mut Text) {
-    let mempool = &gauges.mempool;
-    for (name, help, value) in [
         ("mempool_transactions", "Unconfirmed transactions.", mempool.size as u64),
         ("mempool_vbytes", "Their virtual size.", mempool.bytes),
         ("mempool_bytes", "Memory charged for them.", mempool.usage),
         ("mempool_bytes_max", "Its limit.", mempool.max_bytes),
-        (
-            "mempool_min_fee_satoshis_per_kilovbyte",
-            "Least fee rate that is admitted now.",
-            mempool.min_fee_sat_per_kvb,
-        ),
-        (
-            "mempool_unbroadcast",
-            "Transactions that no peer has fetched.",
-            mempool.unbroadcast as u64,
-        ),
-    ] {
-        text.one(name, "gauge", help, value);
+        (MIN_FEE, "Least fee rate that is admitted now.", mempool.min_fee_sat_per_kvb),
+        ("mempool_unbroadcast", UNBROADCAST, mempool.unbroadcast as u64),
+    ];
+    for (name, help, value) in rows {
+        text.one(name, if name.ends_with("_total") { "counter" } else { "gauge" }, help, value);
+    }
+    let name = "stage_seconds_total";
+    text.head(name, "counter", STAGES);
+    for (stage, time) in Stage::ALL.iter().zip(&done.stages) {
+        text.line(name, &format!("{{stage=\"{}\"}}", stage.name()), time.as_secs_f64());
     }
 }
 
@@ -211,3 +166,9 @@ fn message_metrics(network: &Network, text: &mut Text) {
         }
     }
 }
+
+const UNVERIFIED: &str = "Blocks whose coins have moved and whose scripts are being verified.";
+const MIN_FEE: &str = "mempool_min_fee_satoshis_per_kilovbyte";
+const UNBROADCAST: &str = "Transactions that no peer has fetched.";
+const STAGES: &str = "Time that blocks took by stage. check and archive: by those who bring blocks, several at once; the others: by the \
+                      thread that connects them.";
