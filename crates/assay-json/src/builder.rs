@@ -73,11 +73,25 @@ impl<'a> Json<'a> {
         self.out.push(b'[');
         Array { out: self.out, empty: true }
     }
+
+    /// Writes an array of what `each` writes of the items.
+    pub fn list<T>(self, items: impl IntoIterator<Item = T>, mut each: impl FnMut(T, Json<'_>)) {
+        let mut array = self.array();
+        items.into_iter().for_each(|item| each(item, array.item()));
+    }
+
+    /// Writes an array of objects, to which `each` adds the members.
+    pub fn objects<T>(
+        self,
+        items: impl IntoIterator<Item = T>,
+        mut each: impl FnMut(T, &mut Object<'_>),
+    ) {
+        self.list(items, |item, json| each(item, &mut json.object()));
+    }
 }
 
-/// An object being written; [`Object::end`] closes it.
+/// An object being written, until it is dropped.
 #[derive(Debug)]
-#[must_use = "an object that is not ended is malformed JSON"]
 pub struct Object<'a> {
     out: &'a mut Vec<u8>,
     empty: bool,
@@ -95,14 +109,18 @@ impl Object<'_> {
         Json { out: self.out }
     }
 
-    pub fn end(self) {
+    /// Ends the object, so that its parent can go on.
+    pub fn end(self) {}
+}
+
+impl Drop for Object<'_> {
+    fn drop(&mut self) {
         self.out.push(b'}');
     }
 }
 
-/// An array being written; [`Array::end`] closes it.
+/// An array being written, until it is dropped.
 #[derive(Debug)]
-#[must_use = "an array that is not ended is malformed JSON"]
 pub struct Array<'a> {
     out: &'a mut Vec<u8>,
     empty: bool,
@@ -116,7 +134,12 @@ impl Array<'_> {
         Json { out: self.out }
     }
 
-    pub fn end(self) {
+    /// Ends the array, so that its parent can go on.
+    pub fn end(self) {}
+}
+
+impl Drop for Array<'_> {
+    fn drop(&mut self) {
         self.out.push(b']');
     }
 }
@@ -137,7 +160,11 @@ mod tests {
         array.end();
         object.key("c").object().end();
         object.key("d").array().end();
-        object.end();
-        assert_eq!(out, br#"{"a":1,"b":[null,true,"00ab"],"c":{},"d":[]}"#);
+        object.key("e").list([1, 2], |number, json| json.int(number));
+        object.key("f").objects([3, 4], |number, object| object.key("g").int(number));
+        drop(object);
+        let expected =
+            br#"{"a":1,"b":[null,true,"00ab"],"c":{},"d":[],"e":[1,2],"f":[{"g":3},{"g":4}]}"#;
+        assert_eq!(out, expected);
     }
 }

@@ -226,6 +226,33 @@ impl BodyDecoder {
 }
 
 impl Text {
+    /// Array of values from other texts, whose blobs move to it; null for `None`.
+    pub(crate) fn array<'a>(
+        values: impl Iterator<Item = Option<(&'a RawValue, &'a Self)>>,
+    ) -> Self {
+        let mut array = Self::from(&b"["[..]);
+        for value in values {
+            if array.text.len() > 1 {
+                array.text.push(b',');
+            }
+            let Some((value, source)) = value else {
+                array.text.extend_from_slice(b"null");
+                continue;
+            };
+            let (json, at) = (value.get(), array.text.len());
+            if let Some(start) = source.position(value) {
+                let is_inside = |blob: &mut Blob| (start..start + json.len()).contains(&blob.at);
+                let mut blobs = source.blobs.borrow_mut();
+                let moved = blobs.extract_if(.., is_inside);
+                let moved = moved.map(|blob| Blob { at: blob.at - start + at, ..blob });
+                array.blobs.get_mut().extend(moved);
+            }
+            array.text.extend_from_slice(json.as_bytes());
+        }
+        array.text.push(b']');
+        array
+    }
+
     /// The text, with empty strings in place of blobs.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.text
@@ -365,6 +392,22 @@ mod tests {
         }
         let text = decoder.finish();
         assert!(text.take(values(&text)[0]) == Some(data));
+    }
+
+    #[test]
+    fn values_move_to_another_text() {
+        let hex = "5a".repeat(BLOB_DIGITS_MIN / 2);
+        let json = format!(r#"["{hex}", "ab", ["x", "{hex}"], ""]"#);
+        let text = take_in(json.as_bytes(), 1 << 16);
+        let found = values(&text);
+        let order = [Some(3), None, Some(2), Some(0), Some(1)];
+        let moved = Text::array(order.into_iter().map(|at| at.map(|at: usize| (found[at], &text))));
+        assert!(text.take(found[0]).is_none(), "it is in the other text");
+        assert_eq!(moved.as_bytes(), br#"["",null,["x", ""],"","ab"]"#);
+        let found = values(&moved);
+        assert!(moved.original(found[2]).contains(&hex));
+        assert!(moved.take(found[0]).is_none());
+        assert_eq!(moved.take(found[3]).map(|bytes| bytes.len()), Some(hex.len() / 2));
     }
 
     #[test]

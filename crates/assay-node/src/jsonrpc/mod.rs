@@ -3,7 +3,6 @@
 
 pub(crate) mod body_decoder;
 pub(crate) mod error;
-mod open;
 pub(crate) mod request;
 
 use std::sync::Arc;
@@ -14,7 +13,6 @@ use hyper::StatusCode;
 pub use assay_json::{Array, Json, Object};
 
 pub use self::error::{Code, RpcError};
-pub use self::open::{OpenReply, OpenRequest};
 pub use self::request::{Params, Value};
 
 use self::body_decoder::Text;
@@ -65,6 +63,30 @@ pub trait Handler: Send + Sync + 'static {
 
     fn answer_open(&self, _request: &OpenRequest, _context: &CallContext) -> OpenReply {
         OpenReply::text(StatusCode::NOT_FOUND, "")
+    }
+}
+
+/// REST request, which needs no credentials.
+#[derive(Debug)]
+pub struct OpenRequest {
+    /// Path and query as sent.
+    pub target: String,
+    /// At most 64 KiB.
+    pub body: Vec<u8>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct OpenReply {
+    pub status: StatusCode,
+    pub content_type: &'static str,
+    /// The response never changes: sent with `Cache-Control: immutable`.
+    pub is_immutable: bool,
+    pub body: Vec<u8>,
+}
+
+impl OpenReply {
+    pub fn text(status: StatusCode, text: impl Into<Vec<u8>>) -> Self {
+        Self { status, content_type: "text/plain", is_immutable: false, body: text.into() }
     }
 }
 

@@ -4,12 +4,11 @@
 //! invalid request does not affect the rest of a batch.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 
 use memchr::memchr;
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::body_decoder::Text;
@@ -28,15 +27,17 @@ impl<'a> Body<'a> {
     /// # Errors
     /// The text is not exactly one JSON object or array.
     pub(crate) fn parse(text: &'a [u8]) -> Result<Self, RpcError> {
-        let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
         let malformed = |_| RpcError::new(Code::ParseError, "Parse error");
-        match first {
-            Some(b'[') => serde_json::from_slice(text).map(Body::Batch).map_err(malformed),
-            Some(b'{') => serde_json::from_slice(text).map(Body::Single).map_err(malformed),
-            _ => {
-                serde_json::from_slice::<&RawValue>(text).map_err(malformed)?;
-                Err(RpcError::new(Code::ParseError, "Top-level object parse error"))
+        let raw: &RawValue = serde_json::from_slice(text).map_err(malformed)?;
+        match raw.get().as_bytes().first() {
+            Some(b'[') => {
+                let elements: Vec<&RawValue> =
+                    serde_json::from_str(raw.get()).map_err(malformed)?;
+                let envelopes = elements.into_iter().map(Envelope::parse).collect::<Result<_, _>>();
+                envelopes.map(Body::Batch).map_err(malformed)
             }
+            Some(b'{') => Envelope::parse(raw).map(Body::Single).map_err(malformed),
+            _ => Err(RpcError::new(Code::ParseError, "Top-level object parse error")),
         }
     }
 }
@@ -48,7 +49,7 @@ pub(crate) struct Envelope<'a> {
     id: Option<&'a RawValue>,
     version: Option<&'a RawValue>,
     method: Option<&'a RawValue>,
-    params: RawParams<'a>,
+    params: Option<&'a RawValue>,
 }
 
 /// Protocol version of the caller.
@@ -102,6 +103,18 @@ pub struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
+    /// Copies values into an array, to which their long strings move; null for `None`.
+    pub(crate) fn array(values: impl IntoIterator<Item = Option<Self>>) -> Text {
+        Text::array(values.into_iter().map(|value| value.map(|value| (value.raw, value.text))))
+    }
+
+    /// Elements of the array that is the whole text.
+    pub(crate) fn all(text: &'a Text) -> Vec<Self> {
+        let raws: Vec<&'a RawValue> =
+            serde_json::from_slice(text.as_bytes()).expect("the text is an array of values");
+        raws.into_iter().map(|raw| Self { raw, text }).collect()
+    }
+
     /// JSON text. Long hexadecimal strings appear empty here; [`Value::hex`] and [`Value::string`] return their contents.
     pub fn json(self) -> &'a str {
         self.raw.get()
@@ -144,21 +157,16 @@ impl<'a> Value<'a> {
 
     /// Member of an object unless null; `None` also for other values.
     pub fn member(self, name: &str) -> Option<Self> {
-        let members: HashMap<Cow<'a, str>, &'a RawValue> =
-            serde_json::from_str(self.json()).ok()?;
-        let raw = members.get(name)?;
+        let members = Members::parse(self.raw).ok()?.0;
+        // The last of two equal names wins, as in a map.
+        let (_, raw) = members.into_iter().rev().find(|member| member.0 == name)?;
         Some(Self { raw, text: self.text }).filter(|value| !value.is_null())
     }
 
     /// Members of an object in order of appearance; `None` for other values.
     pub fn members(self) -> Option<Vec<(String, Self)>> {
-        match serde_json::from_str(self.json()).ok()? {
-            RawParams::Named(members) => {
-                let text = self.text;
-                Some(members.into_iter().map(|(name, raw)| (name, Self { raw, text })).collect())
-            }
-            _ => None,
-        }
+        let members = Members::parse(self.raw).ok()?.0.into_iter();
+        Some(members.map(|(name, raw)| (name, Self { raw, text: self.text })).collect())
     }
 
     /// Elements of an array; `None` for other values.
@@ -168,17 +176,49 @@ impl<'a> Value<'a> {
     }
 }
 
-#[derive(Debug, Default)]
-enum RawParams<'a> {
-    #[default]
-    None,
-    Positional(Vec<&'a RawValue>),
-    Named(Vec<(String, &'a RawValue)>),
-    /// Neither an array nor an object.
-    Wrong,
+/// Members of an object in order of appearance, with repeated names.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    fn parse(raw: &'a RawValue) -> serde_json::Result<Self> {
+        serde_json::from_str(raw.get())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(MembersVisitor)
+    }
 }
 
 impl<'a> Envelope<'a> {
+    /// Reads the fields of an object; of two equal names the first wins, as in Bitcoin Core.
+    fn parse(raw: &'a RawValue) -> serde_json::Result<Self> {
+        if !raw.get().starts_with('{') {
+            return Ok(Self::default());
+        }
+        let members = Members::parse(raw)?.0;
+        let field = |name| members.iter().find(|member| member.0 == name).map(|member| member.1);
+        let [id, version, method, params] = ["id", "jsonrpc", "method", "params"].map(field);
+        Ok(Self { is_object: true, id, version, method, params })
+    }
+
     /// Checks the fields in Bitcoin Core's order (`JSONRPCRequest::parse`), so that of several faults the same one is reported.
     ///
     /// A batch element that is not an object gets a null id. Core repeats the previous id, which answers a request twice.
@@ -201,7 +241,7 @@ impl<'a> Envelope<'a> {
         }
         let request = match self.method.filter(|method| !is_null(method)) {
             None => Err(invalid("Missing method")),
-            Some(method) => match (unquote(method), self.params.wrap(text)) {
+            Some(method) => match (unquote(method), params(self.params, text)) {
                 (None, _) => Err(invalid("Method must be a string")),
                 (_, None) => Err(invalid("Params must be an array or object")),
                 (Some(method), Some(params)) => Ok(Request { method, params }),
@@ -211,18 +251,12 @@ impl<'a> Envelope<'a> {
     }
 }
 
-impl<'a> RawParams<'a> {
-    fn wrap(self, text: &'a Text) -> Option<Params<'a>> {
-        let wrap = |raw| Value { raw, text };
-        Some(match self {
-            Self::None => Params::None,
-            Self::Positional(values) => Params::Positional(values.into_iter().map(wrap).collect()),
-            Self::Named(members) => {
-                Params::Named(members.into_iter().map(|(name, raw)| (name, wrap(raw))).collect())
-            }
-            Self::Wrong => return None,
-        })
-    }
+/// Arguments in `raw`; `None` for a value that is neither array nor object.
+fn params<'a>(raw: Option<&'a RawValue>, text: &'a Text) -> Option<Params<'a>> {
+    let Some(raw) = raw.filter(|raw| !is_null(raw)) else { return Some(Params::None) };
+    let value = Value { raw, text };
+    let positional = value.elements().map(Params::Positional);
+    positional.or_else(|| value.members().map(Params::Named))
 }
 
 /// Text of a JSON string, borrowed unless it contains escapes; `None` for other values.
@@ -240,162 +274,6 @@ fn is_null(value: &RawValue) -> bool {
 
 fn invalid(message: &'static str) -> RpcError {
     RpcError::new(Code::InvalidRequest, message)
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(EnvelopeVisitor)
-    }
-}
-
-struct EnvelopeVisitor;
-
-impl<'de> Visitor<'de> for EnvelopeVisitor {
-    type Value = Envelope<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a request object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut envelope = Envelope { is_object: true, ..Envelope::default() };
-        while let Some(field) = map.next_key::<Field>()? {
-            // The first of two equal names wins, as in Bitcoin Core.
-            match field {
-                Field::Id if envelope.id.is_none() => envelope.id = Some(map.next_value()?),
-                Field::Version if envelope.version.is_none() => {
-                    envelope.version = Some(map.next_value()?);
-                }
-                Field::Method if envelope.method.is_none() => {
-                    envelope.method = Some(map.next_value()?);
-                }
-                Field::Params if matches!(envelope.params, RawParams::None) => {
-                    envelope.params = map.next_value()?;
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(envelope)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Envelope::default())
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Envelope::default())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Envelope::default())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(Envelope::default())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(Envelope::default())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Envelope::default())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(Envelope::default())
-    }
-}
-
-enum Field {
-    Id,
-    Version,
-    Method,
-    Params,
-    Other,
-}
-
-impl<'de> Deserialize<'de> for Field {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldVisitor;
-        impl Visitor<'_> for FieldVisitor {
-            type Value = Field;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member name")
-            }
-
-            fn visit_str<E>(self, name: &str) -> Result<Field, E> {
-                Ok(match name {
-                    "id" => Field::Id,
-                    "jsonrpc" => Field::Version,
-                    "method" => Field::Method,
-                    "params" => Field::Params,
-                    _ => Field::Other,
-                })
-            }
-        }
-        deserializer.deserialize_identifier(FieldVisitor)
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for RawParams<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ParamsVisitor)
-    }
-}
-
-struct ParamsVisitor;
-
-impl<'de> Visitor<'de> for ParamsVisitor {
-    type Value = RawParams<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("arguments")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut values = Vec::new();
-        while let Some(value) = seq.next_element()? {
-            values.push(value);
-        }
-        Ok(RawParams::Positional(values))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some(member) = map.next_entry()? {
-            members.push(member);
-        }
-        Ok(RawParams::Named(members))
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(RawParams::None)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(RawParams::Wrong)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(RawParams::Wrong)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(RawParams::Wrong)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(RawParams::Wrong)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(RawParams::Wrong)
-    }
 }
 
 #[cfg(test)]

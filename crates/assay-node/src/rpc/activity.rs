@@ -6,42 +6,38 @@ use assay_wire::{BlockHash, OutPoint, Tx, TxOut};
 
 use super::args;
 use super::blocks::{is_pruned, parse, read_block, spent_by};
-use super::method::Prepare;
+use super::method::Call;
 use super::scan::scripts_of;
 use super::script::write_script_pubkey;
 use super::sign_raw::find;
-use super::{Job, Node, bad, block_not_found};
+use super::{Node, bad, block_not_found};
 use crate::jsonrpc::{Array, Code, Json, Object, RpcError, Value};
 
-pub(super) const GETDESCRIPTORACTIVITY: Prepare = |rpc, args| {
+pub(super) const GETDESCRIPTORACTIVITY: Call = |node, args, out| {
     let mut hashes: Vec<BlockHash> = Vec::new();
     for value in args.value(0).and_then(Value::elements).unwrap_or_default() {
         hashes.push(args::hash_of(&args::string_of(value)?, "blockhash")?);
     }
-    let objects = args.value(1).map(|objects| scripts_of(rpc, objects));
+    let objects = args.value(1).map(|objects| scripts_of(node.rpc, objects));
     let with_mempool = args.bool_or(2, true)?;
-    Ok(Job::call(args, move |node, out| {
-        let mut blocks = BTreeMap::new();
-        for hash in &hashes {
-            let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
-            if !entry.in_active_chain {
-                return Err(bad("Block is not in main chain"));
-            }
-            blocks.insert(entry.height, *hash);
+    let mut blocks = BTreeMap::new();
+    for hash in &hashes {
+        let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
+        if !entry.in_active_chain {
+            return Err(bad("Block is not in main chain"));
         }
-        let watched = objects.transpose()?.unwrap_or_default();
-        let mut object = Json::new(out).object();
-        let mut list = object.key("activity").array();
-        for (height, hash) in blocks {
-            write_block(node, &watched, height, &hash, &mut list)?;
-        }
-        if with_mempool {
-            write_unconfirmed(node, &watched, &mut list)?;
-        }
-        list.end();
-        object.end();
-        Ok(())
-    }))
+        blocks.insert(entry.height, *hash);
+    }
+    let watched = objects.transpose()?.unwrap_or_default();
+    let mut object = Json::new(out).object();
+    let mut list = object.key("activity").array();
+    for (height, hash) in blocks {
+        write_block(node, &watched, height, &hash, &mut list)?;
+    }
+    if with_mempool {
+        write_unconfirmed(node, &watched, &mut list)?;
+    }
+    Ok(())
 };
 
 type Scripts = HashSet<Box<[u8]>>;
@@ -109,8 +105,6 @@ fn write_tx<'c>(
     let end = |name: &str, script: &[u8], mut object: Object<'_>| {
         let mut inner = object.key(name).object();
         write_script_pubkey(&node.rpc.params, script, &mut inner);
-        inner.end();
-        object.end();
     };
     for (index, ((value, script), input)) in spent.zip(tx.inputs()).enumerate() {
         if watched.contains(script) {

@@ -2,51 +2,44 @@
 
 use assay_wire::p2p::{Endpoint, Host, NetworkKind, PeerAddress};
 
-use super::method::Prepare;
+use super::method::Call;
 use super::peers::network;
-use super::{Job, Node, bad};
+use super::{Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{Count, Entry, NODE_NETWORK, NODE_WITNESS};
 
-pub(super) const GETNODEADDRESSES: Prepare = |_, args| {
+pub(super) const GETNODEADDRESSES: Call = |node, args, out| {
     let count: i32 = args.integer_or(0, 1)?;
     let count = usize::try_from(count).map_err(|_| bad("Address count out of range"))?;
     let kind = args.optional_string(1)?;
     let unknown = |text: &str| bad(format!("Network not recognized: {text}"));
     let kind = kind.map(|text| text.parse::<NetworkKind>().map_err(|_| unknown(&text)));
     let kind = kind.transpose()?;
-    Ok(Job::call(args, move |node, out| {
-        let mut array = Json::new(out).array();
-        for address in network(node)?.list_addresses(count, kind) {
-            let PeerAddress { time, services, endpoint: Endpoint { host, port } } = address;
-            let mut object = array.item().object();
-            object.key("time").int(time);
-            object.key("services").int(services);
-            object.key("address").text(host);
-            object.key("port").int(port);
-            object.key("network").string(host.network_class().name());
-            object.end();
-        }
-        array.end();
-        Ok(())
-    }))
+    let mut array = Json::new(out).array();
+    for address in network(node)?.list_addresses(count, kind) {
+        let PeerAddress { time, services, endpoint: Endpoint { host, port } } = address;
+        let mut object = array.item().object();
+        object.key("time").int(time);
+        object.key("services").int(services);
+        object.key("address").text(host);
+        object.key("port").int(port);
+        object.key("network").string(host.network_class().name());
+    }
+    Ok(())
 };
 
-pub(super) const ADDPEERADDRESS: Prepare = |_, args| {
+pub(super) const ADDPEERADDRESS: Call = |node, args, out| {
     let (text, port) = (args.string(0)?.into_owned(), args.integer::<u16>(1)?);
     let is_tried = args.bool_or(2, false)?;
     let invalid = || RpcError::new(Code::InvalidIpOrSubnet, "Invalid IP address");
     let host = Host::parse(text.trim_matches(['[', ']'])).ok_or_else(invalid)?;
-    Ok(Job::call(args, move |node, out| {
-        let error = add(node, host, port, is_tried)?;
-        let mut object = Json::new(out).object();
-        if let Some(error) = error {
-            object.key("error").string(error);
-        }
-        object.key("success").bool(error.is_none());
-        object.end();
-        Ok(())
-    }))
+    let error = add(node, host, port, is_tried)?;
+    let mut object = Json::new(out).object();
+    if let Some(error) = error {
+        object.key("error").string(error);
+    }
+    object.key("success").bool(error.is_none());
+    Ok(())
 };
 
 /// Adds an address as if it had announced itself; returns the error.
@@ -71,38 +64,30 @@ fn add(
     })
 }
 
-pub(super) const GETADDRMANINFO: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        let known = network(node)?.known_addresses();
-        let mut object = Json::new(out).object();
-        let networks = NetworkKind::ALL.map(|kind| (kind.name(), Some(kind)));
-        for (name, kind) in networks.into_iter().chain([("all_networks", None)]) {
-            let Count { new, tried } = known.count(kind);
-            let mut counts = object.key(name).object();
-            counts.key("new").count(new);
-            counts.key("tried").count(tried);
-            counts.key("total").count(new + tried);
-            counts.end();
-        }
-        object.end();
-        Ok(())
-    }))
+pub(super) const GETADDRMANINFO: Call = |node, _, out| {
+    let known = network(node)?.known_addresses();
+    let mut object = Json::new(out).object();
+    let networks = NetworkKind::ALL.map(|kind| (kind.name(), Some(kind)));
+    for (name, kind) in networks.into_iter().chain([("all_networks", None)]) {
+        let Count { new, tried } = known.count(kind);
+        let mut counts = object.key(name).object();
+        counts.key("new").count(new);
+        counts.key("tried").count(tried);
+        counts.key("total").count(new + tried);
+    }
+    Ok(())
 };
 
-pub(super) const GETRAWADDRMAN: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        let known = network(node)?.known_addresses();
-        let mut object = Json::new(out).object();
-        for (name, is_tried) in [("new", false), ("tried", true)] {
-            let mut table = object.key(name).object();
-            for (bucket, place, entry) in known.entries(is_tried) {
-                one(table.key(format!("{bucket}/{place}")), &entry);
-            }
-            table.end();
+pub(super) const GETRAWADDRMAN: Call = |node, _, out| {
+    let known = network(node)?.known_addresses();
+    let mut object = Json::new(out).object();
+    for (name, is_tried) in [("new", false), ("tried", true)] {
+        let mut table = object.key(name).object();
+        for (bucket, place, entry) in known.entries(is_tried) {
+            one(table.key(format!("{bucket}/{place}")), &entry);
         }
-        object.end();
-        Ok(())
-    }))
+    }
+    Ok(())
 };
 
 fn one(json: Json<'_>, Entry { address, source, .. }: &Entry) {
@@ -115,5 +100,4 @@ fn one(json: Json<'_>, Entry { address, source, .. }: &Entry) {
     object.key("network").string(host.network_class().name());
     object.key("source").text(source);
     object.key("source_network").string(source.network_class().name());
-    object.end();
 }

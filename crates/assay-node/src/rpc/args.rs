@@ -8,14 +8,14 @@ use std::collections::HashSet;
 use std::fmt::{Display, Write as _};
 use std::str::FromStr;
 
-use super::method::ArgSpec;
+use super::spec::ArgSpec;
+use crate::jsonrpc::body_decoder::Text;
 use crate::jsonrpc::{Code, Params, RpcError, Value};
 use assay_wire::{BlockHash, Txid};
 
 /// Arguments of one call in the order of the method's specification; `None` if missing or null.
 #[derive(Debug)]
 pub(crate) struct Args<'a> {
-    method: &'static str,
     specs: &'static [ArgSpec],
     values: Vec<Option<Value<'a>>>,
     /// Members of an options argument that were passed by their own names.
@@ -23,10 +23,32 @@ pub(crate) struct Args<'a> {
     given: usize,
 }
 
+/// Arguments apart from the request, whose memory can be freed.
+#[derive(Debug)]
+pub(crate) struct OwnedArgs {
+    specs: &'static [ArgSpec],
+    /// Array of the arguments and then of the options.
+    values: Text,
+    option_names: Vec<String>,
+    given: usize,
+}
+
+impl OwnedArgs {
+    pub(super) fn args(&self) -> Args<'_> {
+        let mut values = Value::all(&self.values);
+        let options = values.split_off(self.specs.len());
+        Args {
+            specs: self.specs,
+            values: values.into_iter().map(|value| Some(value).filter(|v| !v.is_null())).collect(),
+            options: self.option_names.iter().cloned().zip(options).collect(),
+            given: self.given,
+        }
+    }
+}
+
 impl<'a> Args<'a> {
     /// Orders and checks the arguments of a call; `help` is the error text for a wrong number.
     pub(super) fn new(
-        method: &'static str,
         specs: &'static [ArgSpec],
         params: Params<'a>,
         help: impl FnOnce() -> String,
@@ -47,7 +69,7 @@ impl<'a> Args<'a> {
         let mut values: Vec<_> =
             values.into_iter().map(|value| value.filter(|value| !value.is_null())).collect();
         values.resize(specs.len(), None);
-        let args = Self { method, specs, values, options, given };
+        let args = Self { specs, values, options, given };
         args.check_types()?;
         Ok(args)
     }
@@ -78,8 +100,12 @@ impl<'a> Args<'a> {
         Err(RpcError::new(Code::Type, format!("Wrong type passed:\n{{{mismatches}\n}}")))
     }
 
-    pub(crate) fn method(&self) -> &'static str {
-        self.method
+    /// Copies the arguments; long strings move.
+    pub(super) fn detach(self) -> OwnedArgs {
+        let (option_names, options): (Vec<_>, Vec<_>) = self.options.into_iter().unzip();
+        let values = self.values.into_iter().chain(options.into_iter().map(Some));
+        let values = Value::array(values);
+        OwnedArgs { specs: self.specs, values, option_names, given: self.given }
     }
 
     /// Number of given positions, up to the last one even if null.
@@ -433,7 +459,6 @@ const MONEY_MAX_SAT: i64 = 21_000_000 * COIN;
 mod tests {
     use super::super::method;
     use super::*;
-    use crate::jsonrpc::body_decoder::Text;
     use crate::jsonrpc::request::Body;
 
     /// Arguments of a call in the order of the method's specification.

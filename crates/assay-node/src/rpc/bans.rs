@@ -1,35 +1,29 @@
 //! RPC of bans.
 
-use super::args::Args;
-use super::method::{Prepare, help};
-use super::{Job, Node, Rpc, bad};
+use super::method::{Call, help};
+use super::{Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{Ban, Network, Range, valid_ip};
 
-pub(super) const LISTBANNED: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        let now_s = i64::try_from(node.engine.clock().now_s()).unwrap_or(i64::MAX);
-        let mut list = Json::new(out).array();
-        for (range, Ban { created_s, until_s }) in network(node)?.bans().list() {
-            let mut object = list.item().object();
+pub(super) const LISTBANNED: Call = |node, _, out| {
+    let now_s = i64::try_from(node.engine.clock().now_s()).unwrap_or(i64::MAX);
+    Json::new(out).objects(
+        network(node)?.bans().list(),
+        |(range, Ban { created_s, until_s }), object| {
             object.key("address").text(range);
             object.key("ban_created").int(created_s);
             object.key("banned_until").int(until_s);
             object.key("ban_duration").int(until_s.saturating_sub(created_s));
             object.key("time_remaining").int(until_s.saturating_sub(now_s));
-            object.end();
-        }
-        list.end();
-        Ok(())
-    }))
+        },
+    );
+    Ok(())
 };
 
-pub(super) const CLEARBANNED: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        network(node)?.bans().clear();
-        Json::new(out).null();
-        Ok(())
-    }))
+pub(super) const CLEARBANNED: Call = |node, _, out| {
+    network(node)?.bans().clear();
+    Json::new(out).null();
+    Ok(())
 };
 
 fn network<'a>(node: &Node<'a>) -> Result<&'a Network, RpcError> {
@@ -37,7 +31,7 @@ fn network<'a>(node: &Node<'a>) -> Result<&'a Network, RpcError> {
     node.rpc.network.get().ok_or_else(|| RpcError::new(Code::Database, missing))
 }
 
-pub(super) fn set(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const SETBAN: Call = |node, args, out| {
     let (text, command) = (args.string(0)?, args.string(1)?);
     if !["add", "remove"].contains(&&*command) {
         return Err(RpcError::new(Code::Misc, help("setban")));
@@ -46,19 +40,17 @@ pub(super) fn set(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let range = Range::parse(&text).ok_or_else(|| invalid("Error: Invalid IP/Subnet"))?;
     let is_added = command == "add";
     let (time_s, is_until): (i64, bool) = (args.integer_or(2, 0)?, args.bool_or(3, false)?);
-    Ok(Job::call(args, move |node, out| {
-        let network = network(node)?;
-        if is_added {
-            ban(node, network, &range, time_s, is_until)?;
-        } else if !network.bans().unban(&range) {
-            return Err(invalid(
-                "Error: Unban failed. Requested address/subnet was not previously manually banned.",
-            ));
-        }
-        Json::new(out).null();
-        Ok(())
-    }))
-}
+    let network = network(node)?;
+    if is_added {
+        ban(node, network, &range, time_s, is_until)?;
+    } else if !network.bans().unban(&range) {
+        return Err(invalid(
+            "Error: Unban failed. Requested address/subnet was not previously manually banned.",
+        ));
+    }
+    Json::new(out).null();
+    Ok(())
+};
 
 fn ban(
     node: &Node<'_>,

@@ -5,32 +5,29 @@ use assay_engine::{BlockEntry, Tip};
 use assay_wire::{Block, BlockHash, Coin, Tx};
 
 use super::chain::{difficulty, target};
-use super::method::Prepare;
+use super::method::Call;
 use super::tx_json::{Spent, write_tx};
-use super::{Job, Node, block_not_found};
+use super::{Node, block_not_found};
 use crate::jsonrpc::{Code, Json, Object, RpcError};
 
-pub(super) const GETBLOCKHEADER: Prepare = |_, args| {
+pub(super) const GETBLOCKHEADER: Call = |node, args, out| {
     let hash = args.block_hash(0, "hash")?;
     let verbose = args.bool_or(1, true)?;
-    Ok(Job::call(args, move |node, out| {
-        let tip = node.engine.tip();
-        let entry = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
-        if !verbose {
-            Json::new(out).hex(&entry.header.to_bytes());
-            return Ok(());
-        }
-        let mut object = Json::new(out).object();
-        write_header(&tip, &entry, &mut object);
-        object.end();
-        Ok(())
-    }))
+    let tip = node.engine.tip();
+    let entry = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
+    if !verbose {
+        Json::new(out).hex(&entry.header.to_bytes());
+        return Ok(());
+    }
+    let mut object = Json::new(out).object();
+    write_header(&tip, &entry, &mut object);
+    Ok(())
 };
 
-pub(super) const GETBLOCK: Prepare = |_, args| {
+pub(super) const GETBLOCK: Call = |node, args, out| {
     let hash = args.block_hash(0, "blockhash")?;
     let verbosity = args.verbosity(1, 1)?;
-    Ok(Job::call(args, move |node, out| block(node, &hash, verbosity, out)))
+    block(node, &hash, verbosity, out)
 };
 
 pub(super) fn block(
@@ -78,10 +75,7 @@ pub(super) fn block(
         };
         let mut object = txs.item().object();
         write_tx(params, tx, spent, &mut object);
-        object.end();
     }
-    txs.end();
-    object.end();
     Ok(())
 }
 

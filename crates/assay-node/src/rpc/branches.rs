@@ -4,48 +4,47 @@ use assay_engine::{ChainTip, ChainTipStatus, ControlError, Engine};
 use assay_wire::BlockHash;
 
 use super::args::Args;
-use super::method::Prepare;
-use super::{Job, Node, block_not_found};
+use super::method::Call;
+use super::{Node, block_not_found};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const GETCHAINTIPS: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        write_tips(&node.engine.chain_tips(), out);
-        Ok(())
-    }))
+pub(super) const GETCHAINTIPS: Call = |node, _, out| {
+    write_tips(&node.engine.chain_tips(), out);
+    Ok(())
 };
 
-pub(super) const INVALIDATEBLOCK: Prepare = |_, args| control(args, Engine::invalidate_block);
+pub(super) const INVALIDATEBLOCK: Call =
+    |node, args, out| control(node, args, out, Engine::invalidate_block);
 
-pub(super) const RECONSIDERBLOCK: Prepare = |_, args| control(args, Engine::reconsider_block);
+pub(super) const RECONSIDERBLOCK: Call =
+    |node, args, out| control(node, args, out, Engine::reconsider_block);
 
-pub(super) const PRECIOUSBLOCK: Prepare = |_, args| control(args, Engine::precious_block);
+pub(super) const PRECIOUSBLOCK: Call =
+    |node, args, out| control(node, args, out, Engine::precious_block);
 
 fn control(
+    node: &Node<'_>,
     args: &Args<'_>,
+    out: &mut Vec<u8>,
     decide: fn(&Engine, &BlockHash) -> Result<(), ControlError>,
-) -> Result<Job, RpcError> {
+) -> Result<(), RpcError> {
     let hash = args.block_hash(0, "blockhash")?;
-    Ok(Job::call(args, move |node: &Node<'_>, out| {
-        match decide(node.engine, &hash) {
-            Ok(()) => Json::new(out).null(),
-            Err(ControlError::UnknownBlock { .. }) => return Err(block_not_found()),
-            Err(error @ ControlError::Pruned { .. }) => {
-                return Err(RpcError::new(Code::Database, error.to_string()));
-            }
-            Err(ControlError::Engine(error)) => {
-                tracing::error!("RPC call failed: {error}");
-                return Err(RpcError::new(Code::Database, error.to_string()));
-            }
+    match decide(node.engine, &hash) {
+        Ok(()) => Json::new(out).null(),
+        Err(ControlError::UnknownBlock { .. }) => return Err(block_not_found()),
+        Err(error @ ControlError::Pruned { .. }) => {
+            return Err(RpcError::new(Code::Database, error.to_string()));
         }
-        Ok(())
-    }))
+        Err(ControlError::Engine(error)) => {
+            tracing::error!("RPC call failed: {error}");
+            return Err(RpcError::new(Code::Database, error.to_string()));
+        }
+    }
+    Ok(())
 }
 
 fn write_tips(tips: &[ChainTip], out: &mut Vec<u8>) {
-    let mut list = Json::new(out).array();
-    for tip in tips {
-        let mut object = list.item().object();
+    Json::new(out).objects(tips, |tip, object| {
         object.key("height").int(tip.height);
         object.key("hash").text(tip.hash);
         object.key("branchlen").int(tip.branch_length);
@@ -56,7 +55,5 @@ fn write_tips(tips: &[ChainTip], out: &mut Vec<u8>) {
             ChainTipStatus::HeadersOnly => "headers-only",
             ChainTipStatus::Invalid => "invalid",
         });
-        object.end();
-    }
-    list.end();
+    });
 }

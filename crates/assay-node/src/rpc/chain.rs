@@ -7,71 +7,57 @@ use assay_engine::{HistoricalChain, Pruning, Tip};
 use assay_wire::BlockHash;
 
 use super::args::Args;
-use super::method::Prepare;
-use super::{Job, Node, write_warnings};
+use super::method::Call;
+use super::{Node, write_warnings};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const GETBLOCKCOUNT: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        Json::new(out).int(node.engine.tip().height);
-        Ok(())
-    }))
+pub(super) const GETBLOCKCOUNT: Call = |node, _, out| {
+    Json::new(out).int(node.engine.tip().height);
+    Ok(())
 };
 
-pub(super) const GETBESTBLOCKHASH: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        Json::new(out).text(node.engine.tip().hash);
-        Ok(())
-    }))
+pub(super) const GETBESTBLOCKHASH: Call = |node, _, out| {
+    Json::new(out).text(node.engine.tip().hash);
+    Ok(())
 };
 
-pub(super) const GETBLOCKHASH: Prepare = |_, args| {
+pub(super) const GETBLOCKHASH: Call = |node, args, out| {
     let height: i32 = args.integer(0)?;
-    Ok(Job::call(args, move |node, out| {
-        let height = u32::try_from(height).ok();
-        let hash = height.and_then(|height| node.engine.block_hash_at(height));
-        let missing = || RpcError::new(Code::InvalidParameter, "Block height out of range");
-        Json::new(out).text(hash.ok_or_else(missing)?);
-        Ok(())
-    }))
+    let height = u32::try_from(height).ok();
+    let hash = height.and_then(|height| node.engine.block_hash_at(height));
+    let missing = || RpcError::new(Code::InvalidParameter, "Block height out of range");
+    Json::new(out).text(hash.ok_or_else(missing)?);
+    Ok(())
 };
 
-pub(super) const GETDIFFICULTY: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        Json::new(out).real(difficulty(node.engine.tip().bits));
-        Ok(())
-    }))
+pub(super) const GETDIFFICULTY: Call = |node, _, out| {
+    Json::new(out).real(difficulty(node.engine.tip().bits));
+    Ok(())
 };
 
-pub(super) const GETBLOCKCHAININFO: Prepare = |_, args| Ok(Job::call(args, blockchain_info));
+pub(super) const GETBLOCKCHAININFO: Call = |node, _, out| blockchain_info(node, out);
 
-pub(super) const WAITFORNEWBLOCK: Prepare = |_, args| {
+pub(super) const WAITFORNEWBLOCK: Call = |node, args, out| {
     let timeout = timeout_ms(args, 0)?;
     let from = args.optional_block_hash(1, "current_tip")?;
-    Ok(Job::wait(args, move |node, out| {
-        let from = from.unwrap_or_else(|| node.engine.tip().hash);
-        write_tip(&wait_until(node, timeout, |tip| tip.hash != from), out);
-        Ok(())
-    }))
+    let from = from.unwrap_or_else(|| node.engine.tip().hash);
+    write_tip(&wait_until(node, timeout, |tip| tip.hash != from), out);
+    Ok(())
 };
 
-pub(super) const WAITFORBLOCK: Prepare = |_, args| {
+pub(super) const WAITFORBLOCK: Call = |node, args, out| {
     let hash: BlockHash = args.block_hash(0, "blockhash")?;
     let timeout = timeout_ms(args, 1)?;
-    Ok(Job::wait(args, move |node, out| {
-        write_tip(&wait_until(node, timeout, |tip| tip.hash == hash), out);
-        Ok(())
-    }))
+    write_tip(&wait_until(node, timeout, |tip| tip.hash == hash), out);
+    Ok(())
 };
 
-pub(super) const WAITFORBLOCKHEIGHT: Prepare = |_, args| {
+pub(super) const WAITFORBLOCKHEIGHT: Call = |node, args, out| {
     let height: i32 = args.integer(0)?;
     let timeout = timeout_ms(args, 1)?;
-    Ok(Job::wait(args, move |node, out| {
-        let reached = |tip: &Tip| i64::from(tip.height) >= i64::from(height);
-        write_tip(&wait_until(node, timeout, reached), out);
-        Ok(())
-    }))
+    let reached = |tip: &Tip| i64::from(tip.height) >= i64::from(height);
+    write_tip(&wait_until(node, timeout, reached), out);
+    Ok(())
 };
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
@@ -111,13 +97,11 @@ pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), 
         object.key("mediantime").int(tip.median_time);
         object.key("chainwork").hex(&tip.chain_work);
         object.key("verificationprogress").real(historical_progress(&tip, &base));
-        object.end();
     }
     if let Some(challenge) = &params.signet_challenge {
         object.key("signet_challenge").hex(challenge);
     }
     write_warnings(node, object.key("warnings"));
-    object.end();
     Ok(())
 }
 
@@ -186,7 +170,6 @@ fn write_tip(tip: &Tip, out: &mut Vec<u8>) {
     let mut object = Json::new(out).object();
     object.key("hash").text(tip.hash);
     object.key("height").int(tip.height);
-    object.end();
 }
 
 /// Poll interval for the caller's disconnection.

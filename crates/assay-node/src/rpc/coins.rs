@@ -3,18 +3,17 @@
 use assay_engine::UNCONFIRMED_HEIGHT;
 use assay_wire::{BlockHash, OutPoint};
 
-use super::args::Args;
-use super::method::Prepare;
+use super::method::Call;
 use super::script::write_script_pubkey;
-use super::{Job, Node, Rpc, bad, engine_failed};
+use super::{Node, bad, engine_failed};
 use crate::jsonrpc::{Json, RpcError};
 
-pub(super) const GETTXOUT: Prepare = |_, args| {
+pub(super) const GETTXOUT: Call = |node, args, out| {
     let txid = args.txid(0, "txid")?;
     let vout: u32 = args.integer(1)?;
     let include_mempool = args.bool_or(2, true)?;
     let outpoint = OutPoint { txid, vout };
-    Ok(Job::call(args, move |node, out| coin(node, &outpoint, include_mempool, out)))
+    coin(node, &outpoint, include_mempool, out)
 };
 
 fn coin(
@@ -40,11 +39,10 @@ fn coin(
     write_script_pubkey(&node.rpc.params, &coin.script_pubkey, &mut script);
     script.end();
     object.key("coinbase").bool(coin.coinbase);
-    object.end();
     Ok(())
 }
 
-pub(super) fn set_info(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const GETTXOUTSETINFO: Call = |node, args, out| {
     let (muhash, serialized) = match args.optional_string(0)?.as_deref() {
         None | Some("hash_serialized_3") => (false, true),
         Some("muhash") => (true, false),
@@ -55,29 +53,26 @@ pub(super) fn set_info(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         return Err(bad("Querying specific block heights requires coinstatsindex"));
     }
     args.bool_or(2, true)?;
-    Ok(Job::call(args, move |node, out| {
-        let stats = if serialized {
-            node.engine.utxo_stats_serialized()
-        } else {
-            node.engine.utxo_stats(muhash)
-        };
-        let stats = stats.map_err(|error| engine_failed(&error))?;
-        let mut object = Json::new(out).object();
-        object.key("height").int(stats.height);
-        object.key("bestblock").text(stats.hash);
-        object.key("txouts").int(stats.txouts);
-        object.key("bogosize").int(stats.bogosize);
-        if let Some(hash) = stats.hash_serialized {
-            object.key("hash_serialized_3").text(BlockHash(hash));
-        }
-        if let Some(muhash) = stats.muhash {
-            // Displayed like every 256-bit number: last byte first.
-            object.key("muhash").text(BlockHash(muhash));
-        }
-        object.key("total_amount").amount(stats.total_amount_sat.cast_signed());
-        object.key("transactions").int(stats.transactions);
-        object.key("disk_size").int(stats.disk_size);
-        object.end();
-        Ok(())
-    }))
-}
+    let stats = if serialized {
+        node.engine.utxo_stats_serialized()
+    } else {
+        node.engine.utxo_stats(muhash)
+    };
+    let stats = stats.map_err(|error| engine_failed(&error))?;
+    let mut object = Json::new(out).object();
+    object.key("height").int(stats.height);
+    object.key("bestblock").text(stats.hash);
+    object.key("txouts").int(stats.txouts);
+    object.key("bogosize").int(stats.bogosize);
+    if let Some(hash) = stats.hash_serialized {
+        object.key("hash_serialized_3").text(BlockHash(hash));
+    }
+    if let Some(muhash) = stats.muhash {
+        // Displayed like every 256-bit number: last byte first.
+        object.key("muhash").text(BlockHash(muhash));
+    }
+    object.key("total_amount").amount(stats.total_amount_sat.cast_signed());
+    object.key("transactions").int(stats.transactions);
+    object.key("disk_size").int(stats.disk_size);
+    Ok(())
+};

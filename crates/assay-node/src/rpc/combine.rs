@@ -8,14 +8,15 @@ use assay_consensus::script::{TxContext, verify_input};
 use assay_engine::ImmediateChecker;
 use assay_wire::{OutPoint, Transaction, TxOut};
 
-use super::args::{self, Args};
+use super::args;
+use super::bad;
+use super::method::Call;
 use super::raw::parse;
 use super::sign::{HashType, Keyring, Unlocking, standard};
 use super::sign_raw::{Spent, find, serialise, undecodable};
-use super::{Job, Rpc, bad};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
-pub(super) fn combine(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const COMBINERAWTRANSACTION: Call = |node, args, out| {
     let given = args.value(0).and_then(Value::elements).unwrap_or_default();
     if given.len() < 2 {
         return Err(undecodable("Missing transactions. At least two transactions required."));
@@ -23,7 +24,7 @@ pub(super) fn combine(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let mut variants = Vec::with_capacity(given.len());
     for (index, value) in given.into_iter().enumerate() {
         args::string_of(value)?;
-        let tx = value.hex().and_then(|raw| parse(&rpc.params, &raw, true, true));
+        let tx = value.hex().and_then(|raw| parse(&node.rpc.params, &raw, true, true));
         variants.push(tx.ok_or_else(|| {
             undecodable(format!(
                 "TX decode failed for tx {index}. Make sure the tx has at least one input."
@@ -37,13 +38,11 @@ pub(super) fn combine(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
             "Transaction number {number} not compatible with first transaction"
         )));
     }
-    Ok(Job::call(args, move |node, out| {
-        let spent = find(node, &variants[0])?;
-        let merged = merge(&node.rpc.params, &variants, &spent)?;
-        Json::new(out).hex(&serialise(&variants[0], &merged));
-        Ok(())
-    }))
-}
+    let spent = find(node, &variants[0])?;
+    let merged = merge(&node.rpc.params, &variants, &spent)?;
+    Json::new(out).hex(&serialise(&variants[0], &merged));
+    Ok(())
+};
 
 /// Transaction without script sigs and witnesses.
 fn unsigned(tx: &Transaction) -> Vec<u8> {

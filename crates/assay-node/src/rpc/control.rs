@@ -4,38 +4,27 @@ use std::sync::PoisonError;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::method::Prepare;
-use super::{Job, Node, bad};
-use crate::jsonrpc::{Json, RpcError};
+use super::args;
+use super::method::Call;
+use super::{Node, bad};
+use crate::jsonrpc::{Json, RpcError, Value};
+use crate::log;
 
-pub(super) const STOP: Prepare = |_, args| {
+pub(super) const STOP: Call = |node, args, out| {
     let number = args.value(0).is_some_and(|value| value.type_name() == "number");
     let wait_ms: u32 = if number { args.integer(0)? } else { 0 };
-    Ok(Job::wait(args, move |node, out| {
-        node.rpc.stop.send_replace(true);
-        sleep(Duration::from_millis(u64::from(wait_ms)).min(STOP_WAIT_MAX));
-        Json::new(out).string("Assay stopping");
-        Ok(())
-    }))
+    node.rpc.stop.send_replace(true);
+    sleep(Duration::from_millis(u64::from(wait_ms)).min(STOP_WAIT_MAX));
+    Json::new(out).string("Assay stopping");
+    Ok(())
 };
 
-pub(super) const UPTIME: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        Json::new(out).int(node.rpc.started.elapsed().as_secs());
-        Ok(())
-    }))
+pub(super) const UPTIME: Call = |node, _, out| {
+    Json::new(out).int(node.rpc.started.elapsed().as_secs());
+    Ok(())
 };
 
-pub(super) const GETRPCINFO: Prepare = |_, args| Ok(Job::call(args, rpc_info));
-
-pub(super) const GETMEMORYINFO: Prepare = |_, args| match args.optional_string(0)?.as_deref() {
-    None | Some("stats") => Ok(Job::call(args, memory_info)),
-    Some("mallocinfo") => Err(bad("mallocinfo mode not available")),
-    Some(mode) => Err(bad(format!("unknown mode {mode}"))),
-};
-
-#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
-fn rpc_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+pub(super) const GETRPCINFO: Call = |node, _, out| {
     let mut object = Json::new(out).object();
     let mut commands = object.key("active_commands").array();
     let active = node.rpc.active.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,14 +33,18 @@ fn rpc_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         command.key("method").string(method);
         let duration_us = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
         command.key("duration").int(duration_us);
-        command.end();
     }
     drop(active);
     commands.end();
     object.key("logpath").string(&node.rpc.log_path.to_string_lossy());
-    object.end();
     Ok(())
-}
+};
+
+pub(super) const GETMEMORYINFO: Call = |node, args, out| match args.optional_string(0)?.as_deref() {
+    None | Some("stats") => memory_info(node, out),
+    Some("mallocinfo") => Err(bad("mallocinfo mode not available")),
+    Some(mode) => Err(bad(format!("unknown mode {mode}"))),
+};
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
 fn memory_info(_: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
@@ -60,9 +53,35 @@ fn memory_info(_: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     for name in ["used", "free", "total", "locked", "chunks_used", "chunks_free"] {
         locked.key(name).int(0);
     }
-    locked.end();
-    object.end();
     Ok(())
 }
+
+pub(super) const LOGGING: Call = |_, args, out| {
+    let (included, excluded) = (names(args.value(0))?, names(args.value(1))?);
+    for (names, is_on) in [(&included, true), (&excluded, false)] {
+        if let Some(name) = names.iter().find(|name| !log::set_category(name, is_on)) {
+            return Err(bad(format!("unknown logging category {name}")));
+        }
+    }
+    let mut object = Json::new(out).object();
+    for (name, is_on) in log::category_states() {
+        object.key(name).bool(is_on);
+    }
+    Ok(())
+};
+
+fn names(given: Option<Value<'_>>) -> Result<Vec<String>, RpcError> {
+    let names = given.and_then(Value::elements).unwrap_or_default().into_iter();
+    names.map(|name| args::string_of(name).map(std::borrow::Cow::into_owned)).collect()
+}
+
+pub(super) const GETZMQNOTIFICATIONS: Call = |node, _, out| {
+    Json::new(out).objects(node.rpc.zmq.get().into_iter().flatten(), |one, object| {
+        object.key("type").text(format_args!("pub{}", one.topic.name()));
+        object.key("address").string(&one.zmq_address());
+        object.key("hwm").int(one.high_water_mark);
+    });
+    Ok(())
+};
 
 const STOP_WAIT_MAX: Duration = Duration::from_mins(1);

@@ -5,16 +5,14 @@ use assay_consensus::versionbits::{Deployment, DeploymentState};
 use assay_engine::DeploymentInfo;
 use assay_wire::BlockHash;
 
-use super::method::Prepare;
-use super::{Job, Node, block_not_found};
+use super::method::Call;
+use super::{Node, block_not_found};
 use crate::jsonrpc::{Json, Object, RpcError};
 
-pub(super) const GETDEPLOYMENTINFO: Prepare = |_, args| {
+pub(super) const GETDEPLOYMENTINFO: Call = |node, args, out| {
     let hash = args.optional_block_hash(0, "blockhash")?;
-    Ok(Job::call(args, move |node, out| {
-        let hash = hash.unwrap_or_else(|| node.engine.tip().hash);
-        info(node, &hash, out)
-    }))
+    let hash = hash.unwrap_or_else(|| node.engine.tip().hash);
+    info(node, &hash, out)
 };
 
 pub(super) fn info(node: &Node<'_>, hash: &BlockHash, out: &mut Vec<u8>) -> Result<(), RpcError> {
@@ -54,7 +52,6 @@ pub(super) fn info(node: &Node<'_>, hash: &BlockHash, out: &mut Vec<u8>) -> Resu
         entry.key("type").string("buried");
         entry.key("active").bool(next >= height);
         entry.key("height").int(height);
-        entry.end();
     }
     for one in deployments.iter().filter(|one| one.deployment.start_time.is_some()) {
         write_bip9(one, next, list.key(one.deployment.name).object());
@@ -62,8 +59,6 @@ pub(super) fn info(node: &Node<'_>, hash: &BlockHash, out: &mut Vec<u8>) -> Resu
     if heights.segwit != u32::MAX {
         write_taproot(node, hash, next, list.key("taproot").object())?;
     }
-    list.end();
-    object.end();
     Ok(())
 }
 
@@ -135,8 +130,6 @@ fn write_bip9(info: &DeploymentInfo, next_height: u32, mut object: Object<'_>) {
             signals.iter().map(|is_signal| if *is_signal { '#' } else { '-' }).collect();
         bip9.key("signalling").string(&marks);
     }
-    bip9.end();
-    object.end();
 }
 
 /// Taproot signalling on mainnet (Bitcoin Core 31, `kernel/chainparams.cpp`).

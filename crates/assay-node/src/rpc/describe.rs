@@ -8,65 +8,56 @@ use assay_consensus::script::opcode::{
 use assay_hash::{hash160, sha256};
 
 use super::address::{self, Destination};
-use super::args::{self, Args};
+use super::args;
 use super::decode::Payee;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
 use super::lock::{multisig, witness};
-use super::method::Prepare;
+use super::method::Call;
 use super::scan::parse_range;
 use super::script::{
     descriptor_checksum, has_valid_ops, infer_descriptor, with_checksum, write_script_described,
     write_script_members, write_script_pubkey,
 };
-use super::{Job, Rpc, bad, bad_key};
+use super::{bad, bad_key};
 use crate::jsonrpc::{Json, Object, RpcError, Value};
 
-pub(super) const VALIDATEADDRESS: Prepare = |rpc, args| {
-    let payee = Payee::parse(&rpc.params, &args.string(0)?);
-    Ok(Job::call(args, move |node, out| {
-        let mut object = Json::new(out).object();
-        object.key("isvalid").bool(payee.is_ok());
-        match &payee {
-            Ok(payee) => write_payee(&node.rpc.params, payee, &mut object),
-            Err(error) => {
-                object.key("error_locations").array().end();
-                object.key("error").string(error);
-            }
+pub(super) const VALIDATEADDRESS: Call = |node, args, out| {
+    let payee = Payee::parse(&node.rpc.params, &args.string(0)?);
+    let mut object = Json::new(out).object();
+    object.key("isvalid").bool(payee.is_ok());
+    match &payee {
+        Ok(payee) => write_payee(&node.rpc.params, payee, &mut object),
+        Err(error) => {
+            object.key("error_locations").array().end();
+            object.key("error").string(error);
         }
-        object.end();
-        Ok(())
-    }))
+    }
+    Ok(())
 };
 
-pub(super) const DECODESCRIPT: Prepare = |_, args| {
+pub(super) const DECODESCRIPT: Call = |node, args, out| {
     let value = args.value(0).filter(|_| args.string(0).is_ok_and(|text| !text.is_empty()));
     let script = value.map_or(Ok(Vec::new()), |value| args::hex_of(value, "argument"))?;
-    Ok(Job::call(args, move |node, out| {
-        let mut object = Json::new(out).object();
-        write_decoded(&node.rpc.params, &script, &mut object);
-        object.end();
-        Ok(())
-    }))
+    let mut object = Json::new(out).object();
+    write_decoded(&node.rpc.params, &script, &mut object);
+    Ok(())
 };
 
-pub(super) const GETDESCRIPTORINFO: Prepare = |rpc, args| {
+pub(super) const GETDESCRIPTORINFO: Call = |node, args, out| {
     let text = args.string(0)?.into_owned();
-    let all = Descriptor::parse(&rpc.params, &text).map_err(bad_key)?;
+    let all = Descriptor::parse(&node.rpc.params, &text).map_err(bad_key)?;
     let body = text.split('#').next().unwrap_or_default().to_owned();
     let is_range = all.iter().any(Descriptor::is_range);
     let is_solvable = !matches!(all[..], [Descriptor::Addr(_) | Descriptor::Raw(_)]);
     let has_private = all.iter().any(Descriptor::has_private_keys);
-    Ok(Job::call(args, move |_, out| {
-        let checksum = descriptor_checksum(&body).unwrap_or_default();
-        let mut object = Json::new(out).object();
-        object.key("descriptor").string(&format!("{body}#{checksum}"));
-        object.key("checksum").string(&checksum);
-        object.key("isrange").bool(is_range);
-        object.key("issolvable").bool(is_solvable);
-        object.key("hasprivatekeys").bool(has_private);
-        object.end();
-        Ok(())
-    }))
+    let checksum = descriptor_checksum(&body).unwrap_or_default();
+    let mut object = Json::new(out).object();
+    object.key("descriptor").string(&format!("{body}#{checksum}"));
+    object.key("checksum").string(&checksum);
+    object.key("isrange").bool(is_range);
+    object.key("issolvable").bool(is_solvable);
+    object.key("hasprivatekeys").bool(has_private);
+    Ok(())
 };
 
 fn write_payee(params: &ChainParams, payee: &Payee, object: &mut Object<'_>) {
@@ -123,7 +114,6 @@ fn write_decoded(params: &ChainParams, script: &[u8], object: &mut Object<'_>) {
         write_script_pubkey(params, &program, &mut segwit);
     }
     segwit.key("p2sh-segwit").string(&p2sh(&program));
-    segwit.end();
 }
 
 /// True if an output can pay to the hash of this script.
@@ -145,7 +135,7 @@ fn can_be_wrapped(kind: &OutputKind<'_>, script: &[u8]) -> bool {
         .all(|one| one.opcode != op::CHECKSIGADD && !is_op_success(one.opcode))
 }
 
-pub(super) fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const CREATEMULTISIG: Call = |node, args, out| {
     let required: i32 = args.integer(0)?;
     let mut keys = Vec::new();
     for value in args.value(1).and_then(Value::elements).unwrap_or_default() {
@@ -175,7 +165,7 @@ pub(super) fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcErro
     let refs: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     let inner = multisig(required as u8, &refs);
     let has_long_keys = keys.iter().any(|key| key.len() != 33);
-    let used = if has_long_keys || rpc.params.cash.is_some() { "legacy" } else { &*kind };
+    let used = if has_long_keys || node.rpc.params.cash.is_some() { "legacy" } else { &*kind };
     if used == "legacy" && inner.len() > MAX_ELEMENT_SIZE {
         return Err(bad(format!(
             "redeemScript exceeds size limit: {} > {MAX_ELEMENT_SIZE}",
@@ -196,23 +186,19 @@ pub(super) fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcErro
         ),
     };
     let is_other = used != kind;
-    let address = address::encode(&rpc.params, payee.destination());
-    Ok(Job::call(args, move |_, out| {
-        let mut object = Json::new(out).object();
-        object.key("address").string(&address);
-        object.key("redeemScript").hex(&inner);
-        object.key("descriptor").string(&with_checksum(&text));
-        if is_other {
-            let mut warnings = object.key("warnings").array();
-            warnings.item().string(
-                "Unable to make chosen address type, please ensure no uncompressed public keys are present.",
-            );
-            warnings.end();
-        }
-        object.end();
-        Ok(())
-    }))
-}
+    let address = address::encode(&node.rpc.params, payee.destination());
+    let mut object = Json::new(out).object();
+    object.key("address").string(&address);
+    object.key("redeemScript").hex(&inner);
+    object.key("descriptor").string(&with_checksum(&text));
+    if is_other {
+        let mut warnings = object.key("warnings").array();
+        warnings.item().string(
+            "Unable to make chosen address type, please ensure no uncompressed public keys are present.",
+        );
+    }
+    Ok(())
+};
 
 /// Public key with the errors of `HexToPubKey`.
 fn public_key(text: &str) -> Result<Vec<u8>, RpcError> {
@@ -233,12 +219,12 @@ fn public_key(text: &str) -> Result<Vec<u8>, RpcError> {
     Ok(bytes)
 }
 
-pub(super) fn derive_addresses(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const DERIVEADDRESSES: Call = |node, args, out| {
     let text = args.string(0)?;
     if !text.contains('#') {
         return Err(bad_key("Missing checksum"));
     }
-    let all = Descriptor::parse(&rpc.params, &text).map_err(bad_key)?;
+    let all = Descriptor::parse(&node.rpc.params, &text).map_err(bad_key)?;
     let is_range = all.iter().any(Descriptor::is_range);
     let (low, high) = match args.value(1) {
         Some(_) if !is_range => {
@@ -255,40 +241,33 @@ pub(super) fn derive_addresses(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcErr
         let mut list = Vec::new();
         for position in low..=high {
             let expanded = one
-                .expand(&rpc.params, position)
+                .expand(&node.rpc.params, position)
                 .map_err(|NeedsPrivateKey| bad_key("Cannot derive script without private keys"))?;
             let is_combo = expanded.len() > 1;
             for script in expanded.into_iter().map(|one| one.script) {
-                let kind = OutputKind::of(&script, rpc.params.cash.is_some());
+                let kind = OutputKind::of(&script, node.rpc.params.cash.is_some());
                 // A bare key has no address; `combo()` adds others.
                 if !(is_combo && matches!(kind, OutputKind::PubKey(_))) {
-                    list.push(address_of(&rpc.params, &script)?);
+                    list.push(address_of(&node.rpc.params, &script)?);
                 }
             }
         }
         lists.push(list);
     }
-    Ok(Job::call(args, move |_, out| {
-        let json = Json::new(out);
-        if let [list] = &lists[..] {
-            write_texts(json, list);
-        } else {
-            let mut outer = json.array();
-            for list in &lists {
-                write_texts(outer.item(), list);
-            }
-            outer.end();
+    let json = Json::new(out);
+    if let [list] = &lists[..] {
+        write_texts(json, list);
+    } else {
+        let mut outer = json.array();
+        for list in &lists {
+            write_texts(outer.item(), list);
         }
-        Ok(())
-    }))
-}
+    }
+    Ok(())
+};
 
 fn write_texts(json: Json<'_>, texts: &[String]) {
-    let mut array = json.array();
-    for text in texts {
-        array.item().string(text);
-    }
-    array.end();
+    json.list(texts, |text, json| json.string(text));
 }
 
 fn address_of(params: &ChainParams, script: &[u8]) -> Result<String, RpcError> {

@@ -9,9 +9,9 @@ use assay_engine::{DumpError, KeyForms};
 use assay_wire::BlockHash;
 use secp256k1::PublicKey;
 
-use super::args::Args;
+use super::method::Call;
 use super::statistics::{Which, find};
-use super::{Job, Node, Rpc, bad, engine_failed};
+use super::{Node, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
 enum Target {
@@ -19,7 +19,7 @@ enum Target {
     Block(Which),
 }
 
-pub(super) fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const DUMPTXOUTSET: Call = |node, args, out| {
     let path = PathBuf::from(args.string(0)?.into_owned());
     let kind = args.optional_string(1)?.unwrap_or_default();
     args.option_or(2, "in_memory", false)?;
@@ -32,7 +32,7 @@ pub(super) fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
             )));
         }
         (None, "rollback") => {
-            let height = rpc.params.assume_utxo.last().map(|known| known.height);
+            let height = node.rpc.params.assume_utxo.last().map(|known| known.height);
             let height = height.and_then(|height| i32::try_from(height).ok()).ok_or_else(|| {
                 RpcError::new(Code::InternalError, "no snapshot can be loaded on this chain")
             })?;
@@ -45,8 +45,8 @@ pub(super) fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
             )));
         }
     };
-    Ok(Job::call(args, move |node, out| dump(node, &path, &target, out)))
-}
+    dump(node, &path, &target, out)
+};
 
 fn which(value: Value<'_>) -> Result<Which, RpcError> {
     Which::of(value, "hash_or_height")
@@ -116,7 +116,6 @@ fn write(
     object.key("path").string(&path.to_string_lossy());
     object.key("txoutset_hash").text(BlockHash(coins.hash));
     object.key("nchaintx").int(coins.block.chain_txs);
-    object.end();
     Ok(())
 }
 

@@ -8,23 +8,20 @@ use assay_electrum::{FilterIndex, RecordsError};
 use assay_wire::BlockHash;
 
 use super::index::wait_for_index;
-use super::method::Prepare;
-use super::{Job, Node, bad_key, block_not_found};
+use super::method::Call;
+use super::{Node, bad_key, block_not_found};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const GETBLOCKFILTER: Prepare = |_, args| {
+pub(super) const GETBLOCKFILTER: Call = |node, args, out| {
     let hash = args.block_hash(0, "blockhash")?;
     let kind = args.optional_string(1)?.map_or(BASIC.into(), Cow::into_owned);
-    Ok(Job::call(args, move |node, out| {
-        let index = named(node, &kind)?;
-        let found = look_up(node, index, &hash).map_err(|why| why.to_rpc())?;
-        let filter = index.filter(&found).map_err(|error| failed(&error))?;
-        let mut object = Json::new(out).object();
-        object.key("filter").hex(&filter);
-        object.key("header").text(BlockHash(found.header));
-        object.end();
-        Ok(())
-    }))
+    let index = named(node, &kind)?;
+    let found = look_up(node, index, &hash).map_err(|why| why.to_rpc())?;
+    let filter = index.filter(&found).map_err(|error| failed(&error))?;
+    let mut object = Json::new(out).object();
+    object.key("filter").hex(&filter);
+    object.key("header").text(BlockHash(found.header));
+    Ok(())
 };
 
 impl<'a> Node<'a> {

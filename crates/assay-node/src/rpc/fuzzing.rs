@@ -100,11 +100,7 @@ impl Handler for Echo {
     }
 
     fn execute(&self, job: Self::Job, _: &CallContext, out: &mut Vec<u8>) -> Result<(), RpcError> {
-        let mut array = Json::new(out).array();
-        for text in job {
-            array.item().string(&text);
-        }
-        array.end();
+        Json::new(out).list(job, |text, json| json.string(&text));
         Ok(())
     }
 

@@ -14,26 +14,34 @@ use assay_wire::{BlockHash, Transaction, Txid};
 use super::args::{self, Args};
 use super::decode::Payee;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
-use super::method::{Prepare, help};
-use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
+use super::method::{Call, help};
+use super::{Node, Rpc, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
-pub(super) const GENERATE: Prepare =
-    |_, _| Err(RpcError::new(Code::MethodNotFound, help("generate")));
+pub(super) const GENERATE: Call =
+    |_, _, _| Err(RpcError::new(Code::MethodNotFound, help("generate")));
 
-pub(super) const GENERATETOADDRESS: Prepare = |rpc, args| {
-    let payee = Payee::parse(&rpc.params, &args.string(1)?);
-    to_script(args, payee.map_err(|_| bad_key("Error: Invalid address"))?.script())
+pub(super) const GENERATETOADDRESS: Call = |node, args, out| {
+    let payee = Payee::parse(&node.rpc.params, &args.string(1)?);
+    let payee = payee.map_err(|_| bad_key("Error: Invalid address"))?;
+    to_script(node, args, payee.script(), out)
 };
 
-pub(super) const GENERATETODESCRIPTOR: Prepare =
-    |rpc, args| to_script(args, descriptor_script(rpc, &args.string(1)?)?.map_err(bad_key)?);
+pub(super) const GENERATETODESCRIPTOR: Call = |node, args, out| {
+    let script = descriptor_script(node.rpc, &args.string(1)?)?.map_err(bad_key)?;
+    to_script(node, args, script, out)
+};
 
 /// Number of blocks from the first argument, number of tries from the third; negative is unlimited, as in Core.
-fn to_script(args: &Args<'_>, script: Vec<u8>) -> Result<Job, RpcError> {
+fn to_script(
+    node: &Node<'_>,
+    args: &Args<'_>,
+    script: Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
     let count: i32 = args.integer(0)?;
     let tries: i32 = args.integer_or(2, TRIES_MAX as i32)?;
-    Ok(Job::call(args, move |node, out| blocks(node, script, count, tries as u64, out)))
+    blocks(node, script, count, tries as u64, out)
 }
 
 /// Script of a descriptor; the inner error is a parse error.
@@ -84,7 +92,6 @@ fn blocks(
             Solved::GivenUp => break,
         }
     }
-    hashes.end();
     Ok(())
 }
 
@@ -158,25 +165,23 @@ fn trial(error: &TrialError) -> String {
     if evidence.is_empty() { reason.into_owned() } else { format!("{reason}, {evidence}") }
 }
 
-pub(super) fn generate_block(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const GENERATEBLOCK: Call = |node, args, out| {
     let output = args.string(0)?;
-    let script = match descriptor_script(rpc, &output)? {
+    let script = match descriptor_script(node.rpc, &output)? {
         Ok(script) => script,
-        Err(_) => Payee::parse(&rpc.params, &output)
+        Err(_) => Payee::parse(&node.rpc.params, &output)
             .map_err(|_| bad_key("Error: Invalid address or descriptor"))?
             .script(),
     };
     let mut txs = Vec::new();
     for value in args.value(1).and_then(Value::elements).unwrap_or_default() {
-        txs.push(Wanted::parse(rpc, value)?);
+        txs.push(Wanted::parse(node.rpc, value)?);
     }
     let is_submitted = args.bool_or(2, true)?;
-    Ok(Job::call(args, move |node, out| {
-        let txs = txs.into_iter().map(|tx| tx.find(node)).collect::<Result<_, _>>()?;
-        let selection = Selection::These(txs);
-        one_block(node, &TemplateOptions { coinbase_script: script, selection }, is_submitted, out)
-    }))
-}
+    let txs = txs.into_iter().map(|tx| tx.find(node)).collect::<Result<_, _>>()?;
+    let selection = Selection::These(txs);
+    one_block(node, &TemplateOptions { coinbase_script: script, selection }, is_submitted, out)
+};
 
 enum Wanted {
     Unconfirmed(Txid),
@@ -232,7 +237,6 @@ fn one_block(
     if let Some(raw) = shown {
         object.key("hex").hex(&raw);
     }
-    object.end();
     Ok(())
 }
 

@@ -11,8 +11,8 @@ use assay_electrum::follow::Follows as _;
 use assay_electrum::index::{QueryError, Scope};
 use assay_wire::{BlockHash, Txid};
 
-use super::method::Prepare;
-use super::{Job, Node};
+use super::Node;
+use super::method::Call;
 use crate::jsonrpc::{Code, Json, RpcError};
 
 /// Index of the node, with its configured names.
@@ -76,28 +76,24 @@ pub(super) fn wait_for_index(node: &Node<'_>, reached: &dyn Fn() -> Option<Tip>)
     }
 }
 
-pub(super) const GETINDEXINFO: Prepare = |_, args| {
+pub(super) const GETINDEXINFO: Call = |node, args, out| {
     let name = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
-    Ok(Job::call(args, move |node, out| {
-        let mut object = Json::new(out).object();
-        let served = node.rpc.index.get();
-        let names = served.into_iter().flat_map(ServedIndex::names);
-        let mut rows: Vec<_> =
-            names.map(|name| (name, served.and_then(|served| served.index.tip()))).collect();
-        if let Some(index) = node.filter_index() {
-            rows.push((filters::NAME, index.tip()));
-        }
-        rows.retain(|(one, _)| name.as_deref().is_none_or(|name| name == *one));
-        for (one, tip) in rows {
-            let mut entry = object.key(one).object();
-            let is_synced = tip.is_some_and(|tip| tip.hash == node.engine.tip().hash);
-            entry.key("synced").bool(is_synced);
-            entry.key("best_block_height").int(tip.map_or(0, |tip| tip.height));
-            entry.end();
-        }
-        object.end();
-        Ok(())
-    }))
+    let mut object = Json::new(out).object();
+    let served = node.rpc.index.get();
+    let names = served.into_iter().flat_map(ServedIndex::names);
+    let mut rows: Vec<_> =
+        names.map(|name| (name, served.and_then(|served| served.index.tip()))).collect();
+    if let Some(index) = node.filter_index() {
+        rows.push((filters::NAME, index.tip()));
+    }
+    rows.retain(|(one, _)| name.as_deref().is_none_or(|name| name == *one));
+    for (one, tip) in rows {
+        let mut entry = object.key(one).object();
+        let is_synced = tip.is_some_and(|tip| tip.hash == node.engine.tip().hash);
+        entry.key("synced").bool(is_synced);
+        entry.key("best_block_height").int(tip.map_or(0, |tip| tip.height));
+    }
+    Ok(())
 };
 
 const ELECTRUM: &str = "electrum";

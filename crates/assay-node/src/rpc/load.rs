@@ -9,16 +9,16 @@ use assay_engine::{ChainState, LoadError, SnapshotError, SnapshotHeader, Snapsho
 
 use super::chain::{difficulty, historical_progress, progress, target};
 use super::dump::KEYS;
-use super::method::Prepare;
-use super::{Job, Node, engine_failed};
+use super::method::Call;
+use super::{Node, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const LOADTXOUTSET: Prepare = |_, args| {
+pub(super) const LOADTXOUTSET: Call = |node, args, out| {
     let path = PathBuf::from(args.string(0)?.into_owned());
-    Ok(Job::call(args, move |node, out| load(node, &path, out)))
+    load(node, &path, out)
 };
 
-pub(super) const GETCHAINSTATES: Prepare = |_, args| Ok(Job::call(args, chain_states));
+pub(super) const GETCHAINSTATES: Call = |node, _, out| chain_states(node, out);
 
 fn load(node: &Node<'_>, path: &Path, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let path = node.engine.config().datadir.join(path);
@@ -53,7 +53,6 @@ fn load(node: &Node<'_>, path: &Path, out: &mut Vec<u8>) -> Result<(), RpcError>
     object.key("tip_hash").text(base.hash);
     object.key("base_height").int(base.height);
     object.key("path").string(&path.to_string_lossy());
-    object.end();
     Ok(())
 }
 
@@ -109,9 +108,6 @@ fn chain_states(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
             object.key("snapshot_blockhash").text(snapshot);
         }
         object.key("validated").bool(is_validated);
-        object.end();
     }
-    list.end();
-    object.end();
     Ok(())
 }

@@ -5,42 +5,37 @@ use std::collections::{HashMap, HashSet};
 use assay_engine::MempoolEntryInfo;
 use assay_wire::Txid;
 
-use super::method::Prepare;
-use super::{Job, Node};
+use super::Node;
+use super::method::Call;
 use crate::jsonrpc::{Code, Json, Object, RpcError};
 
-pub(super) const GETMEMPOOLINFO: Prepare = |_, args| Ok(Job::call(args, info));
+pub(super) const GETMEMPOOLINFO: Call = |node, _, out| info(node, out);
 
-pub(super) const GETRAWMEMPOOL: Prepare = |_, args| {
+pub(super) const GETRAWMEMPOOL: Call = |node, args, out| {
     let verbose = args.bool_or(0, false)?;
     let with_sequence = args.bool_or(1, false)?;
     if verbose && with_sequence {
         let message = "Verbose results cannot contain mempool sequence values.";
         return Err(RpcError::new(Code::InvalidParameter, message));
     }
-    Ok(Job::call(args, move |node, out| {
-        if verbose {
-            list_entries(node, out);
-        } else if with_sequence {
-            list_ids_with_sequence(node, out);
-        } else {
-            list_ids(node, Json::new(out));
-        }
-        Ok(())
-    }))
+    if verbose {
+        list_entries(node, out);
+    } else if with_sequence {
+        list_ids_with_sequence(node, out);
+    } else {
+        list_ids(node, Json::new(out));
+    }
+    Ok(())
 };
 
-pub(super) const GETMEMPOOLENTRY: Prepare = |_, args| {
+pub(super) const GETMEMPOOLENTRY: Call = |node, args, out| {
     let txid = args.txid(0, "txid")?;
-    Ok(Job::call(args, move |node, out| {
-        let missing = || RpcError::new(Code::InvalidAddressOrKey, "Transaction not in mempool");
-        let entry = node.engine.mempool_entry(&txid).ok_or_else(missing)?;
-        let relatives = Relatives::of_one(node, &entry);
-        let mut object = Json::new(out).object();
-        write_entry(node, &entry, relatives.as_ref(), &mut object);
-        object.end();
-        Ok(())
-    }))
+    let missing = || RpcError::new(Code::InvalidAddressOrKey, "Transaction not in mempool");
+    let entry = node.engine.mempool_entry(&txid).ok_or_else(missing)?;
+    let relatives = Relatives::of_one(node, &entry);
+    let mut object = Json::new(out).object();
+    write_entry(node, &entry, relatives.as_ref(), &mut object);
+    Ok(())
 };
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
@@ -72,7 +67,6 @@ pub(super) fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         object.key("limitclustersize").int(vsize);
     }
     object.key("optimal").bool(true);
-    object.end();
     Ok(())
 }
 
@@ -82,7 +76,6 @@ pub(super) fn list_ids_with_sequence(node: &Node<'_>, out: &mut Vec<u8>) {
     write_ids(&txids, object.key("txids"));
     // Sequence of the next change.
     object.key("mempool_sequence").int(changes + 1);
-    object.end();
 }
 
 pub(super) fn list_ids(node: &Node<'_>, json: Json<'_>) {
@@ -90,11 +83,7 @@ pub(super) fn list_ids(node: &Node<'_>, json: Json<'_>) {
 }
 
 fn write_ids(txids: &[Txid], json: Json<'_>) {
-    let mut ids = json.array();
-    for txid in txids {
-        ids.item().text(txid);
-    }
-    ids.end();
+    json.list(txids, |txid, json| json.text(txid));
 }
 
 pub(super) fn list_entries(node: &Node<'_>, out: &mut Vec<u8>) {
@@ -109,9 +98,7 @@ pub(super) fn list_entries(node: &Node<'_>, out: &mut Vec<u8>) {
             limited.then(|| Relatives::new(entry, |id| by_id.get(id).copied().cloned()));
         let mut member = object.key(entry.txid).object();
         write_entry(node, entry, relatives.as_ref(), &mut member);
-        member.end();
     }
-    object.end();
 }
 
 /// Sums over ancestors and descendants, including the transaction itself.
@@ -189,11 +176,7 @@ pub(super) fn write_entry(
     let mut depends = entry.depends.clone();
     depends.sort_by(|a, b| a.0.iter().rev().cmp(b.0.iter().rev()));
     for (name, ids) in [("depends", &depends), ("spentby", &entry.spent_by)] {
-        let mut list = object.key(name).array();
-        for txid in ids {
-            list.item().text(txid);
-        }
-        list.end();
+        object.key(name).list(ids, |txid, json| json.text(txid));
     }
     if node.rpc.params.cash.is_none() {
         object.key("bip125-replaceable").bool(signals_replacement(node, entry));

@@ -7,35 +7,31 @@ use base64::engine::general_purpose::STANDARD;
 use secp256k1::Message;
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 
+use super::bad_key;
 use super::decode::Payee;
 use super::descriptor::{Secret, parse_secret};
-use super::method::Prepare;
-use super::{Job, bad_key};
+use super::method::Call;
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const SIGNMESSAGEWITHPRIVKEY: Prepare = |rpc, args| {
-    let secret = parse_secret(&rpc.params, &args.string(0)?);
+pub(super) const SIGNMESSAGEWITHPRIVKEY: Call = |node, args, out| {
+    let secret = parse_secret(&node.rpc.params, &args.string(0)?);
     let secret = secret.ok_or_else(|| bad_key("Invalid private key"))?;
     let text = sign(&secret, &args.string(1)?);
-    Ok(Job::call(args, move |_, out| {
-        Json::new(out).string(&text);
-        Ok(())
-    }))
+    Json::new(out).string(&text);
+    Ok(())
 };
 
-pub(super) const VERIFYMESSAGE: Prepare = |rpc, args| {
+pub(super) const VERIFYMESSAGE: Call = |node, args, out| {
     let type_error = |text| RpcError::new(Code::Type, text);
-    let payee = Payee::parse(&rpc.params, &args.string(0)?);
+    let payee = Payee::parse(&node.rpc.params, &args.string(0)?);
     let Payee::PubkeyHash(hash) = payee.map_err(|_| bad_key("Invalid address"))? else {
         return Err(type_error("Address does not refer to key"));
     };
     let signature = STANDARD.decode(&*args.string(1)?);
     let signature = signature.map_err(|_| type_error("Malformed base64 encoding"))?;
     let is_valid = recover(&signature, &args.string(2)?) == Some(hash);
-    Ok(Job::call(args, move |_, out| {
-        Json::new(out).bool(is_valid);
-        Ok(())
-    }))
+    Json::new(out).bool(is_valid);
+    Ok(())
 };
 
 fn digest(message: &str) -> Message {

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
+use super::Node;
 use super::args::Args;
-use super::{Job, Rpc};
+use super::spec::ArgSpec;
 use crate::jsonrpc::{Params, RpcError};
 
-/// Checks the arguments of a call and prepares its work.
-pub(crate) type Prepare = fn(&Rpc, &Args<'_>) -> Result<Job, RpcError>;
+/// Implementation of a method; writes the result.
+pub(crate) type Call = fn(&Node<'_>, &Args<'_>, &mut Vec<u8>) -> Result<(), RpcError>;
 
 #[derive(Debug)]
 pub(crate) struct Method {
@@ -19,19 +20,6 @@ pub(crate) struct Method {
     /// Human-readable description of the result.
     result: &'static str,
     example: &'static str,
-}
-
-#[derive(Debug)]
-pub(crate) struct ArgSpec {
-    /// The name, then aliases after `|`.
-    pub(super) names: &'static str,
-    /// As help prints it, such as `json array`.
-    kind: &'static str,
-    /// Elements of an array, or members of an object that may also be passed as named arguments (Core's `OBJ_NAMED_PARAMS`).
-    of: &'static str,
-    /// `required`, `optional` or `default=…`.
-    need: &'static str,
-    about: &'static str,
 }
 
 /// Category of methods omitted from the overview.
@@ -72,7 +60,7 @@ impl Method {
     }
 
     pub(crate) fn arguments<'a>(&'static self, params: Params<'a>) -> Result<Args<'a>, RpcError> {
-        Args::new(self.name, &self.args, params, || self.help())
+        Args::new(&self.args, params, || self.help())
     }
 
     /// Name and arguments in one line; optional ones in parentheses.
@@ -126,42 +114,6 @@ impl Method {
         )
         .expect("writing to a string does not fail");
         text
-    }
-}
-
-impl ArgSpec {
-    fn parse(line: &'static str) -> Option<Self> {
-        let (names, rest) = line.strip_prefix("- ")?.split_once(" (")?;
-        let (properties, about) = rest.split_once(") ")?;
-        let (kind, need) = properties.split_once(", ")?;
-        let (kind, of) = kind.split_once(" of ").unwrap_or((kind, ""));
-        Some(Self { names, kind, of, need, about })
-    }
-
-    pub(crate) fn optional(&self) -> bool {
-        self.need != "required"
-    }
-
-    pub(super) fn first_name(&self) -> &'static str {
-        self.names.split('|').next().unwrap_or_default()
-    }
-
-    /// JSON type checked before the method runs.
-    pub(super) fn json_type(&self) -> Option<&'static str> {
-        match self.kind {
-            "string" => Some("string"),
-            "numeric" => Some("number"),
-            "boolean" => Some("bool"),
-            "json array" => Some("array"),
-            "json object" => Some("object"),
-            _ => None,
-        }
-    }
-
-    /// Members that may also be passed as named arguments.
-    pub(super) fn options(&self) -> Option<impl Iterator<Item = &'static str>> {
-        let has_options = self.kind == "json object" && !self.of.is_empty();
-        has_options.then(|| self.of.split(' '))
     }
 }
 

@@ -1,62 +1,11 @@
 //! RPC of mining.
 
 use super::chain::{difficulty, target};
-use super::method::{Prepare, help};
-use super::{Job, Node, bad, write_warnings};
+use super::method::{Call, help};
+use super::{Node, bad, write_warnings};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const GETMININGINFO: Prepare = |_, args| Ok(Job::call(args, mining_info));
-
-pub(super) const GETNETWORKHASHPS: Prepare = |_, args| {
-    let lookup: i32 = args.integer_or(0, LOOKUP)?;
-    let height: i32 = args.integer_or(1, -1)?;
-    Ok(Job::call(args, move |node, out| {
-        let rate = hash_rate(node, lookup, height)?;
-        write_rate(rate, Json::new(out));
-        Ok(())
-    }))
-};
-
-pub(super) const PRIORITISETRANSACTION: Prepare = |_, args| {
-    if args.given() < 3 {
-        return Err(RpcError::new(Code::Misc, help("prioritisetransaction")));
-    }
-    let txid = args.txid(0, "txid")?;
-    let fee_delta_sat: i64 = args.integer(2)?;
-    let dummy = args.value(1).and_then(|value| value.json().parse::<f64>().ok());
-    if dummy.is_some_and(|dummy| dummy != 0.0) {
-        let text =
-            "Priority is no longer supported, dummy argument to prioritisetransaction must be 0.";
-        return Err(RpcError::new(Code::InvalidParameter, text));
-    }
-    Ok(Job::call(args, move |node, out| {
-        if !node.engine.prioritise_transaction(txid, fee_delta_sat) {
-            let text = "Priority is not supported for transactions with dust outputs.";
-            return Err(RpcError::new(Code::InvalidParameter, text));
-        }
-        Json::new(out).bool(true);
-        Ok(())
-    }))
-};
-
-pub(super) const GETPRIORITISEDTRANSACTIONS: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        let mut object = Json::new(out).object();
-        for one in node.engine.prioritised_transactions() {
-            let mut entry = object.key(one.txid).object();
-            entry.key("fee_delta").int(one.fee_delta_sat);
-            entry.key("in_mempool").bool(one.modified_fee_sat.is_some());
-            if let Some(fee_sat) = one.modified_fee_sat {
-                entry.key("modified_fee").int(fee_sat);
-            }
-            entry.end();
-        }
-        object.end();
-        Ok(())
-    }))
-};
-
-fn mining_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+pub(super) const GETMININGINFO: Call = |node, _, out| {
     let (params, tip) = (&node.rpc.params, node.engine.tip());
     let config = &node.engine.config().mining;
     let mut object = Json::new(out).object();
@@ -83,9 +32,49 @@ fn mining_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         object.key("signet_challenge").hex(challenge);
     }
     write_warnings(node, object.key("warnings"));
-    object.end();
     Ok(())
-}
+};
+
+pub(super) const GETNETWORKHASHPS: Call = |node, args, out| {
+    let lookup: i32 = args.integer_or(0, LOOKUP)?;
+    let height: i32 = args.integer_or(1, -1)?;
+    let rate = hash_rate(node, lookup, height)?;
+    write_rate(rate, Json::new(out));
+    Ok(())
+};
+
+pub(super) const PRIORITISETRANSACTION: Call = |node, args, out| {
+    if args.given() < 3 {
+        return Err(RpcError::new(Code::Misc, help("prioritisetransaction")));
+    }
+    let txid = args.txid(0, "txid")?;
+    let fee_delta_sat: i64 = args.integer(2)?;
+    let dummy = args.value(1).and_then(|value| value.json().parse::<f64>().ok());
+    if dummy.is_some_and(|dummy| dummy != 0.0) {
+        let text =
+            "Priority is no longer supported, dummy argument to prioritisetransaction must be 0.";
+        return Err(RpcError::new(Code::InvalidParameter, text));
+    }
+    if !node.engine.prioritise_transaction(txid, fee_delta_sat) {
+        let text = "Priority is not supported for transactions with dust outputs.";
+        return Err(RpcError::new(Code::InvalidParameter, text));
+    }
+    Json::new(out).bool(true);
+    Ok(())
+};
+
+pub(super) const GETPRIORITISEDTRANSACTIONS: Call = |node, _, out| {
+    let mut object = Json::new(out).object();
+    for one in node.engine.prioritised_transactions() {
+        let mut entry = object.key(one.txid).object();
+        entry.key("fee_delta").int(one.fee_delta_sat);
+        entry.key("in_mempool").bool(one.modified_fee_sat.is_some());
+        if let Some(fee_sat) = one.modified_fee_sat {
+            entry.key("modified_fee").int(fee_sat);
+        }
+    }
+    Ok(())
+};
 
 fn hash_rate(node: &Node<'_>, lookup: i32, height: i32) -> Result<f64, RpcError> {
     if lookup < -1 || lookup == 0 {
@@ -106,3 +95,26 @@ fn write_rate(rate: f64, json: Json<'_>) {
 
 /// Number of blocks in the estimate.
 const LOOKUP: i32 = 120;
+
+/// Fees are not estimated, and the result reports this.
+pub(super) const ESTIMATESMARTFEE: Call = |_, args, out| {
+    let target: i32 = args.integer(0)?;
+    if !(1..=TARGET_MAX).contains(&target) {
+        return Err(bad("Invalid conf_target, must be between 1 and 1008"));
+    }
+    let mode = args.optional_string(1)?.unwrap_or_default().to_ascii_lowercase();
+    if !["", "unset", "economical", "conservative"].contains(&&*mode) {
+        let text = "Invalid estimate_mode parameter, must be one of: \"unset\", \"economical\", \"conservative\"";
+        return Err(bad(text));
+    }
+    let mut object = Json::new(out).object();
+    let mut errors = object.key("errors").array();
+    errors.item().string("Insufficient data or no feerate found");
+    errors.end();
+    // The minimum target is two blocks.
+    object.key("blocks").int(target.max(2));
+    Ok(())
+};
+
+/// Core's longest horizon.
+const TARGET_MAX: i32 = 1008;

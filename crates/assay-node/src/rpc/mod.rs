@@ -18,8 +18,6 @@ mod deployments;
 mod describe;
 mod descriptor;
 mod dump;
-mod fees;
-mod fetch;
 mod filters;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
@@ -27,7 +25,6 @@ mod generate;
 mod index;
 mod load;
 mod lock;
-mod logging;
 mod mempool;
 mod mempool_file;
 mod messages;
@@ -48,18 +45,16 @@ mod scan_blocks;
 mod script;
 mod sign;
 mod sign_raw;
+mod spec;
 mod statistics;
 mod submit;
 mod table;
 mod template;
 mod testing;
-mod traffic;
 mod transactions;
 mod tx_json;
-mod zmq;
 
 use std::borrow::Cow;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -69,9 +64,11 @@ use assay_engine::defect::{Point, point};
 use assay_engine::{Engine, EngineError};
 use tokio::sync::watch;
 
-use self::args::Args;
+use self::args::OwnedArgs;
 pub use self::dump::KEYS as SNAPSHOT_KEYS;
 pub(crate) use self::index::ServedIndex;
+use self::method::Call;
+use self::submit::SendTransaction;
 use crate::indexes::BlockIndexes;
 use crate::jsonrpc::{CallContext, Code, Handler, Json, OpenReply, OpenRequest, Params, RpcError};
 use crate::p2p::Network;
@@ -107,19 +104,13 @@ struct Active {
     calls: Vec<(u64, &'static str, Instant)>,
 }
 
+/// Call of a method with its arguments.
+#[derive(Debug)]
 pub(crate) struct Job {
     method: &'static str,
-    waits: bool,
-    work: Work,
+    call: Call,
+    args: OwnedArgs,
 }
-
-enum Work {
-    Call(Call),
-    /// Separate, so that adjacent batch elements reach the engine together.
-    SendTransaction(submit::SendTransaction),
-}
-
-type Call = Box<dyn FnOnce(&Node<'_>, &mut Vec<u8>) -> Result<(), RpcError> + Send>;
 
 pub(crate) struct Node<'a> {
     pub(crate) rpc: &'a Rpc,
@@ -224,28 +215,6 @@ impl Drop for Running<'_> {
     }
 }
 
-impl Job {
-    fn call(
-        args: &Args<'_>,
-        call: impl FnOnce(&Node<'_>, &mut Vec<u8>) -> Result<(), RpcError> + Send + 'static,
-    ) -> Self {
-        Self { method: args.method(), waits: false, work: Work::Call(Box::new(call)) }
-    }
-
-    fn wait(
-        args: &Args<'_>,
-        call: impl FnOnce(&Node<'_>, &mut Vec<u8>) -> Result<(), RpcError> + Send + 'static,
-    ) -> Self {
-        Self { waits: true, ..Self::call(args, call) }
-    }
-}
-
-impl fmt::Debug for Job {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job").field("method", &self.method).finish_non_exhaustive()
-    }
-}
-
 impl Handler for Rpc {
     type Job = Job;
 
@@ -254,27 +223,25 @@ impl Handler for Rpc {
             return Err(warming_up());
         }
         let unknown = || RpcError::new(Code::MethodNotFound, "Method not found");
-        let (method, prepare) = table::find(method).ok_or_else(unknown)?;
+        let (method, call) = table::find(method).ok_or_else(unknown)?;
         tracing::debug!(target: "rpc", "ThreadRPCServer method={}", method.name);
-        prepare(self, &method.arguments(params)?)
+        let args = method.arguments(params)?.detach();
+        Ok(Job { method: method.name, call, args })
     }
 
     fn waits(&self, job: &Job) -> bool {
-        job.waits
+        WAITING.contains(&job.method)
     }
 
     fn groups(&self, job: &Job) -> bool {
-        matches!(job.work, Work::SendTransaction(_))
+        job.method == GROUPED
     }
 
     fn execute(&self, job: Job, context: &CallContext, out: &mut Vec<u8>) -> Result<(), RpcError> {
         let node = self.node(context)?;
         let _running = self.enter(job.method);
         point(Point::RpcCall);
-        match job.work {
-            Work::Call(call) => call(&node, out),
-            Work::SendTransaction(send) => send.run(&node, out),
-        }
+        (job.call)(&node, &job.args.args(), out)
     }
 
     fn execute_group(
@@ -287,11 +254,8 @@ impl Handler for Rpc {
             self.execute(job, context, &mut out).map(|()| out)
         };
         let Ok(node) = self.node(context) else { return jobs.into_iter().map(single).collect() };
-        let _running = self.enter("sendrawtransaction");
-        let sends = jobs.into_iter().filter_map(|job| match job.work {
-            Work::SendTransaction(send) => Some(send),
-            Work::Call(_) => None,
-        });
+        let _running = self.enter(GROUPED);
+        let sends = jobs.iter().map(|job| SendTransaction::new(self, &job.args.args()));
         submit::run_group(&node, sends.collect())
     }
 
@@ -303,6 +267,20 @@ impl Handler for Rpc {
         rest::answer(self, request, context)
     }
 }
+
+/// Methods that mostly wait for an event.
+const WAITING: [&str; 8] = [
+    "addconnection",
+    "addnode",
+    "getblocktemplate",
+    "stop",
+    "syncwithvalidationinterfacequeue",
+    "waitforblock",
+    "waitforblockheight",
+    "waitfornewblock",
+];
+/// Method whose adjacent calls in a batch reach the engine together.
+const GROUPED: &str = "sendrawtransaction";
 
 const WARM_UP: &str = "Loading block index…";
 
@@ -326,11 +304,7 @@ fn write_warnings(node: &Node<'_>, json: Json<'_>) {
     if node.rpc.shows_deprecated("warnings") {
         return json.string(warnings.last().map_or("", String::as_str));
     }
-    let mut list = json.array();
-    for warning in &warnings {
-        list.item().string(warning);
-    }
-    list.end();
+    json.list(&warnings, |warning, json| json.string(warning));
 }
 
 fn engine_failed(error: &EngineError) -> RpcError {

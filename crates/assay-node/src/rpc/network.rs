@@ -2,41 +2,110 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_engine::ChainParams;
 use assay_wire::p2p::NetworkKind;
 
-use super::method::Prepare;
-use super::{Job, Node, write_warnings};
-use crate::jsonrpc::{Json, RpcError};
-use crate::p2p::{CORE_VERSION_NUMBER, Network, PROTOCOL_VERSION, Peer, SERVICES};
+use super::method::Call;
+use super::peers::network;
+use super::{Node, write_warnings};
+use crate::jsonrpc::Json;
+use crate::p2p::{CORE_VERSION_NUMBER, DAY_S, Network, PROTOCOL_VERSION, Peer, SERVICES};
 
-pub(super) const GETCONNECTIONCOUNT: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        Json::new(out).count(count(node));
-        Ok(())
-    }))
+pub(super) const GETCONNECTIONCOUNT: Call = |node, _, out| {
+    Json::new(out).count(count(node));
+    Ok(())
 };
 
-pub(super) const GETPEERINFO: Prepare = |_, args| Ok(Job::call(args, peer_info));
-
-pub(super) const GETNETWORKINFO: Prepare = |_, args| Ok(Job::call(args, network_info));
-
-fn count(node: &Node<'_>) -> usize {
-    node.rpc.network.get().map_or(0, |network| network.peers().count())
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
-fn peer_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+pub(super) const GETPEERINFO: Call = |node, _, out| {
     let mut array = Json::new(out).array();
     if let Some(network) = node.rpc.network.get() {
         for peer in &network.peers().list() {
             one_peer(array.item(), peer, network, node);
         }
     }
-    array.end();
     Ok(())
+};
+
+pub(super) const GETNETWORKINFO: Call = |node, _, out| {
+    let fee_rate = node.engine.mempool_info().min_relay_fee_sat_per_kvb.cast_signed();
+    let offered = node.rpc.network.get().map_or(0, Network::services);
+    let is_active = node.rpc.network.get().is_some_and(|network| network.peers().is_active());
+    let connections = count(node);
+    let peers = node.rpc.network.get().map(|network| network.peers().list()).unwrap_or_default();
+    let inbound = peers.iter().filter(|peer| peer.connection.is_inbound()).count();
+    let mut object = Json::new(out).object();
+    object.key("version").int(version_number(&node.rpc.params));
+    object.key("subversion").string(&node.rpc.user_agent);
+    object.key("protocolversion").int(PROTOCOL_VERSION);
+    services(object.key("localservices"), offered);
+    service_names(object.key("localservicesnames"), offered);
+    let relays = node.rpc.network.get().is_some_and(Network::takes_transactions);
+    object.key("localrelay").bool(relays);
+    object.key("timeoffset").int(0);
+    object.key("networkactive").bool(is_active);
+    object.key("connections").count(connections);
+    object.key("connections_in").count(inbound);
+    object.key("connections_out").count(peers.len() - inbound);
+    let mut networks = object.key("networks").array();
+    for kind in NetworkKind::ALL {
+        let can_reach = |network: &Network| network.can_reach(kind);
+        let is_reachable = node.rpc.network.get().is_some_and(can_reach);
+        let mut network = networks.item().object();
+        network.key("name").string(kind.name());
+        network.key("limited").bool(!is_reachable);
+        network.key("reachable").bool(is_reachable);
+        let proxy = node.rpc.network.get().and_then(|network| network.proxy(kind));
+        let shown = proxy.map(|(address, _)| address.to_string());
+        network.key("proxy").string(shown.as_deref().unwrap_or_default());
+        let isolates = proxy.is_some_and(|(_, isolates)| isolates);
+        network.key("proxy_randomize_credentials").bool(isolates);
+    }
+    networks.end();
+    object.key("relayfee").amount(fee_rate);
+    object.key("incrementalfee").amount(fee_rate);
+    let mut addresses = object.key("localaddresses").array();
+    let own = node.rpc.network.get().map(Network::own_addresses).unwrap_or_default();
+    for (endpoint, score) in own {
+        let mut address = addresses.item().object();
+        address.key("address").text(endpoint.host);
+        address.key("port").int(endpoint.port);
+        address.key("score").int(score);
+    }
+    addresses.end();
+    write_warnings(node, object.key("warnings"));
+    Ok(())
+};
+
+pub(super) const GETNETTOTALS: Call = |node, _, out| {
+    let totals = network(node)?.peers().totals();
+    let now_s = node.engine.clock().now_s();
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut object = Json::new(out).object();
+    object.key("totalbytesrecv").int(totals.received_bytes());
+    object.key("totalbytessent").int(totals.sent_bytes());
+    object.key("timemillis").int(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX));
+    let mut target = object.key("uploadtarget").object();
+    target.key("timeframe").int(DAY_S);
+    target.key("target").int(totals.target_bytes);
+    target.key("target_reached").bool(totals.is_reached());
+    target.key("serve_historical_blocks").bool(!totals.is_reached_for_old_blocks(now_s));
+    target.key("bytes_left_in_cycle").int(totals.left_bytes());
+    target.key("time_left_in_cycle").int(totals.left_s(now_s));
+    Ok(())
+};
+
+pub(super) const SETNETWORKACTIVE: Call = |node, args, out| {
+    let is_active = args.bool_or(0, false)?;
+    let network = network(node)?;
+    network.set_active(is_active);
+    Json::new(out).bool(network.peers().is_active());
+    Ok(())
+};
+
+fn count(node: &Node<'_>) -> usize {
+    node.rpc.network.get().map_or(0, |network| network.peers().count())
 }
 
 fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>) {
@@ -84,21 +153,13 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
     object.key("presynced_headers").int(height(sync.presynced_headers));
     object.key("synced_headers").int(height(sync.synced_headers));
     object.key("synced_blocks").int(height(sync.synced_blocks));
-    let mut in_flight = object.key("inflight").array();
-    for height in sync.in_flight {
-        in_flight.item().int(height);
-    }
-    in_flight.end();
+    object.key("inflight").list(sync.in_flight, |height, json| json.int(height));
     let (is_enabled, processed, rate_limited) =
         peer.with_addresses(|relay| (relay.is_enabled, relay.processed, relay.rate_limited));
     object.key("addr_relay_enabled").bool(is_enabled);
     object.key("addr_processed").int(processed);
     object.key("addr_rate_limited").int(rate_limited);
-    let mut permissions = object.key("permissions").array();
-    for name in peer.permissions.names() {
-        permissions.item().string(name);
-    }
-    permissions.end();
+    object.key("permissions").list(peer.permissions.names(), |name, json| json.string(name));
     object.key("minfeefilter").amount(facts.min_fee_sat_per_kvb.cast_signed());
     let (sent, received) = traffic.by_message();
     for (name, counts) in [("bytessent_per_msg", sent), ("bytesrecv_per_msg", received)] {
@@ -106,14 +167,12 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
         for (message, bytes) in counts {
             messages.key(&message).int(bytes);
         }
-        messages.end();
     }
     object.key("connection_type").string(peer.connection.name());
     let (transport, session) = peer.transport();
     object.key("transport_protocol_type").string(transport);
     let session = session.map(|id| faster_hex::hex_string(&id));
     object.key("session_id").string(session.as_deref().unwrap_or_default());
-    object.end();
 }
 
 fn services(json: Json<'_>, bits: u64) {
@@ -129,61 +188,6 @@ fn service_names(json: Json<'_>, bits: u64) {
             None => array.item().text(format_args!("UNKNOWN[2^{bit}]")),
         }
     }
-    array.end();
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
-fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let fee_rate = node.engine.mempool_info().min_relay_fee_sat_per_kvb.cast_signed();
-    let offered = node.rpc.network.get().map_or(0, Network::services);
-    let is_active = node.rpc.network.get().is_some_and(|network| network.peers().is_active());
-    let connections = count(node);
-    let peers = node.rpc.network.get().map(|network| network.peers().list()).unwrap_or_default();
-    let inbound = peers.iter().filter(|peer| peer.connection.is_inbound()).count();
-    let mut object = Json::new(out).object();
-    object.key("version").int(version_number(&node.rpc.params));
-    object.key("subversion").string(&node.rpc.user_agent);
-    object.key("protocolversion").int(PROTOCOL_VERSION);
-    services(object.key("localservices"), offered);
-    service_names(object.key("localservicesnames"), offered);
-    let relays = node.rpc.network.get().is_some_and(Network::takes_transactions);
-    object.key("localrelay").bool(relays);
-    object.key("timeoffset").int(0);
-    object.key("networkactive").bool(is_active);
-    object.key("connections").count(connections);
-    object.key("connections_in").count(inbound);
-    object.key("connections_out").count(peers.len() - inbound);
-    let mut networks = object.key("networks").array();
-    for kind in NetworkKind::ALL {
-        let can_reach = |network: &Network| network.can_reach(kind);
-        let is_reachable = node.rpc.network.get().is_some_and(can_reach);
-        let mut network = networks.item().object();
-        network.key("name").string(kind.name());
-        network.key("limited").bool(!is_reachable);
-        network.key("reachable").bool(is_reachable);
-        let proxy = node.rpc.network.get().and_then(|network| network.proxy(kind));
-        let shown = proxy.map(|(address, _)| address.to_string());
-        network.key("proxy").string(shown.as_deref().unwrap_or_default());
-        let isolates = proxy.is_some_and(|(_, isolates)| isolates);
-        network.key("proxy_randomize_credentials").bool(isolates);
-        network.end();
-    }
-    networks.end();
-    object.key("relayfee").amount(fee_rate);
-    object.key("incrementalfee").amount(fee_rate);
-    let mut addresses = object.key("localaddresses").array();
-    let own = node.rpc.network.get().map(Network::own_addresses).unwrap_or_default();
-    for (endpoint, score) in own {
-        let mut address = addresses.item().object();
-        address.key("address").text(endpoint.host);
-        address.key("port").int(endpoint.port);
-        address.key("score").int(score);
-        address.end();
-    }
-    addresses.end();
-    write_warnings(node, object.key("warnings"));
-    object.end();
-    Ok(())
 }
 
 /// Packed version as in Bitcoin Core. On Bitcoin's chains it is the compatible release, from which clients derive features.

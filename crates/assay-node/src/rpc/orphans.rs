@@ -1,27 +1,24 @@
 //! RPC of orphan transactions (Core `rpc/mempool.cpp`).
 
+use super::Node;
 use super::args::Args;
-use super::method::Prepare;
-use super::{Job, Node};
+use super::method::Call;
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{Network, OrphanInfo};
 
-pub(super) const GETORPHANTXS: Prepare = |_, args| {
+pub(super) const GETORPHANTXS: Call = |node, args, out| {
     let verbosity = verbosity(args)?;
-    Ok(Job::call(args, move |node, out| {
-        let mut orphans = orphans(node);
-        orphans.sort_by_cached_key(|orphan| orphan.tx.view().wtxid());
-        let mut list = Json::new(out).array();
-        for orphan in &orphans {
-            if verbosity == 0 {
-                list.item().text(orphan.tx.view().txid());
-            } else {
-                write(orphan, verbosity == 2, list.item());
-            }
+    let mut orphans = orphans(node);
+    orphans.sort_by_cached_key(|orphan| orphan.tx.view().wtxid());
+    let mut list = Json::new(out).array();
+    for orphan in &orphans {
+        if verbosity == 0 {
+            list.item().text(orphan.tx.view().txid());
+        } else {
+            write(orphan, verbosity == 2, list.item());
         }
-        list.end();
-        Ok(())
-    }))
+    }
+    Ok(())
 };
 
 fn verbosity(args: &Args<'_>) -> Result<i32, RpcError> {
@@ -49,13 +46,8 @@ fn write(orphan: &OrphanInfo, with_hex: bool, json: Json<'_>) {
     object.key("vsize").count(weight.div_ceil(4));
     object.key("vsize_bip141").count(weight.div_ceil(4));
     object.key("weight").count(weight);
-    let mut from = object.key("from").array();
-    for peer in &orphan.announcers {
-        from.item().int(*peer);
-    }
-    from.end();
+    object.key("from").list(&orphan.announcers, |peer, json| json.int(*peer));
     if with_hex {
         object.key("hex").string(&faster_hex::hex_string(orphan.tx.bytes()));
     }
-    object.end();
 }

@@ -8,55 +8,49 @@ use assay_engine::{
 };
 use assay_wire::{Transaction, Txid};
 
+use super::Rpc;
 use super::args::{Args, wrong_type};
+use super::method::Call;
 use super::script::burns;
 use super::submit::{burns_too_much, details, max_fee_rate};
-use super::{Job, Rpc};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
-pub(super) fn test_accept(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const TESTMEMPOOLACCEPT: Call = |node, args, out| {
     let texts = elements(args)?;
     let max_fee_rate = max_fee_rate(args)?;
-    let txs = texts.iter().map(|text| decode(rpc, *text)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Job::call(args, move |node, out| {
-        let outcome =
-            node.engine.test_package(raws(&txs)).map_err(|reject| undecodable(&reject))?;
-        let package_error = outcome.reject.as_ref().filter(|one| one.fault == PackageFault::Policy);
-        let is_cash = node.rpc.params.cash.is_some();
-        let mut stopped = false;
-        let mut list = Json::new(out).array();
-        for (tx, one) in txs.iter().zip(&outcome.txs) {
-            let mut object = list.item().object();
-            object.key("txid").text(one.txid);
-            object.key("wtxid").text(one.wtxid);
-            if let Some(error) = package_error {
-                object.key("package-error").string(&package_details(error));
-            }
-            let is_dear = |fees: &PackageFees| {
-                max_fee_rate
-                    .is_some_and(|rate| fees.fee_sat > fee_at(rate, u64::from(fees.vsize), is_cash))
-            };
-            // After a transaction above the fee limit the rest is undetermined, since its ancestors would not be sent.
-            match &one.verdict {
-                PackageVerdict::Admitted(fees) if !stopped && is_dear(fees) => {
-                    object.key("allowed").bool(false);
-                    object.key("reject-reason").string("max-fee-exceeded");
-                    stopped = true;
-                }
-                PackageVerdict::Admitted(fees) if !stopped => {
-                    object.key("allowed").bool(true);
-                    write_size(fees.vsize, tx, &mut object);
-                    write_fees(fees, &mut object);
-                }
-                PackageVerdict::Rejected(reject) if !stopped => write_reject(reject, &mut object),
-                _ => {}
-            }
-            object.end();
+    let txs = texts.iter().map(|text| decode(node.rpc, *text)).collect::<Result<Vec<_>, _>>()?;
+    let outcome = node.engine.test_package(raws(&txs)).map_err(|reject| undecodable(&reject))?;
+    let package_error = outcome.reject.as_ref().filter(|one| one.fault == PackageFault::Policy);
+    let is_cash = node.rpc.params.cash.is_some();
+    let mut stopped = false;
+    Json::new(out).objects(txs.iter().zip(&outcome.txs), |(tx, one), object| {
+        object.key("txid").text(one.txid);
+        object.key("wtxid").text(one.wtxid);
+        if let Some(error) = package_error {
+            object.key("package-error").string(&package_details(error));
         }
-        list.end();
-        Ok(())
-    }))
-}
+        let is_dear = |fees: &PackageFees| {
+            max_fee_rate
+                .is_some_and(|rate| fees.fee_sat > fee_at(rate, u64::from(fees.vsize), is_cash))
+        };
+        // After a transaction above the fee limit the rest is undetermined, since its ancestors would not be sent.
+        match &one.verdict {
+            PackageVerdict::Admitted(fees) if !stopped && is_dear(fees) => {
+                object.key("allowed").bool(false);
+                object.key("reject-reason").string("max-fee-exceeded");
+                stopped = true;
+            }
+            PackageVerdict::Admitted(fees) if !stopped => {
+                object.key("allowed").bool(true);
+                write_size(fees.vsize, tx, object);
+                write_fees(fees, object);
+            }
+            PackageVerdict::Rejected(reject) if !stopped => write_reject(reject, object),
+            _ => {}
+        }
+    });
+    Ok(())
+};
 
 fn write_reject(reject: &TxReject, object: &mut Object<'_>) {
     object.key("allowed").bool(false);
@@ -68,8 +62,8 @@ fn write_reject(reject: &TxReject, object: &mut Object<'_>) {
     }
 }
 
-pub(super) fn submit_package(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
-    if rpc.params.cash.is_some() {
+pub(super) const SUBMITPACKAGE: Call = |node, args, out| {
+    if node.rpc.params.cash.is_some() {
         return Err(RpcError::new(Code::Misc, "Packages are not known on this chain"));
     }
     let texts = elements(args)?;
@@ -77,8 +71,8 @@ pub(super) fn submit_package(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError
     let max_burn = args.amount(2)?.unwrap_or(0);
     let mut txs = Vec::with_capacity(texts.len());
     for text in texts {
-        let tx = decode(rpc, text)?;
-        let burnt = |script: &[u8], value| value > max_burn && burns(&rpc.params, script);
+        let tx = decode(node.rpc, text)?;
+        let burnt = |script: &[u8], value| value > max_burn && burns(&node.rpc.params, script);
         if tx.view().outputs().any(|output| burnt(output.script_pubkey, output.value)) {
             return Err(burns_too_much());
         }
@@ -90,14 +84,12 @@ pub(super) fn submit_package(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError
             "package topology disallowed. not child-with-parents or parents depend on each other.",
         ));
     }
-    Ok(Job::call(args, move |node, out| {
-        let outcome = node.engine.submit_package(raws(&txs), max_fee_rate);
-        let outcome = outcome.map_err(|reject| undecodable(&reject))?;
-        node.announce_local();
-        write_outcome(&txs, &outcome, out);
-        Ok(())
-    }))
-}
+    let outcome = node.engine.submit_package(raws(&txs), max_fee_rate);
+    let outcome = outcome.map_err(|reject| undecodable(&reject))?;
+    node.announce_local();
+    write_outcome(&txs, &outcome, out);
+    Ok(())
+};
 
 fn write_outcome(txs: &[Transaction], outcome: &PackageOutcome, out: &mut Vec<u8>) {
     let message = outcome.reject.as_ref().map(package_details);
@@ -114,12 +106,7 @@ fn write_outcome(txs: &[Transaction], outcome: &PackageOutcome, out: &mut Vec<u8
         }
     }
     results.end();
-    let mut list = object.key("replaced-transactions").array();
-    for txid in replaced {
-        list.item().text(txid);
-    }
-    list.end();
-    object.end();
+    object.key("replaced-transactions").list(replaced, |txid, json| json.text(txid));
 }
 
 fn write_result(tx: &Transaction, one: &PackageTx, object: &mut Object<'_>) {
@@ -133,7 +120,6 @@ fn write_result(tx: &Transaction, one: &PackageTx, object: &mut Object<'_>) {
             write_size(*vsize, tx, object);
             let mut fees = object.key("fees").object();
             fees.key("base").amount(*fee_sat);
-            fees.end();
         }
         PackageVerdict::OtherWitness(wtxid) => {
             object.key("other-wtxid").text(wtxid);
@@ -157,12 +143,7 @@ fn write_fees(paid: &PackageFees, object: &mut Object<'_>) {
     let mut fees = object.key("fees").object();
     fees.key("base").amount(paid.fee_sat);
     fees.key("effective-feerate").amount(paid.effective_sat_per_kvb());
-    let mut includes = fees.key("effective-includes").array();
-    for wtxid in &paid.effective_of {
-        includes.item().text(wtxid);
-    }
-    includes.end();
-    fees.end();
+    fees.key("effective-includes").list(&paid.effective_of, |wtxid, json| json.text(wtxid));
 }
 
 /// Reason and details, joined as in `ValidationState::ToString`.

@@ -1,13 +1,16 @@
 //! RPC of manual connections.
 
+use std::borrow::Cow;
+
+use assay_wire::BlockHash;
 use assay_wire::p2p::Command;
 
-use super::method::{Prepare, help};
-use super::{Job, Node, bad};
+use super::method::{Call, help};
+use super::{Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{AddNodeError, Connection, Network};
 
-pub(super) const ADDNODE: Prepare = |_, args| {
+pub(super) const ADDNODE: Call = |context, args, out| {
     let (node, command) = (args.string(0)?.into_owned(), args.string(1)?.into_owned());
     if !["add", "remove", "onetry"].contains(&&*command) {
         return Err(RpcError::new(Code::Misc, help("addnode")));
@@ -16,37 +19,33 @@ pub(super) const ADDNODE: Prepare = |_, args| {
         return Err(bad("Error: Node address cannot be empty"));
     }
     let encrypted = args.value(2).map(|_| args.bool_or(2, false)).transpose()?;
-    Ok(Job::wait(args, move |context, out| {
-        let network = network(context)?;
-        let encrypted = encrypted.unwrap_or(network.has_encryption());
-        if encrypted && !network.has_encryption() {
-            let text = "Error: v2transport requested but not enabled (see -v2transport)";
-            return Err(bad(text));
-        }
-        match &*command {
-            "onetry" => network.connect(&node, Connection::Manual, encrypted),
-            "add" => network.add(&node, encrypted).map_err(not_changed)?,
-            _ => network.remove(&node).map_err(not_changed)?,
-        }
-        Json::new(out).null();
-        Ok(())
-    }))
+    let network = network(context)?;
+    let encrypted = encrypted.unwrap_or(network.has_encryption());
+    if encrypted && !network.has_encryption() {
+        let text = "Error: v2transport requested but not enabled (see -v2transport)";
+        return Err(bad(text));
+    }
+    match &*command {
+        "onetry" => network.connect(&node, Connection::Manual, encrypted),
+        "add" => network.add(&node, encrypted).map_err(not_changed)?,
+        _ => network.remove(&node).map_err(not_changed)?,
+    }
+    Json::new(out).null();
+    Ok(())
 };
 
-pub(super) const GETADDEDNODEINFO: Prepare = |_, args| {
+pub(super) const GETADDEDNODEINFO: Call = |node, args, out| {
     let only = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
-    Ok(Job::call(args, move |node, out| added(node, only.as_deref(), out)))
+    added(node, only.as_deref(), out)
 };
 
-pub(super) const PING: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        network(node)?.ping_all();
-        Json::new(out).null();
-        Ok(())
-    }))
+pub(super) const PING: Call = |node, _, out| {
+    network(node)?.ping_all();
+    Json::new(out).null();
+    Ok(())
 };
 
-pub(super) const DISCONNECTNODE: Prepare = |_, args| {
+pub(super) const DISCONNECTNODE: Call = |node, args, out| {
     let address = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
     let id = args.value(1).map(|_| args.integer::<u64>(1)).transpose()?;
     let address = address.filter(|address| !address.is_empty());
@@ -54,11 +53,11 @@ pub(super) const DISCONNECTNODE: Prepare = |_, args| {
         let text = "Only one of address and nodeid should be provided.";
         return Err(RpcError::new(Code::InvalidParams, text));
     }
-    Ok(Job::call(args, move |node, out| disconnect(node, address.as_deref(), id, out)))
+    disconnect(node, address.as_deref(), id, out)
 };
 
-pub(super) const ADDCONNECTION: Prepare = |rpc, args| {
-    if !rpc.params.name.starts_with("regtest") {
+pub(super) const ADDCONNECTION: Call = |node, args, out| {
+    if !node.rpc.params.name.starts_with("regtest") {
         return Err(RpcError::new(
             Code::Misc,
             "addconnection is for regression testing (-regtest mode) only.",
@@ -73,23 +72,20 @@ pub(super) const ADDCONNECTION: Prepare = |rpc, args| {
         _ => return Err(bad(help("addconnection"))),
     };
     let encrypted = args.bool_or(2, false)?;
-    Ok(Job::wait(args, move |node, out| {
-        let network = network(node)?;
-        if encrypted && !network.has_encryption() {
-            let text =
-                "Error: Adding v2transport connections requires -v2transport init flag to be set.";
-            return Err(bad(text));
-        }
-        network.connect(&address, connection, encrypted);
-        let mut object = Json::new(out).object();
-        object.key("address").string(&address);
-        object.key("connection_type").string(&kind);
-        object.end();
-        Ok(())
-    }))
+    let network = network(node)?;
+    if encrypted && !network.has_encryption() {
+        let text =
+            "Error: Adding v2transport connections requires -v2transport init flag to be set.";
+        return Err(bad(text));
+    }
+    network.connect(&address, connection, encrypted);
+    let mut object = Json::new(out).object();
+    object.key("address").string(&address);
+    object.key("connection_type").string(&kind);
+    Ok(())
 };
 
-pub(super) const SENDMSGTOPEER: Prepare = |_, args| {
+pub(super) const SENDMSGTOPEER: Call = |node, args, out| {
     let id = args.integer::<i64>(0)?;
     let name = args.string(1)?;
     let mut padded = [0; 12];
@@ -102,16 +98,14 @@ pub(super) const SENDMSGTOPEER: Prepare = |_, args| {
     let mut payload = vec![0; text.len() / 2];
     faster_hex::hex_decode(text.as_bytes(), &mut payload)
         .map_err(|_| bad("Error parsing input for msg"))?;
-    Ok(Job::call(args, move |node, out| {
-        let id = u64::try_from(id).ok();
-        let network = network(node)?;
-        if !id.is_some_and(|id| network.send_message(id, command, &payload)) {
-            let text = "Error: Could not send message to peer";
-            return Err(RpcError::new(Code::Misc, text));
-        }
-        Json::new(out).object().end();
-        Ok(())
-    }))
+    let id = u64::try_from(id).ok();
+    let network = network(node)?;
+    if !id.is_some_and(|id| network.send_message(id, command, &payload)) {
+        let text = "Error: Could not send message to peer";
+        return Err(RpcError::new(Code::Misc, text));
+    }
+    Json::new(out).object().end();
+    Ok(())
 };
 
 pub(super) fn network<'a>(node: &Node<'a>) -> Result<&'a Network, RpcError> {
@@ -151,12 +145,8 @@ fn added(node: &Node<'_>, only: Option<&str>, out: &mut Vec<u8>) -> Result<(), R
             address.key("address").text(peer.address);
             let is_inbound = peer.connection.is_inbound();
             address.key("connected").string(if is_inbound { "inbound" } else { "outbound" });
-            address.end();
         }
-        addresses.end();
-        object.end();
     }
-    array.end();
     Ok(())
 }
 
@@ -178,4 +168,32 @@ fn disconnect(
     peer.close();
     Json::new(out).null();
     Ok(())
+}
+
+pub(super) const GETBLOCKFROMPEER: Call = |node, args, out| {
+    let hash = args.block_hash(0, "blockhash")?;
+    let peer = args.integer::<i64>(1)?;
+    fetch(node, &hash, peer)?;
+    Json::new(out).object().end();
+    Ok(())
+};
+
+fn fetch(node: &Node<'_>, hash: &BlockHash, peer: i64) -> Result<(), RpcError> {
+    let network = network(node)?;
+    let place = node.engine.header_place(hash).ok_or_else(|| failed("Block header missing"))?;
+    if node.engine.config().prune.is_some() && place.height > node.engine.tip().height {
+        // Its block file could not be pruned before the chain gets there.
+        return Err(failed(
+            "In prune mode, only blocks that the node has already synced previously can be fetched from a peer",
+        ));
+    }
+    if place.has_data {
+        return Err(failed("Block already downloaded"));
+    }
+    let id = u64::try_from(peer).map_err(|_| failed("Peer does not exist"))?;
+    network.fetch_block(id, &place).map_err(|error| failed(error.to_string()))
+}
+
+fn failed(text: impl Into<Cow<'static, str>>) -> RpcError {
+    RpcError::new(Code::Misc, text)
 }

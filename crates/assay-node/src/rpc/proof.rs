@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use assay_consensus::params::{ChainParams, MAX_BLOCK_WEIGHT};
 use assay_wire::{BlockHash, Header, OutPoint, Txid};
 
-use super::args::{self, Args};
+use super::args;
 use super::blocks::{parse, read_block};
 use super::index::{Lookup, look_up};
-use super::method::Prepare;
-use super::{Job, Node, Rpc, bad, bad_key, block_not_found, engine_failed};
+use super::method::Call;
+use super::{Node, bad, bad_key, block_not_found, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 use crate::partial_merkle::{Builder, parent};
 
-pub(super) const VERIFYTXOUTPROOF: Prepare = |_, args| {
+pub(super) const VERIFYTXOUTPROOF: Call = |node, args, out| {
     let raw = args.hex(0).ok_or_else(|| {
         let shown = args.string(0).unwrap_or_default();
         bad(format!("proof must be hexadecimal string (not '{shown}')"))
@@ -21,10 +21,10 @@ pub(super) const VERIFYTXOUTPROOF: Prepare = |_, args| {
     let proof = Proof::parse(&raw).ok_or_else(|| {
         RpcError::new(Code::Misc, "SpanReader::read(): end of data: iostream error")
     })?;
-    Ok(Job::call(args, move |node, out| verify(node, &proof, out)))
+    verify(node, &proof, out)
 };
 
-pub(super) fn get_proof(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const GETTXOUTPROOF: Call = |node, args, out| {
     let given = args.value(0).and_then(Value::elements).unwrap_or_default();
     if given.is_empty() {
         return Err(bad("Parameter 'txids' cannot be empty"));
@@ -37,23 +37,21 @@ pub(super) fn get_proof(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         }
     }
     let block = args.optional_block_hash(1, "blockhash")?;
-    Ok(Job::call(args, move |node, out| {
-        let hash = match block {
-            Some(hash) => hash,
-            None => find(node, &wanted)?,
-        };
-        let entry = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
-        let block = parse(&node.rpc.params, &hash, read_block(node, &hash)?)?;
-        let txids: Vec<Txid> = block.txs().map(|tx| tx.txid()).collect();
-        let matches: Vec<bool> = txids.iter().map(|txid| wanted.contains(txid)).collect();
-        if matches.iter().filter(|is_match| **is_match).count() != wanted.len() {
-            return Err(bad_key("Not all transactions found in specified or retrieved block"));
-        }
-        let tree = Builder::new(&txids, &matches);
-        Json::new(out).hex(&tree.proof(&entry.header));
-        Ok(())
-    }))
-}
+    let hash = match block {
+        Some(hash) => hash,
+        None => find(node, &wanted)?,
+    };
+    let entry = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
+    let block = parse(&node.rpc.params, &hash, read_block(node, &hash)?)?;
+    let txids: Vec<Txid> = block.txs().map(|tx| tx.txid()).collect();
+    let matches: Vec<bool> = txids.iter().map(|txid| wanted.contains(txid)).collect();
+    if matches.iter().filter(|is_match| **is_match).count() != wanted.len() {
+        return Err(bad_key("Not all transactions found in specified or retrieved block"));
+    }
+    let tree = Builder::new(&txids, &matches);
+    Json::new(out).hex(&tree.proof(&entry.header));
+    Ok(())
+};
 
 /// Block of the first of these transactions that has an unspent output or is in the index.
 fn find(node: &Node<'_>, txids: &BTreeSet<Txid>) -> Result<BlockHash, RpcError> {
@@ -93,7 +91,6 @@ fn verify(node: &Node<'_>, proof: &Proof, out: &mut Vec<u8>) -> Result<(), RpcEr
             list.item().text(txid);
         }
     }
-    list.end();
     Ok(())
 }
 

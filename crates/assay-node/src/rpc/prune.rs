@@ -1,16 +1,14 @@
 //! `pruneblockchain`.
 
-use super::method::Prepare;
-use super::{Job, Node, engine_failed};
+use super::method::Call;
+use super::{Node, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const PRUNEBLOCKCHAIN: Prepare = |_, args| {
+pub(super) const PRUNEBLOCKCHAIN: Call = |node, args, out| {
     let height = args.integer::<i32>(0)?;
-    Ok(Job::call(args, move |node, out| {
-        let height = prune(node, height)?;
-        Json::new(out).int(height.map_or(-1, i64::from));
-        Ok(())
-    }))
+    let height = prune(node, height)?;
+    Json::new(out).int(height.map_or(-1, i64::from));
+    Ok(())
 };
 
 fn prune(node: &Node<'_>, height: i32) -> Result<Option<u32>, RpcError> {

@@ -9,34 +9,29 @@ use assay_wire::{Encoding, OutPoint, Transaction, TxBuilder};
 use super::args::{self, Args};
 use super::decode::Payee;
 use super::lock::push;
-use super::method::Prepare;
+use super::method::Call;
 use super::script::has_valid_ops;
 use super::tx_json::{Spent, write_tx_members};
-use super::{Job, Rpc, bad, bad_key};
+use super::{Rpc, bad, bad_key};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
-pub(super) const DECODERAWTRANSACTION: Prepare = |rpc, args| {
+pub(super) const DECODERAWTRANSACTION: Call = |node, args, out| {
     let (with, without) = match args.value(1) {
         Some(_) => (args.bool_or(1, true)?, !args.bool_or(1, true)?),
         None => (true, true),
     };
     let raw = args.hex(0).ok_or_else(|| decode_failed("TX decode failed"))?;
-    let tx = parse(&rpc.params, &raw, with, without);
+    let tx = parse(&node.rpc.params, &raw, with, without);
     let tx = tx.ok_or_else(|| decode_failed("TX decode failed"))?;
-    Ok(Job::call(args, move |node, out| {
-        let mut object = Json::new(out).object();
-        write_tx_members(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);
-        object.end();
-        Ok(())
-    }))
+    let mut object = Json::new(out).object();
+    write_tx_members(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);
+    Ok(())
 };
 
-pub(super) const CREATERAWTRANSACTION: Prepare = |rpc, args| {
-    let tx = create(rpc, args)?;
-    Ok(Job::call(args, move |_, out| {
-        Json::new(out).hex(&tx);
-        Ok(())
-    }))
+pub(super) const CREATERAWTRANSACTION: Call = |node, args, out| {
+    let tx = create(node.rpc, args)?;
+    Json::new(out).hex(&tx);
+    Ok(())
 };
 
 pub(super) fn decode_failed(text: &'static str) -> RpcError {

@@ -7,73 +7,65 @@ use assay_wire::{OutPoint, Txid};
 
 use super::args::{self, Args};
 use super::mempool::{Relatives, write_entry};
-use super::method::Prepare;
-use super::{Job, Node, Rpc, bad, bad_key};
+use super::method::Call;
+use super::{Node, bad, bad_key};
 use crate::jsonrpc::{Array, Code, Json, RpcError, Value};
 
-pub(super) const GETMEMPOOLANCESTORS: Prepare = |_, args| relatives(args, |entry| &entry.depends);
+pub(super) const GETMEMPOOLANCESTORS: Call =
+    |node, args, out| relatives(node, args, out, |entry| &entry.depends);
 
-pub(super) const GETMEMPOOLDESCENDANTS: Prepare =
-    |_, args| relatives(args, |entry| &entry.spent_by);
+pub(super) const GETMEMPOOLDESCENDANTS: Call =
+    |node, args, out| relatives(node, args, out, |entry| &entry.spent_by);
 
-pub(super) const GETMEMPOOLCLUSTER: Prepare = |_, args| {
+pub(super) const GETMEMPOOLCLUSTER: Call = |node, args, out| {
     let txid = args.txid(0, "txid")?;
-    Ok(Job::call(args, move |node, out| {
-        let chunks = node.engine.mempool_cluster(&txid).ok_or_else(not_there)?;
-        write_cluster(&chunks, out);
-        Ok(())
-    }))
+    let chunks = node.engine.mempool_cluster(&txid).ok_or_else(not_there)?;
+    write_cluster(&chunks, out);
+    Ok(())
 };
 
-pub(super) const GETMEMPOOLFEERATEDIAGRAM: Prepare = |_, args| {
-    Ok(Job::call(args, |node, out| {
-        let mut list = Json::new(out).array();
-        let (mut weight, mut fee_sat) = (0, 0i64);
-        let corner = |weight: u64, fee_sat: i64, list: &mut Array<'_>| {
-            let mut object = list.item().object();
-            object.key("weight").int(weight);
-            object.key("fee").amount(fee_sat);
-            object.end();
-        };
-        corner(0, 0, &mut list);
-        for chunk in node.engine.mempool_chunks() {
-            weight += chunk.weight;
-            fee_sat = fee_sat.saturating_add(chunk.fee_sat);
-            corner(weight, fee_sat, &mut list);
-        }
-        list.end();
-        Ok(())
-    }))
+pub(super) const GETMEMPOOLFEERATEDIAGRAM: Call = |node, _, out| {
+    let mut list = Json::new(out).array();
+    let (mut weight, mut fee_sat) = (0, 0i64);
+    let corner = |weight: u64, fee_sat: i64, list: &mut Array<'_>| {
+        let mut object = list.item().object();
+        object.key("weight").int(weight);
+        object.key("fee").amount(fee_sat);
+    };
+    corner(0, 0, &mut list);
+    for chunk in node.engine.mempool_chunks() {
+        weight += chunk.weight;
+        fee_sat = fee_sat.saturating_add(chunk.fee_sat);
+        corner(weight, fee_sat, &mut list);
+    }
+    Ok(())
 };
 
 fn not_there() -> RpcError {
     bad_key("Transaction not in mempool")
 }
 
-fn relatives(args: &Args<'_>, next: fn(&MempoolEntryInfo) -> &[Txid]) -> Result<Job, RpcError> {
+fn relatives(
+    node: &Node<'_>,
+    args: &Args<'_>,
+    out: &mut Vec<u8>,
+    next: fn(&MempoolEntryInfo) -> &[Txid],
+) -> Result<(), RpcError> {
     let txid = args.txid(0, "txid")?;
     let verbose = args.bool_or(1, false)?;
-    Ok(Job::call(args, move |node, out| {
-        let first = node.engine.mempool_entry(&txid).ok_or_else(not_there)?;
-        let found = walk(node, &first, next);
-        if !verbose {
-            let mut list = Json::new(out).array();
-            for entry in &found {
-                list.item().text(entry.txid);
-            }
-            list.end();
-            return Ok(());
-        }
-        let mut object = Json::new(out).object();
-        for entry in &found {
-            let sums = Relatives::of_one(node, entry);
-            let mut member = object.key(entry.txid).object();
-            write_entry(node, entry, sums.as_ref(), &mut member);
-            member.end();
-        }
-        object.end();
-        Ok(())
-    }))
+    let first = node.engine.mempool_entry(&txid).ok_or_else(not_there)?;
+    let found = walk(node, &first, next);
+    if !verbose {
+        Json::new(out).list(&found, |entry, json| json.text(entry.txid));
+        return Ok(());
+    }
+    let mut object = Json::new(out).object();
+    for entry in &found {
+        let sums = Relatives::of_one(node, entry);
+        let mut member = object.key(entry.txid).object();
+        write_entry(node, entry, sums.as_ref(), &mut member);
+    }
+    Ok(())
 }
 
 /// All transactions reachable from one, without itself, sorted by txid.
@@ -107,18 +99,11 @@ fn write_cluster(chunks: &[MiningChunk], out: &mut Vec<u8>) {
         let mut one = list.item().object();
         one.key("chunkfee").amount(chunk.fee_sat);
         one.key("chunkweight").int(chunk.weight);
-        let mut txs = one.key("txs").array();
-        for txid in &chunk.txids {
-            txs.item().text(txid);
-        }
-        txs.end();
-        one.end();
+        one.key("txs").list(&chunk.txids, |txid, json| json.text(txid));
     }
-    list.end();
-    object.end();
 }
 
-pub(super) fn spending(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const GETTXSPENDINGPREVOUT: Call = |node, args, out| {
     let given = args.value(0).and_then(Value::elements).unwrap_or_default();
     if given.is_empty() {
         return Err(bad("Invalid parameter, outputs are missing"));
@@ -138,26 +123,22 @@ pub(super) fn spending(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
             u32::try_from(vout).map_err(|_| bad("Invalid parameter, vout cannot be negative"))?;
         outpoints.push(OutPoint { txid, vout });
     }
-    Ok(Job::call(args, move |node, out| {
-        let mut list = Json::new(out).array();
-        for outpoint in &outpoints {
-            let spender = node.engine.mempool_spender(outpoint);
-            if spender.is_none() && !mempool_only {
-                let text = "Mempool lacks a relevant spend, and txospenderindex is unavailable.";
-                return Err(RpcError::new(Code::Misc, text));
-            }
-            let mut object = list.item().object();
-            object.key("txid").text(outpoint.txid);
-            object.key("vout").int(outpoint.vout);
-            if let Some((txid, tx)) = spender {
-                object.key("spendingtxid").text(txid);
-                if with_tx {
-                    object.key("spendingtx").hex(tx.bytes());
-                }
-            }
-            object.end();
+    let mut list = Json::new(out).array();
+    for outpoint in &outpoints {
+        let spender = node.engine.mempool_spender(outpoint);
+        if spender.is_none() && !mempool_only {
+            let text = "Mempool lacks a relevant spend, and txospenderindex is unavailable.";
+            return Err(RpcError::new(Code::Misc, text));
         }
-        list.end();
-        Ok(())
-    }))
-}
+        let mut object = list.item().object();
+        object.key("txid").text(outpoint.txid);
+        object.key("vout").int(outpoint.vout);
+        if let Some((txid, tx)) = spender {
+            object.key("spendingtxid").text(txid);
+            if with_tx {
+                object.key("spendingtx").hex(tx.bytes());
+            }
+        }
+    }
+    Ok(())
+};

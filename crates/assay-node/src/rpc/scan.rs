@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use assay_wire::OutPoint;
 
-use super::args::{self, Args};
+use super::args;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
-use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
+use super::method::Call;
+use super::{Node, Rpc, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Array, Code, Json, RpcError, Value};
 
 #[derive(Default)]
@@ -44,7 +45,6 @@ impl Scan {
         if let Some(height) = height {
             object.key("current_height").int(height);
         }
-        object.end();
     }
 
     /// Aborts a running scan; whether there was one.
@@ -71,29 +71,27 @@ struct Found {
     coinbase: bool,
 }
 
-pub(super) fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const SCANTXOUTSET: Call = |node, args, out| {
     let action = args.string(0)?.into_owned();
     match &*action {
-        "status" => Ok(Job::call(args, |node, out| {
+        "status" => {
             node.rpc.scan.status(None, out);
             Ok(())
-        })),
-        "abort" => Ok(Job::call(args, |node, out| {
+        }
+        "abort" => {
             node.rpc.scan.abort(out);
             Ok(())
-        })),
+        }
         "start" => {
-            let needles = args.value(1).map(|objects| needles(rpc, objects)).transpose();
-            Ok(Job::call(args, move |node, out| {
-                let _reserved = node.rpc.scan.reserve()?;
-                let text = "scanobjects argument is required for the start action";
-                let needles = needles?.ok_or_else(|| RpcError::new(Code::Misc, text))?;
-                scan(node, &needles, out)
-            }))
+            let needles = args.value(1).map(|objects| needles(node.rpc, objects)).transpose();
+            let _reserved = node.rpc.scan.reserve()?;
+            let text = "scanobjects argument is required for the start action";
+            let needles = needles?.ok_or_else(|| RpcError::new(Code::Misc, text))?;
+            scan(node, &needles, out)
         }
         _ => Err(bad(format!("Invalid action '{action}'"))),
     }
-}
+};
 
 pub(super) fn scripts_of(rpc: &Rpc, objects: Value<'_>) -> Result<HashSet<Box<[u8]>>, RpcError> {
     Ok(needles(rpc, objects)?.scripts.into_keys().collect())
@@ -212,7 +210,6 @@ fn scan(node: &Node<'_>, needles: &Needles, out: &mut Vec<u8>) -> Result<(), Rpc
     }
     unspents.end();
     object.key("total_amount").amount(found.iter().map(|one| one.value_sat).sum());
-    object.end();
     Ok(())
 }
 
@@ -238,7 +235,6 @@ fn write_found(
     object.key("height").int(*height);
     object.key("blockhash").text(node.engine.block_hash_at(*height).unwrap_or_default());
     object.key("confirmations").int(i64::from(tip_height) - i64::from(*height) + 1);
-    object.end();
 }
 
 /// Core's default end of a range.

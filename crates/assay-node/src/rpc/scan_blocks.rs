@@ -8,10 +8,10 @@ use assay_engine::Block;
 use assay_wire::BlockHash;
 use assay_wire::filter::Filter;
 
-use super::args::Args;
 use super::filters::{BASIC, failed, named};
+use super::method::Call;
 use super::scan::{Scan, scripts_of};
-use super::{Job, Node, Rpc, bad, engine_failed};
+use super::{Node, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 #[derive(Default)]
@@ -28,32 +28,32 @@ struct Request {
     checks_blocks: bool,
 }
 
-pub(super) fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const SCANBLOCKS: Call = |node, args, out| {
     let action = args.string(0)?.into_owned();
     match &*action {
-        "status" => Ok(Job::call(args, |node, out| {
+        "status" => {
             let FilterScan { scan, height } = &node.rpc.filter_scan;
             scan.status(Some(height.load(Ordering::Relaxed)), out);
             Ok(())
-        })),
-        "abort" => Ok(Job::call(args, |node, out| {
+        }
+        "abort" => {
             node.rpc.filter_scan.scan.abort(out);
             Ok(())
-        })),
+        }
         "start" => {
             let height = |index| args.value(index).map(|_| args.integer(index)).transpose();
             let request = Request {
-                scripts: args.value(1).map(|objects| scripts_of(rpc, objects)),
+                scripts: args.value(1).map(|objects| scripts_of(node.rpc, objects)),
                 start: height(2)?,
                 stop: height(3)?,
                 kind: args.optional_string(4)?.map_or(BASIC.into(), std::borrow::Cow::into_owned),
                 checks_blocks: args.option_or(5, "filter_false_positives", false)?,
             };
-            Ok(Job::call(args, move |node, out| start(node, request, out)))
+            start(node, request, out)
         }
         _ => Err(bad(format!("Invalid action '{action}'"))),
     }
-}
+};
 
 fn start(node: &Node<'_>, request: Request, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let failure = |text: &'static str| RpcError::new(Code::Misc, text);
@@ -92,13 +92,8 @@ fn start(node: &Node<'_>, request: Request, out: &mut Vec<u8>) -> Result<(), Rpc
     let mut object = Json::new(out).object();
     object.key("from_height").int(first);
     object.key("to_height").int(at);
-    let mut list = object.key("relevant_blocks").array();
-    for hash in found {
-        list.item().text(hash);
-    }
-    list.end();
+    object.key("relevant_blocks").list(found, |hash, json| json.text(hash));
     object.key("completed").bool(is_whole);
-    object.end();
     Ok(())
 }
 

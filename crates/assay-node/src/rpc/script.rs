@@ -72,7 +72,6 @@ pub(crate) fn write_script_sig(params: &ChainParams, script: &[u8], json: Json<'
     let mut object = json.object();
     object.key("asm").string(&asm(params, script, true));
     object.key("hex").hex(script);
-    object.end();
 }
 
 /// True if the output is unspendable or its script unparsable, for `maxburnamount` (`CScript::IsUnspendable`, `HasValidOps`).

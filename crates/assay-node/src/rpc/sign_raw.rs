@@ -10,13 +10,14 @@ use assay_engine::ImmediateChecker;
 use assay_hash::{hash160, sha256};
 use assay_wire::{OutPoint, Transaction, TxBuilder, TxOut};
 
-use super::args::{self, Args};
+use super::args;
 use super::descriptor::parse_secret;
 use super::lock::witness;
+use super::method::Call;
 use super::raw::parse;
 use super::script::asm;
 use super::sign::{HashType, Keyring, Unlocking, standard};
-use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
+use super::{Node, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
 #[derive(Clone)]
@@ -35,13 +36,13 @@ pub(super) fn undecodable(text: impl Into<std::borrow::Cow<'static, str>>) -> Rp
     RpcError::new(Code::Deserialization, text)
 }
 
-pub(super) fn sign_raw(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const SIGNRAWTRANSACTIONWITHKEY: Call = |node, args, out| {
     let failed = "TX decode failed. Make sure the tx has at least one input.";
-    let tx = args.hex(0).and_then(|raw| parse(&rpc.params, &raw, true, true));
+    let tx = args.hex(0).and_then(|raw| parse(&node.rpc.params, &raw, true, true));
     let tx = tx.ok_or_else(|| undecodable(failed))?;
     let mut keyring = Keyring::default();
     for key in args.value(1).and_then(Value::elements).unwrap_or_default() {
-        let secret = parse_secret(&rpc.params, &args::string_of(key)?);
+        let secret = parse_secret(&node.rpc.params, &args::string_of(key)?);
         keyring.add_key(secret.ok_or_else(|| bad_key("Invalid private key"))?);
     }
     let mut given = Vec::new();
@@ -53,23 +54,21 @@ pub(super) fn sign_raw(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         Some(text) => HashType::parse(&text)
             .ok_or_else(|| bad(format!("'{text}' is not a valid sighash parameter.")))?,
     };
-    Ok(Job::call(args, move |node, out| {
-        let mut spent = find(node, &tx)?;
-        for Given { outpoint, spent: one } in given {
-            if let Some(known) = spent.get(&outpoint).filter(|known| known.script != one.script) {
-                let params = &node.rpc.params;
-                return Err(undecodable(format!(
-                    "Previous output scriptPubKey mismatch:\n{}\nvs:\n{}",
-                    asm(params, &known.script, false),
-                    asm(params, &one.script, false)
-                )));
-            }
-            spent.insert(outpoint, one);
+    let mut spent = find(node, &tx)?;
+    for Given { outpoint, spent: one } in given {
+        if let Some(known) = spent.get(&outpoint).filter(|known| known.script != one.script) {
+            let params = &node.rpc.params;
+            return Err(undecodable(format!(
+                "Previous output scriptPubKey mismatch:\n{}\nvs:\n{}",
+                asm(params, &known.script, false),
+                asm(params, &one.script, false)
+            )));
         }
-        write_signed(&node.rpc.params, &tx, &spent, &keyring, hash_type, out);
-        Ok(())
-    }))
-}
+        spent.insert(outpoint, one);
+    }
+    write_signed(&node.rpc.params, &tx, &spent, &keyring, hash_type, out);
+    Ok(())
+};
 
 /// Parses the caller's previous output and adds its scripts to the keyring (Core `rpc/rawtransaction_util.cpp`, `ParsePrevouts`).
 fn previous(value: Value<'_>, keyring: &mut Keyring) -> Result<Given, RpcError> {
@@ -174,15 +173,10 @@ fn write_signed(
     object.key("hex").hex(&raw);
     object.key("complete").bool(errors.is_empty());
     if !errors.is_empty() {
-        let mut list = object.key("errors").array();
-        for (index, error) in &errors {
-            let mut entry = list.item().object();
-            write_fault(signed.as_ref().unwrap_or(tx), *index, error, &mut entry);
-            entry.end();
-        }
-        list.end();
+        object.key("errors").objects(&errors, |(index, error), entry| {
+            write_fault(signed.as_ref().unwrap_or(tx), *index, error, entry);
+        });
     }
-    object.end();
 }
 
 /// Inputs that are not unlocked, with the reason in Core's wording.
@@ -228,11 +222,7 @@ fn write_fault(tx: &Transaction, index: usize, error: &str, object: &mut Object<
     let input = view.input(index);
     object.key("txid").text(input.prevout.txid);
     object.key("vout").int(input.prevout.vout);
-    let mut witness = object.key("witness").array();
-    for item in view.witness(index) {
-        witness.item().hex(item);
-    }
-    witness.end();
+    object.key("witness").list(view.witness(index), |item, json| json.hex(item));
     object.key("scriptSig").hex(input.script_sig);
     object.key("sequence").int(input.sequence);
     object.key("error").string(error);

@@ -9,19 +9,19 @@ use assay_consensus::tx::is_unspendable;
 use assay_engine::{BlockEntry, ChainCheck, Checked};
 use assay_wire::{Block, BlockHash, Coin, encode};
 
-use super::args::{self, Args};
+use super::args;
 use super::blocks::{is_pruned, parse, read_block, spent_by};
-use super::method::Prepare;
-use super::{Job, Node, Rpc, bad, block_not_found, engine_failed};
+use super::method::Call;
+use super::{Node, bad, block_not_found, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
-pub(super) const GETCHAINTXSTATS: Prepare = |_, args| {
+pub(super) const GETCHAINTXSTATS: Call = |node, args, out| {
     let count: Option<i32> = args.value(0).map(|_| args.integer(0)).transpose()?;
     let hash = args.optional_block_hash(1, "blockhash")?;
-    Ok(Job::call(args, move |node, out| chain_stats(node, count, hash, out)))
+    chain_stats(node, count, hash, out)
 };
 
-pub(super) const VERIFYCHAIN: Prepare = |_, args| {
+pub(super) const VERIFYCHAIN: Call = |node, args, out| {
     let level: i32 = args.integer_or(0, 3)?;
     let count: i32 = args.integer_or(1, 6)?;
     let check = ChainCheck {
@@ -29,13 +29,11 @@ pub(super) const VERIFYCHAIN: Prepare = |_, args| {
         blocks: u32::try_from(count).unwrap_or(0),
         ..ChainCheck::default()
     };
-    Ok(Job::call(args, move |node, out| {
-        let goes_on = || !node.context.interrupted();
-        let checked = node.engine.check_chain(check, &goes_on);
-        let checked = checked.map_err(|error| engine_failed(&error))?;
-        Json::new(out).bool(checked == Checked::Sound);
-        Ok(())
-    }))
+    let goes_on = || !node.context.interrupted();
+    let checked = node.engine.check_chain(check, &goes_on);
+    let checked = checked.map_err(|error| engine_failed(&error))?;
+    Json::new(out).bool(checked == Checked::Sound);
+    Ok(())
 };
 
 fn chain_stats(
@@ -84,7 +82,6 @@ fn chain_stats(
             }
         }
     }
-    object.end();
     Ok(())
 }
 
@@ -104,7 +101,7 @@ impl Which {
     }
 }
 
-pub(super) fn block_stats(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const GETBLOCKSTATS: Call = |node, args, out| {
     let which = args.value(0).ok_or_else(|| args::wrong_type(None, "number"))?;
     let which = Which::of(which, "hash_or_height")?;
     if let Some(other) = args.value(1).filter(|value| value.type_name() != "array") {
@@ -114,12 +111,10 @@ pub(super) fn block_stats(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     for name in args.value(1).and_then(Value::elements).unwrap_or_default() {
         wanted.insert(args::string_of(name)?.into_owned());
     }
-    Ok(Job::call(args, move |node, out| {
-        let entry = find(node, &which)?;
-        let figures = figures(node, &entry)?;
-        write_figures(&figures, &wanted, out)
-    }))
-}
+    let entry = find(node, &which)?;
+    let figures = figures(node, &entry)?;
+    write_figures(&figures, &wanted, out)
+};
 
 pub(super) fn find(node: &Node<'_>, which: &Which) -> Result<BlockEntry, RpcError> {
     let hash = match which {
@@ -309,7 +304,6 @@ fn write_figures(
         };
         write_figure(name, figure, &mut object);
     }
-    object.end();
     Ok(())
 }
 
@@ -318,11 +312,7 @@ fn write_figure(name: &str, figure: &Figure, object: &mut Object<'_>) {
         Figure::Number(number) => object.key(name).int(*number),
         Figure::Hash(hash) => object.key(name).text(hash),
         Figure::Numbers(numbers) => {
-            let mut list = object.key(name).array();
-            for number in numbers {
-                list.item().int(*number);
-            }
-            list.end();
+            object.key(name).list(numbers, |number, json| json.int(*number));
         }
     }
 }

@@ -5,30 +5,27 @@ use assay_engine::{RelayId, SubmitOutcome, TxReject, TxRejectCode};
 use assay_wire::{Header, Transaction, Txid};
 
 use super::args::Args;
-use super::method::Prepare;
+use super::method::Call;
 use super::script::burns;
-use super::{Job, Node, Rpc, Work};
+use super::{Node, Rpc};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const SUBMITBLOCK: Prepare = |_, args| {
+pub(super) const SUBMITBLOCK: Call = |node, args, out| {
     let raw = args.hex(0).ok_or_else(block_decode_failed)?;
-    Ok(Job::call(args, move |node, out| block(node, raw, out)))
+    block(node, raw, out)
 };
 
-pub(super) const SENDRAWTRANSACTION: Prepare = |rpc, args| {
-    let send = SendTransaction::new(rpc, args)?;
-    let work = Work::SendTransaction(send);
-    Ok(Job { method: args.method(), waits: false, work })
-};
+pub(super) const SENDRAWTRANSACTION: Call =
+    |node, args, out| SendTransaction::new(node.rpc, args)?.run(node, out);
 
-pub(super) const SUBMITHEADER: Prepare = |_, args| {
+pub(super) const SUBMITHEADER: Call = |node, args, out| {
     let raw = args.hex(0);
     // Core reads the first 80 bytes and ignores the rest.
     let head = raw.as_deref().and_then(|raw| raw.first_chunk::<{ Header::SIZE }>());
     let header = head
         .map(Header::parse)
         .ok_or_else(|| RpcError::new(Code::Deserialization, "Block header decode failed"))?;
-    Ok(Job::call(args, move |node, out| submit_header(node, &header, out)))
+    submit_header(node, &header, out)
 };
 
 /// Submits a header, with the errors of Core's `submitheader` (`rpc/mining.cpp`).
@@ -128,7 +125,7 @@ pub(super) struct SendTransaction {
 }
 
 impl SendTransaction {
-    fn new(rpc: &Rpc, args: &Args<'_>) -> Result<Self, RpcError> {
+    pub(super) fn new(rpc: &Rpc, args: &Args<'_>) -> Result<Self, RpcError> {
         let max_burn = args.amount(2)?.unwrap_or(0);
         let raw = args.hex(0).ok_or_else(tx_decode_failed)?;
         let tx = Transaction::parse(raw, rpc.params.encoding).map_err(|_| tx_decode_failed())?;
@@ -159,7 +156,7 @@ pub(super) fn burns_too_much() -> RpcError {
 /// Runs consecutive calls of one batch. Calls with the same fee limit, in practice all, reach the engine together.
 pub(super) fn run_group(
     node: &Node<'_>,
-    sends: Vec<SendTransaction>,
+    sends: Vec<Result<SendTransaction, RpcError>>,
 ) -> Vec<Result<Vec<u8>, RpcError>> {
     let answer = |result: Result<Txid, TxReject>| {
         let mut out = Vec::new();
@@ -170,9 +167,18 @@ pub(super) fn run_group(
     let mut answers = Vec::with_capacity(sends.len());
     let mut sends = sends.into_iter().peekable();
     while let Some(first) = sends.next() {
-        let max_fee_rate = first.max_fee_rate;
-        let mut raws = vec![first.raw];
-        while let Some(next) = sends.next_if(|next| next.max_fee_rate == max_fee_rate) {
+        let SendTransaction { raw, max_fee_rate } = match first {
+            Ok(first) => first,
+            Err(error) => {
+                answers.push(Err(error));
+                continue;
+            }
+        };
+        let mut raws = vec![raw];
+        let is_alike = |next: &Result<SendTransaction, _>| {
+            next.as_ref().is_ok_and(|next| next.max_fee_rate == max_fee_rate)
+        };
+        while let Some(Ok(next)) = sends.next_if(is_alike) {
             raws.push(next.raw);
         }
         answers.extend(node.engine.submit_transactions(raws, max_fee_rate).into_iter().map(answer));

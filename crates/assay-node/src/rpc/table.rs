@@ -2,31 +2,28 @@
 
 use std::fmt::Write as _;
 
-use super::Job;
-use super::method::{self, HIDDEN, Method, Prepare};
+use super::method::{self, Call, HIDDEN, Method};
 use super::{
     activity, addresses, bans, blocks, branches, chain, coins, combine, control, deployments,
-    describe, dump, fees, fetch, filters, generate, index, load, logging, mempool, mempool_file,
-    messages, mining, network, orphans, packages, peers, proof, prune, psbt, raw, relatives, scan,
-    scan_blocks, sign_raw, statistics, submit, template, testing, traffic, transactions, zmq,
+    describe, dump, filters, generate, index, load, mempool, mempool_file, messages, mining,
+    network, orphans, packages, peers, proof, prune, psbt, raw, relatives, scan, scan_blocks,
+    sign_raw, statistics, submit, template, testing, transactions,
 };
 use crate::jsonrpc::Json;
 
-const HELP: Prepare = |_, args| {
+const HELP: Call = |_, args, out| {
     let command = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
-    Ok(Job::call(args, move |_, out| {
-        let text = match command.as_deref() {
-            None | Some("") => overview(),
-            Some(name) => explain(name).unwrap_or_else(|| format!("help: unknown command: {name}")),
-        };
-        Json::new(out).string(&text);
-        Ok(())
-    }))
+    let text = match command.as_deref() {
+        None | Some("") => overview(),
+        Some(name) => explain(name).unwrap_or_else(|| format!("help: unknown command: {name}")),
+    };
+    Json::new(out).string(&text);
+    Ok(())
 };
 
-pub(crate) fn find(name: &str) -> Option<(&'static Method, Prepare)> {
-    let (_, prepare) = CALLS.iter().find(|(known, _)| *known == name)?;
-    Some((method::find(name)?, *prepare))
+pub(crate) fn find(name: &str) -> Option<(&'static Method, Call)> {
+    let (_, call) = CALLS.iter().find(|(known, _)| *known == name)?;
+    Some((method::find(name)?, *call))
 }
 
 /// One line per method, by category, without hidden ones.
@@ -49,17 +46,17 @@ pub(crate) fn overview() -> String {
 }
 
 /// The methods of `methods.txt`.
-const CALLS: &[(&str, Prepare)] = &[
-    ("dumptxoutset", dump::prepare),
+const CALLS: &[(&str, Call)] = &[
+    ("dumptxoutset", dump::DUMPTXOUTSET),
     ("getbestblockhash", chain::GETBESTBLOCKHASH),
     ("getblock", blocks::GETBLOCK),
     ("getblockchaininfo", chain::GETBLOCKCHAININFO),
     ("getblockcount", chain::GETBLOCKCOUNT),
     ("getblockfilter", filters::GETBLOCKFILTER),
-    ("getblockfrompeer", fetch::GETBLOCKFROMPEER),
+    ("getblockfrompeer", peers::GETBLOCKFROMPEER),
     ("getblockhash", chain::GETBLOCKHASH),
     ("getblockheader", blocks::GETBLOCKHEADER),
-    ("getblockstats", statistics::block_stats),
+    ("getblockstats", statistics::GETBLOCKSTATS),
     ("getchainstates", load::GETCHAINSTATES),
     ("getchaintips", branches::GETCHAINTIPS),
     ("getchaintxstats", statistics::GETCHAINTXSTATS),
@@ -73,9 +70,9 @@ const CALLS: &[(&str, Prepare)] = &[
     ("getmempoolinfo", mempool::GETMEMPOOLINFO),
     ("getrawmempool", mempool::GETRAWMEMPOOL),
     ("gettxout", coins::GETTXOUT),
-    ("gettxoutproof", proof::get_proof),
-    ("gettxoutsetinfo", coins::set_info),
-    ("gettxspendingprevout", relatives::spending),
+    ("gettxoutproof", proof::GETTXOUTPROOF),
+    ("gettxoutsetinfo", coins::GETTXOUTSETINFO),
+    ("gettxspendingprevout", relatives::GETTXSPENDINGPREVOUT),
     ("importmempool", mempool_file::IMPORTMEMPOOL),
     ("invalidateblock", branches::INVALIDATEBLOCK),
     ("loadtxoutset", load::LOADTXOUTSET),
@@ -83,8 +80,8 @@ const CALLS: &[(&str, Prepare)] = &[
     ("pruneblockchain", prune::PRUNEBLOCKCHAIN),
     ("reconsiderblock", branches::RECONSIDERBLOCK),
     ("savemempool", mempool_file::SAVEMEMPOOL),
-    ("scanblocks", scan_blocks::prepare),
-    ("scantxoutset", scan::prepare),
+    ("scanblocks", scan_blocks::SCANBLOCKS),
+    ("scantxoutset", scan::SCANTXOUTSET),
     ("verifychain", statistics::VERIFYCHAIN),
     ("verifytxoutproof", proof::VERIFYTXOUTPROOF),
     ("waitforblock", chain::WAITFORBLOCK),
@@ -93,10 +90,10 @@ const CALLS: &[(&str, Prepare)] = &[
     ("getmemoryinfo", control::GETMEMORYINFO),
     ("getrpcinfo", control::GETRPCINFO),
     ("help", HELP),
-    ("logging", logging::LOGGING),
+    ("logging", control::LOGGING),
     ("stop", control::STOP),
     ("uptime", control::UPTIME),
-    ("getblocktemplate", template::prepare),
+    ("getblocktemplate", template::GETBLOCKTEMPLATE),
     ("getmininginfo", mining::GETMININGINFO),
     ("getnetworkhashps", mining::GETNETWORKHASHPS),
     ("getprioritisedtransactions", mining::GETPRIORITISEDTRANSACTIONS),
@@ -109,17 +106,17 @@ const CALLS: &[(&str, Prepare)] = &[
     ("getaddednodeinfo", peers::GETADDEDNODEINFO),
     ("getaddrmaninfo", addresses::GETADDRMANINFO),
     ("getconnectioncount", network::GETCONNECTIONCOUNT),
-    ("getnettotals", traffic::GETNETTOTALS),
+    ("getnettotals", network::GETNETTOTALS),
     ("getnetworkinfo", network::GETNETWORKINFO),
     ("getnodeaddresses", addresses::GETNODEADDRESSES),
     ("getpeerinfo", network::GETPEERINFO),
     ("listbanned", bans::LISTBANNED),
     ("ping", peers::PING),
-    ("setban", bans::set),
-    ("setnetworkactive", traffic::SETNETWORKACTIVE),
+    ("setban", bans::SETBAN),
+    ("setnetworkactive", network::SETNETWORKACTIVE),
     ("analyzepsbt", psbt::ANALYZEPSBT),
     ("combinepsbt", psbt::COMBINEPSBT),
-    ("combinerawtransaction", combine::combine),
+    ("combinerawtransaction", combine::COMBINERAWTRANSACTION),
     ("converttopsbt", psbt::CONVERTTOPSBT),
     ("createpsbt", psbt::CREATEPSBT),
     ("createrawtransaction", raw::CREATERAWTRANSACTION),
@@ -131,25 +128,25 @@ const CALLS: &[(&str, Prepare)] = &[
     ("getrawtransaction", transactions::GETRAWTRANSACTION),
     ("joinpsbts", psbt::JOINPSBTS),
     ("sendrawtransaction", submit::SENDRAWTRANSACTION),
-    ("signrawtransactionwithkey", sign_raw::sign_raw),
-    ("submitpackage", packages::submit_package),
-    ("testmempoolaccept", packages::test_accept),
+    ("signrawtransactionwithkey", sign_raw::SIGNRAWTRANSACTIONWITHKEY),
+    ("submitpackage", packages::SUBMITPACKAGE),
+    ("testmempoolaccept", packages::TESTMEMPOOLACCEPT),
     ("utxoupdatepsbt", psbt::UTXOUPDATEPSBT),
-    ("createmultisig", describe::create_multisig),
-    ("deriveaddresses", describe::derive_addresses),
-    ("estimatesmartfee", fees::ESTIMATESMARTFEE),
+    ("createmultisig", describe::CREATEMULTISIG),
+    ("deriveaddresses", describe::DERIVEADDRESSES),
+    ("estimatesmartfee", mining::ESTIMATESMARTFEE),
     ("getdescriptorinfo", describe::GETDESCRIPTORINFO),
     ("getindexinfo", index::GETINDEXINFO),
     ("signmessagewithprivkey", messages::SIGNMESSAGEWITHPRIVKEY),
     ("validateaddress", describe::VALIDATEADDRESS),
     ("verifymessage", messages::VERIFYMESSAGE),
-    ("getzmqnotifications", zmq::GETZMQNOTIFICATIONS),
+    ("getzmqnotifications", control::GETZMQNOTIFICATIONS),
     ("addconnection", peers::ADDCONNECTION),
     ("addpeeraddress", addresses::ADDPEERADDRESS),
     ("echo", testing::ECHO),
     ("echojson", testing::ECHO),
     ("generate", generate::GENERATE),
-    ("generateblock", generate::generate_block),
+    ("generateblock", generate::GENERATEBLOCK),
     ("generatetoaddress", generate::GENERATETOADDRESS),
     ("generatetodescriptor", generate::GENERATETODESCRIPTOR),
     ("getmempoolfeeratediagram", relatives::GETMEMPOOLFEERATEDIAGRAM),

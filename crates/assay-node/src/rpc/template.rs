@@ -13,10 +13,11 @@ use assay_engine::{
 };
 use assay_wire::{Block, BlockHash, Txid};
 
-use super::args::{self, Args};
+use super::args;
 use super::chain::target;
 use super::generate::no_template;
-use super::{Job, Node, Rpc, bad, engine_failed};
+use super::method::Call;
+use super::{Node, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
 /// Template shared by calls for a while, as in Core.
@@ -46,7 +47,7 @@ enum Watched {
     Now,
 }
 
-pub(super) fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+pub(super) const GETBLOCKTEMPLATE: Call = |node, args, out| {
     let request = args.value(0);
     let member = |name: &str| request.and_then(|request| request.member(name));
     let mode = match member("mode") {
@@ -57,10 +58,11 @@ pub(super) fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         let data = member("data").filter(|data| data.type_name() == "string");
         let data =
             data.ok_or_else(|| RpcError::new(Code::Type, "Missing data String key for proposal"))?;
-        let block = data.hex().and_then(|raw| Block::parse_prefix(raw, rpc.params.encoding).ok());
+        let block =
+            data.hex().and_then(|raw| Block::parse_prefix(raw, node.rpc.params.encoding).ok());
         let block =
             block.ok_or_else(|| RpcError::new(Code::Deserialization, "Block decode failed"))?;
-        return Ok(Job::call(args, move |node, out| propose(node, block, out)));
+        return propose(node, block, out);
     }
     let mut rules = Vec::new();
     for rule in member("rules").and_then(Value::elements).unwrap_or_default() {
@@ -71,8 +73,8 @@ pub(super) fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }
     let watched = member("longpollid").map(watched).transpose()?;
     let request = Request { rules, watched };
-    Ok(Job::wait(args, move |node, out| template(node, &request, out)))
-}
+    template(node, &request, out)
+};
 
 fn watched(id: Value<'_>) -> Result<Watched, RpcError> {
     let Some(text) = id.string() else { return Ok(Watched::Now) };
@@ -193,11 +195,9 @@ fn write(
     object.key("longpollid").text(format_args!("{}{updates}", header.prev_block));
     object.key("target").text(target(header.bits));
     object.key("mintime").int(template.min_time);
-    let mut mutable = object.key("mutable").array();
-    for what in ["time", "transactions", "prevblock"] {
-        mutable.item().string(what);
-    }
-    mutable.end();
+    object
+        .key("mutable")
+        .list(["time", "transactions", "prevblock"], |what, json| json.string(what));
     object.key("noncerange").string("00000000ffffffff");
     let (sigops_max, bytes_max) = match &params.cash {
         Some(cash) => (cash.block_sigchecks_max(), params.block_bytes_max()),
@@ -217,7 +217,6 @@ fn write(
     if let Some(commitment) = template.witness_commitment() {
         object.key("default_witness_commitment").hex(commitment);
     }
-    object.end();
     Ok(())
 }
 
@@ -272,7 +271,6 @@ fn write_rules(
     for info in deployments.iter().filter(|info| info.next_state.is_signalled()) {
         available.key(named(info)).int(info.deployment.bit);
     }
-    available.end();
 }
 
 fn write_transactions(template: &BlockTemplate, scale: u64, object: &mut Object<'_>) {
@@ -285,17 +283,14 @@ fn write_transactions(template: &BlockTemplate, scale: u64, object: &mut Object<
         entry.key("data").hex(one.tx.bytes());
         entry.key("txid").text(one.txid);
         entry.key("hash").text(one.wtxid);
-        let mut depends = entry.key("depends").array();
-        for place in tx.inputs().filter_map(|input| places.get(&input.prevout.txid)) {
-            depends.item().count(*place);
-        }
-        depends.end();
+        entry.key("depends").list(
+            tx.inputs().filter_map(|input| places.get(&input.prevout.txid)),
+            |place, json| json.count(*place),
+        );
         entry.key("fee").int(one.fee_sat);
         entry.key("sigops").int(one.sigop_cost / scale);
         entry.key("weight").count(tx.weight());
-        entry.end();
     }
-    list.end();
 }
 
 /// Lifetime of a template after a mempool change, seconds.

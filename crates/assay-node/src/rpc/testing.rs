@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use assay_consensus::params::ChainParams;
 
+use super::Node;
 use super::args::Args;
-use super::method::Prepare;
-use super::{Job, Node};
+use super::method::Call;
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const SETMOCKTIME: Prepare = |rpc, args| {
-    if !is_mockable(&rpc.params) {
+pub(super) const SETMOCKTIME: Call = |node, args, out| {
+    if !is_mockable(&node.rpc.params) {
         let text = "setmocktime is for regression testing (-regtest mode) only";
         return Err(RpcError::new(Code::Misc, text));
     }
@@ -20,56 +20,44 @@ pub(super) const SETMOCKTIME: Prepare = |rpc, args| {
         let text = format!("Mocktime must be in the range [0, {}], not {time_s}.", u32::MAX);
         RpcError::new(Code::InvalidParameter, text)
     })?;
-    Ok(Job::call(args, move |node, out| {
-        node.engine.config().clock.set(u64::from(time));
-        if let Some(network) = node.rpc.network.get() {
-            network.clock_was_set();
-        }
-        Json::new(out).null();
-        Ok(())
-    }))
+    node.engine.config().clock.set(u64::from(time));
+    if let Some(network) = node.rpc.network.get() {
+        network.clock_was_set();
+    }
+    Json::new(out).null();
+    Ok(())
 };
 
-pub(super) const MOCKSCHEDULER: Prepare = |rpc, args| {
+pub(super) const MOCKSCHEDULER: Call = |node, args, out| {
     let bad = |text: &'static str| Err(RpcError::new(Code::Misc, text));
-    if !is_mockable(&rpc.params) {
+    if !is_mockable(&node.rpc.params) {
         return bad("mockscheduler is for regression testing (-regtest mode) only");
     }
     let seconds = args.integer::<i64>(0)?;
     if !(1..=3600).contains(&seconds) {
         return bad("delta_time must be between 1 and 3600 seconds (1 hr)");
     }
-    Ok(Job::call(args, move |node, out| {
-        if let Some(network) = node.rpc.network.get() {
-            network.let_pass(seconds.unsigned_abs());
-        }
-        Json::new(out).null();
-        Ok(())
-    }))
+    if let Some(network) = node.rpc.network.get() {
+        network.let_pass(seconds.unsigned_abs());
+    }
+    Json::new(out).null();
+    Ok(())
 };
 
-pub(super) const SYNCWITHVALIDATIONINTERFACEQUEUE: Prepare = |_, args| {
-    Ok(Job::wait(args, |node, out| {
-        if let Some(network) = node.rpc.network.get() {
-            network.follow_chain();
-        }
-        wait_for_index(node);
-        Json::new(out).null();
-        Ok(())
-    }))
+pub(super) const SYNCWITHVALIDATIONINTERFACEQUEUE: Call = |node, _, out| {
+    if let Some(network) = node.rpc.network.get() {
+        network.follow_chain();
+    }
+    wait_for_index(node);
+    Json::new(out).null();
+    Ok(())
 };
 
 /// `echo` and `echojson`.
-pub(super) const ECHO: Prepare = |_, args| {
+pub(super) const ECHO: Call = |_, args, out| {
     let values = echoed(args);
-    Ok(Job::call(args, move |_, out| {
-        let mut list = Json::new(out).array();
-        for value in &values {
-            list.item().raw(value);
-        }
-        list.end();
-        Ok(())
-    }))
+    Json::new(out).list(&values, |value, json| json.raw(value));
+    Ok(())
 };
 
 /// True if the clock can be set (Core's `IsMockableChain`): chains with blocks on demand.

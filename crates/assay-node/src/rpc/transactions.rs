@@ -5,15 +5,15 @@ use assay_wire::{BlockHash, Transaction, Txid};
 
 use super::blocks::{confirmations, parse, read_block, spent_by};
 use super::index::{Lookup, look_up};
-use super::method::Prepare;
+use super::method::Call;
 use super::tx_json::{Spent, write_tx};
-use super::{Job, Node, engine_failed};
+use super::{Node, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-pub(super) const GETRAWTRANSACTION: Prepare = |rpc, args| {
+pub(super) const GETRAWTRANSACTION: Call = |node, args, out| {
     let txid = args.txid(0, "parameter 1")?;
     // The genesis block's only transaction: its txid is the block's merkle root.
-    if is_genesis_coinbase(&rpc.params, &txid) {
+    if is_genesis_coinbase(&node.rpc.params, &txid) {
         return Err(RpcError::new(
             Code::InvalidAddressOrKey,
             "The genesis block coinbase is not considered an ordinary transaction and cannot be retrieved",
@@ -21,10 +21,10 @@ pub(super) const GETRAWTRANSACTION: Prepare = |rpc, args| {
     }
     let verbosity = args.verbosity(1, 0)?;
     let block = args.optional_block_hash(2, "parameter 3")?;
-    Ok(Job::call(args, move |node, out| match block {
+    match block {
         Some(block) => confirmed(node, &txid, (&block, true), verbosity, out),
         None => find(node, &txid, verbosity, out),
-    }))
+    }
 };
 
 fn is_genesis_coinbase(params: &ChainParams, txid: &Txid) -> bool {
@@ -66,7 +66,6 @@ fn unconfirmed(node: &Node<'_>, tx: &Transaction, verbosity: i32, out: &mut Vec<
         object.key("vsize_adjusted").int(entry.vsize);
     }
     write_tx(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);
-    object.end();
 }
 
 fn confirmed(
@@ -110,6 +109,5 @@ fn confirmed(
     } else {
         object.key("confirmations").int(0);
     }
-    object.end();
     Ok(())
 }

@@ -59,13 +59,9 @@ pub(super) fn write_tx_members(
     object.key("weight").count(tx.weight());
     object.key("locktime").int(tx.lock_time());
     let coinbase = tx.is_coinbase();
-    let mut inputs = object.key("vin").array();
-    for index in 0..tx.input_count() {
-        let mut input = inputs.item().object();
-        write_input(params, tx, index, coinbase, spent.shown(index), &mut input);
-        input.end();
-    }
-    inputs.end();
+    object.key("vin").objects(0..tx.input_count(), |index, input| {
+        write_input(params, tx, index, coinbase, spent.shown(index), input);
+    });
     let mut outputs = object.key("vout").array();
     for (index, output) in tx.outputs().enumerate() {
         write_output(params, index, output, outputs.item());
@@ -96,11 +92,7 @@ fn write_input(
     }
     let witness = tx.witness(index);
     if !witness.is_empty() {
-        let mut items = object.key("txinwitness").array();
-        for item in witness {
-            items.item().hex(item);
-        }
-        items.end();
+        object.key("txinwitness").list(witness, |item, json| json.hex(item));
     }
     if let Some(coin) = prevout {
         let mut prevout = object.key("prevout").object();
@@ -109,8 +101,6 @@ fn write_input(
         prevout.key("value").amount(coin.value);
         let mut script = prevout.key("scriptPubKey").object();
         write_script_pubkey(params, &coin.script_pubkey, &mut script);
-        script.end();
-        prevout.end();
     }
     object.key("sequence").int(input.sequence);
 }
@@ -121,8 +111,6 @@ fn write_output(params: &ChainParams, index: usize, output: TxOut<'_>, json: Jso
     object.key("n").count(index);
     let mut script = object.key("scriptPubKey").object();
     write_script_pubkey(params, output.script_pubkey, &mut script);
-    script.end();
-    object.end();
 }
 
 #[cfg(test)]

@@ -11,18 +11,15 @@ use super::format::Psbt;
 use super::solve::{Options, Signing, is_signed, sign_input};
 use super::{extract, parse};
 use crate::jsonrpc::{Json, Object};
-use crate::rpc::method::Prepare;
-use crate::rpc::{Job, Node};
+use crate::rpc::Node;
+use crate::rpc::method::Call;
 
-pub(in super::super) const ANALYZEPSBT: Prepare = |rpc, args| {
-    let psbt = parse(rpc, &args.string(0)?)?;
-    Ok(Job::call(args, move |node, out| {
-        let analysis = analyse(node, psbt);
-        let mut object = Json::new(out).object();
-        analysis.write(&mut object);
-        object.end();
-        Ok(())
-    }))
+pub(in super::super) const ANALYZEPSBT: Call = |node, args, out| {
+    let psbt = parse(node.rpc, &args.string(0)?)?;
+    let analysis = analyse(node, psbt);
+    let mut object = Json::new(out).object();
+    analysis.write(&mut object);
+    Ok(())
 };
 
 /// Roles of PSBT processing, in order.
@@ -70,13 +67,9 @@ impl Analysis {
 
     fn write(&self, object: &mut Object<'_>) {
         if !self.inputs.is_empty() {
-            let mut inputs = object.key("inputs").array();
-            for one in &self.inputs {
-                let mut inner = inputs.item().object();
-                one.write(&mut inner);
-                inner.end();
-            }
-            inputs.end();
+            object.key("inputs").objects(&self.inputs, |one, inner| {
+                one.write(inner);
+            });
         }
         if let Some(vsize) = self.vsize {
             object.key("estimated_vsize").int(vsize);
@@ -106,11 +99,7 @@ impl InputAnalysis {
         let mut missing = object.key("missing").object();
         let hashes = |name: &str, list: &[[u8; 20]], missing: &mut Object<'_>| {
             if !list.is_empty() {
-                let mut items = missing.key(name).array();
-                for hash in list {
-                    items.item().hex(hash);
-                }
-                items.end();
+                missing.key(name).list(list, |hash, json| json.hex(hash));
             }
         };
         hashes("pubkeys", &self.missing.pubkeys, &mut missing);
@@ -121,7 +110,6 @@ impl InputAnalysis {
             missing.key("witnessscript").hex(hash);
         }
         hashes("signatures", &self.missing.signatures, &mut missing);
-        missing.end();
     }
 }
 

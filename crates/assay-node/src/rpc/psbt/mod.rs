@@ -16,11 +16,11 @@ use std::collections::HashSet;
 use assay_wire::{Encoding, Transaction};
 
 use super::args::{self, Args};
-use super::method::Prepare;
+use super::method::Call;
 use super::raw::{self, decode_failed};
 use super::sign::Unlocking;
 use super::sign_raw::{serialise, undecodable};
-use super::{Job, Rpc, bad};
+use super::{Rpc, bad};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
 pub(super) use self::analyse::ANALYZEPSBT;
@@ -30,20 +30,21 @@ use self::format::{Input, Psbt};
 pub(super) use self::process::{DESCRIPTORPROCESSPSBT, UTXOUPDATEPSBT};
 use self::solve::{Options, Signing, sign_input};
 
-pub(super) const CREATEPSBT: Prepare = |rpc, args| {
-    let tx = Transaction::parse(raw::create(rpc, args)?, Encoding::Legacy);
+pub(super) const CREATEPSBT: Call = |node, args, out| {
+    let tx = Transaction::parse(raw::create(node.rpc, args)?, Encoding::Legacy);
     let tx = tx.map_err(|_| decode_failed("TX decode failed"))?;
     let psbt = Psbt::new(&tx, psbt_version(args, 5)?);
-    Ok(text_job(args, psbt.encode()))
+    Json::new(out).string(&psbt.encode());
+    Ok(())
 };
 
-pub(super) const CONVERTTOPSBT: Prepare = |rpc, args| {
+pub(super) const CONVERTTOPSBT: Call = |node, args, out| {
     let permits = args.bool_or(1, false)?;
     let (with, without) = match args.value(2) {
         Some(_) => (args.bool_or(2, true)?, !args.bool_or(2, true)?),
         None => (true, true),
     };
-    let tx = args.hex(0).and_then(|hex| raw::parse(&rpc.params, &hex, with, without));
+    let tx = args.hex(0).and_then(|hex| raw::parse(&node.rpc.params, &hex, with, without));
     let tx = tx.ok_or_else(|| decode_failed("TX decode failed"))?;
     let view = tx.view();
     let is_signed = view.has_witness() || view.inputs().any(|one| !one.script_sig.is_empty());
@@ -52,21 +53,20 @@ pub(super) const CONVERTTOPSBT: Prepare = |rpc, args| {
         return Err(decode_failed(text));
     }
     let psbt = Psbt::new(&tx, psbt_version(args, 3)?);
-    Ok(text_job(args, psbt.encode()))
+    Json::new(out).string(&psbt.encode());
+    Ok(())
 };
 
-pub(super) const DECODEPSBT: Prepare = |rpc, args| {
-    let psbt = parse(rpc, &args.string(0)?)?;
-    Ok(Job::call(args, move |node, out| {
-        let mut object = Json::new(out).object();
-        show::write(&node.rpc.params, &psbt, &mut object);
-        object.end();
-        Ok(())
-    }))
+pub(super) const DECODEPSBT: Call = |node, args, out| {
+    let psbt = parse(node.rpc, &args.string(0)?)?;
+    let mut object = Json::new(out).object();
+    show::write(&node.rpc.params, &psbt, &mut object);
+    object.end();
+    Ok(())
 };
 
-pub(super) const COMBINEPSBT: Prepare = |rpc, args| {
-    let all = parse_all(rpc, args)?;
+pub(super) const COMBINEPSBT: Call = |node, args, out| {
+    let all = parse_all(node.rpc, args)?;
     let Some((first, others)) = all.split_first() else {
         return Err(bad("Parameter 'txs' cannot be empty"));
     };
@@ -74,40 +74,33 @@ pub(super) const COMBINEPSBT: Prepare = |rpc, args| {
     if !others.iter().all(|other| psbt.merge(other)) {
         return Err(bad("PSBTs not compatible (different transactions)"));
     }
-    Ok(text_job(args, psbt.encode()))
+    Json::new(out).string(&psbt.encode());
+    Ok(())
 };
 
-pub(super) const FINALIZEPSBT: Prepare = |rpc, args| {
-    let mut psbt = parse(rpc, &args.string(0)?)?;
+pub(super) const FINALIZEPSBT: Call = |node, args, out| {
+    let mut psbt = parse(node.rpc, &args.string(0)?)?;
     let extracts = args.bool_or(1, true)?;
-    Ok(Job::call(args, move |_, out| {
-        let tx = finalize(&mut psbt);
-        let mut object = Json::new(out).object();
-        match tx.as_ref().filter(|_| extracts) {
-            Some(tx) => object.key("hex").hex(tx),
-            None => object.key("psbt").string(&psbt.encode()),
-        }
-        object.key("complete").bool(tx.is_some());
-        object.end();
-        Ok(())
-    }))
+    let tx = finalize(&mut psbt);
+    let mut object = Json::new(out).object();
+    match tx.as_ref().filter(|_| extracts) {
+        Some(tx) => object.key("hex").hex(tx),
+        None => object.key("psbt").string(&psbt.encode()),
+    }
+    object.key("complete").bool(tx.is_some());
+    object.end();
+    Ok(())
 };
 
-pub(super) const JOINPSBTS: Prepare = |rpc, args| {
+pub(super) const JOINPSBTS: Call = |node, args, out| {
     let given = args.value(0).and_then(Value::elements).unwrap_or_default();
     if given.len() <= 1 {
         return Err(bad("At least two PSBTs are required to join PSBTs."));
     }
-    let psbt = join(&parse_all(rpc, args)?)?;
-    Ok(text_job(args, psbt.encode()))
+    let psbt = join(&parse_all(node.rpc, args)?)?;
+    Json::new(out).string(&psbt.encode());
+    Ok(())
 };
-
-fn text_job(args: &Args<'_>, text: String) -> Job {
-    Job::call(args, move |_, out| {
-        Json::new(out).string(&text);
-        Ok(())
-    })
-}
 
 fn parse(rpc: &Rpc, text: &str) -> Result<Psbt, RpcError> {
     if rpc.params.cash.is_some() {

@@ -11,24 +11,22 @@ use super::{extract, parse};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::rpc::args::Args;
 use crate::rpc::index::{Lookup, look_up};
-use crate::rpc::method::Prepare;
+use crate::rpc::method::Call;
 use crate::rpc::scan::for_each_position;
 use crate::rpc::sign::HashType;
 use crate::rpc::sign_raw::{Spent, undecodable};
-use crate::rpc::{Job, Node, Rpc, bad, engine_failed};
+use crate::rpc::{Node, Rpc, bad, engine_failed};
 
-pub(in super::super) const UTXOUPDATEPSBT: Prepare = |rpc, args| {
-    let provider = provider(rpc, args, false)?;
+pub(in super::super) const UTXOUPDATEPSBT: Call = |node, args, out| {
+    let provider = provider(node.rpc, args, false)?;
     let text = args.string(0)?.into_owned();
-    Ok(Job::call(args, move |node, out| {
-        let psbt = process(node, &text, &provider, None, false)?;
-        Json::new(out).string(&psbt.encode());
-        Ok(())
-    }))
+    let psbt = process(node, &text, &provider, None, false)?;
+    Json::new(out).string(&psbt.encode());
+    Ok(())
 };
 
-pub(in super::super) const DESCRIPTORPROCESSPSBT: Prepare = |rpc, args| {
-    let mut provider = provider(rpc, args, true)?;
+pub(in super::super) const DESCRIPTORPROCESSPSBT: Call = |node, args, out| {
+    let mut provider = provider(node.rpc, args, true)?;
     let sighash = match args.optional_string(2)? {
         None => None,
         Some(text) => Some(
@@ -40,19 +38,16 @@ pub(in super::super) const DESCRIPTORPROCESSPSBT: Prepare = |rpc, args| {
     provider.hides_origins = !args.bool_or(3, true)?;
     let finalize = args.bool_or(4, true)?;
     let text = args.string(0)?.into_owned();
-    Ok(Job::call(args, move |node, out| {
-        let psbt = process(node, &text, &provider, sighash, finalize)?;
-        let signing = Signing::new(&psbt).ok_or_else(invalid)?;
-        let is_complete = (0..psbt.inputs.len()).all(|index| is_signed(&psbt, index, &signing));
-        let mut object = Json::new(out).object();
-        object.key("psbt").string(&psbt.encode());
-        object.key("complete").bool(is_complete);
-        if is_complete {
-            object.key("hex").hex(&extract(&psbt, &signing));
-        }
-        object.end();
-        Ok(())
-    }))
+    let psbt = process(node, &text, &provider, sighash, finalize)?;
+    let signing = Signing::new(&psbt).ok_or_else(invalid)?;
+    let is_complete = (0..psbt.inputs.len()).all(|index| is_signed(&psbt, index, &signing));
+    let mut object = Json::new(out).object();
+    object.key("psbt").string(&psbt.encode());
+    object.key("complete").bool(is_complete);
+    if is_complete {
+        object.key("hex").hex(&extract(&psbt, &signing));
+    }
+    Ok(())
 };
 
 fn provider(rpc: &Rpc, args: &Args<'_>, with_secrets: bool) -> Result<Provider, RpcError> {

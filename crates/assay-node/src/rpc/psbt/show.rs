@@ -19,7 +19,6 @@ pub(super) fn write(params: &ChainParams, psbt: &Psbt, object: &mut Object<'_>) 
     if let Some(tx) = psbt.unsigned_tx().filter(|_| psbt.version < 2) {
         let mut inner = object.key("tx").object();
         write_tx_members(params, tx.view(), Spent::Unknown, &mut inner);
-        inner.end();
     }
     let mut xpubs = object.key("global_xpubs").array();
     for (xpub, origin) in psbt.fields.of(global::XPUB).filter(|(xpub, _)| xpub.len() == XPUB_BYTES)
@@ -27,7 +26,6 @@ pub(super) fn write(params: &ChainParams, psbt: &Psbt, object: &mut Object<'_>) 
         let mut one = xpubs.item().object();
         one.key("xpub").string(&base58_check_encode(xpub));
         write_origin(origin, &mut one);
-        one.end();
     }
     xpubs.end();
     if psbt.version >= 2 {
@@ -115,7 +113,6 @@ fn write_input(
     if fields.has(input::SCRIPT_WITNESS) {
         let mut items = object.key("final_scriptwitness").array();
         one.final_witness().iter().for_each(|item| items.item().hex(item));
-        items.end();
     }
     for (kind, name) in [
         (input::RIPEMD160, "ripemd160_preimages"),
@@ -174,14 +171,8 @@ fn write_taproot_input(fields: &Fields, object: &mut Object<'_>) {
             let mut item = scripts.item().object();
             item.key("script").hex(script);
             item.key("leaf_ver").int(*version);
-            let mut blocks = item.key("control_blocks").array();
-            for (control, _) in same {
-                blocks.item().hex(control);
-            }
-            blocks.end();
-            item.end();
+            item.key("control_blocks").list(same, |(control, _), json| json.hex(control));
         }
-        scripts.end();
     }
     write_tap_derivations(fields, input::TAP_BIP32_DERIVATION, object);
     for (kind, name) in [
@@ -202,21 +193,19 @@ fn write_output(params: &ChainParams, psbt: &Psbt, one: &Output, object: &mut Ob
         object.key("amount").amount(one.value);
         let mut script = object.key("script").object();
         write_script_pubkey(params, &one.script, &mut script);
-        script.end();
     }
     if let Some(key) = fields.get(output::TAP_INTERNAL_KEY) {
         object.key("taproot_internal_key").hex(key);
     }
     if let Some(tree) = fields.get(output::TAP_TREE) {
-        let mut leaves = object.key("taproot_tree").array();
-        for (depth, version, script) in read_tree(tree).unwrap_or_default() {
-            let mut leaf = leaves.item().object();
-            leaf.key("depth").int(depth);
-            leaf.key("leaf_ver").int(version);
-            leaf.key("script").hex(&script);
-            leaf.end();
-        }
-        leaves.end();
+        object.key("taproot_tree").objects(
+            read_tree(tree).unwrap_or_default(),
+            |(depth, version, script), leaf| {
+                leaf.key("depth").int(depth);
+                leaf.key("leaf_ver").int(version);
+                leaf.key("script").hex(&script);
+            },
+        );
     }
     write_tap_derivations(fields, output::TAP_BIP32_DERIVATION, object);
     write_participants(fields, output::MUSIG2_PARTICIPANTS, object);
@@ -238,9 +227,7 @@ fn list(
     for (key, value) in fields.of(kind) {
         let mut item = items.item().object();
         write(key, value, &mut item);
-        item.end();
     }
-    items.end();
 }
 
 /// Object with a member per record of a type; omitted if empty.
@@ -252,7 +239,6 @@ fn write_pairs(fields: &Fields, kind: u8, name: &str, object: &mut Object<'_>) {
     for (key, value) in fields.of(kind) {
         pairs.key(faster_hex::hex_string(key)).hex(value);
     }
-    pairs.end();
 }
 
 fn write_scripts(params: &ChainParams, fields: &Fields, kinds: [u8; 2], object: &mut Object<'_>) {
@@ -262,7 +248,6 @@ fn write_scripts(params: &ChainParams, fields: &Fields, kinds: [u8; 2], object: 
             inner.key("asm").string(&asm(params, script, false));
             inner.key("hex").hex(script);
             inner.key("type").string(kind_of(params, script));
-            inner.end();
         }
     }
 }
@@ -279,22 +264,14 @@ fn write_tap_derivations(fields: &Fields, kind: u8, object: &mut Object<'_>) {
         let (leaves, origin) = split_tap_origin(value);
         item.key("pubkey").hex(key);
         write_origin(origin, item);
-        let mut hashes = item.key("leaf_hashes").array();
-        for leaf in &leaves {
-            hashes.item().hex(leaf);
-        }
-        hashes.end();
+        item.key("leaf_hashes").list(&leaves, |leaf, json| json.hex(leaf));
     });
 }
 
 fn write_participants(fields: &Fields, kind: u8, object: &mut Object<'_>) {
     list(fields, kind, "musig2_participant_pubkeys", object, |key, value, item| {
         item.key("aggregate_pubkey").hex(key);
-        let mut keys = item.key("participant_pubkeys").array();
-        for key in value.chunks(33) {
-            keys.item().hex(key);
-        }
-        keys.end();
+        item.key("participant_pubkeys").list(value.chunks(33), |key, json| json.hex(key));
     });
 }
 
@@ -330,9 +307,7 @@ fn write_proprietary(fields: &Fields, object: &mut Object<'_>) {
         item.key("subtype").int(subtype);
         item.key("key").hex(&key);
         item.key("value").hex(value);
-        item.end();
     }
-    items.end();
 }
 
 fn write_unknown(fields: &Fields, object: &mut Object<'_>) {
@@ -340,7 +315,6 @@ fn write_unknown(fields: &Fields, object: &mut Object<'_>) {
     for (key, value) in fields.unknown() {
         pairs.key(faster_hex::hex_string(key)).hex(value);
     }
-    pairs.end();
 }
 
 /// Core's `SighashToStr`; empty for unknown types.

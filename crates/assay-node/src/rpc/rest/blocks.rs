@@ -89,13 +89,9 @@ pub(super) fn headers(node: &Node<'_>, request: &Request<'_>) -> Answer {
     request.content(
         || headers.iter().flat_map(|entry| entry.header.to_bytes()).collect(),
         |out| {
-            let mut list = Json::new(out).array();
-            for entry in &headers {
-                let mut object = list.item().object();
-                write_header(&tip, entry, &mut object);
-                object.end();
-            }
-            list.end();
+            Json::new(out).objects(&headers, |entry, object| {
+                write_header(&tip, entry, object);
+            });
             Ok(())
         },
     )
@@ -127,7 +123,6 @@ pub(super) fn hash_by_height(node: &Node<'_>, request: &Request<'_>) -> Answer {
         |out| {
             let mut object = Json::new(out).object();
             object.key("blockhash").text(hash);
-            object.end();
             Ok(())
         },
     )
@@ -176,18 +171,12 @@ fn spent_json(node: &Node<'_>, spent: &[Vec<Coin>], out: &mut Vec<u8>) {
     let mut list = Json::new(out).array();
     list.item().array().end();
     for coins in spent {
-        let mut outputs = list.item().array();
-        for coin in coins {
-            let mut object = outputs.item().object();
+        list.item().objects(coins, |coin, object| {
             object.key("value").amount(coin.value);
             let mut script = object.key("scriptPubKey").object();
             write_script_pubkey(&node.rpc.params, &coin.script_pubkey, &mut script);
-            script.end();
-            object.end();
-        }
-        outputs.end();
+        });
     }
-    list.end();
 }
 
 /// `/rest/chaininfo`: as `getblockchaininfo`.

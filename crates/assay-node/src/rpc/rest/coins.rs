@@ -156,18 +156,12 @@ fn json(node: &Node<'_>, tip: &Tip, found: &[Option<Coin>], out: &mut Vec<u8>) {
     object.key("chaintipHash").text(tip.hash);
     let bitmap: String = found.iter().map(|coin| if coin.is_some() { '1' } else { '0' }).collect();
     object.key("bitmap").string(&bitmap);
-    let mut list = object.key("utxos").array();
-    for coin in found.iter().flatten() {
-        let mut utxo = list.item().object();
+    object.key("utxos").objects(found.iter().flatten(), |coin, utxo| {
         utxo.key("height").int(coin.height);
         utxo.key("value").amount(coin.value);
         let mut script = utxo.key("scriptPubKey").object();
         write_script_pubkey(&node.rpc.params, &coin.script_pubkey, &mut script);
-        script.end();
-        utxo.end();
-    }
-    list.end();
-    object.end();
+    });
 }
 
 /// Core's `MAX_GETUTXOS_OUTPOINTS`.

@@ -32,7 +32,6 @@ pub(super) fn filter(node: &Node<'_>, request: &Request<'_>) -> Answer {
         |out| {
             let mut object = Json::new(out).object();
             object.key("filter").hex(&filter);
-            object.end();
             Ok(())
         },
     )
@@ -62,11 +61,7 @@ pub(super) fn headers(node: &Node<'_>, request: &Request<'_>) -> Answer {
     request.content(
         || headers.concat(),
         |out| {
-            let mut list = Json::new(out).array();
-            for header in &headers {
-                list.item().text(BlockHash(*header));
-            }
-            list.end();
+            Json::new(out).list(&headers, |header, json| json.text(BlockHash(*header)));
             Ok(())
         },
     )
