@@ -66,13 +66,11 @@ pub struct Node {
     runtime: Runtime,
     serving: JoinHandle<()>,
     engine: Arc<Engine>,
-    loading: Option<thread::JoinHandle<()>>,
     index: Option<IndexService>,
     index_followers: IndexFollowers,
     p2p: Option<P2pService>,
-    publishing: Option<thread::JoinHandle<()>>,
-    /// Threads that watch the tip, warnings and failures.
-    watching: Vec<thread::JoinHandle<()>>,
+    /// Threads that end once the engine is closed.
+    threads: Vec<thread::JoinHandle<()>>,
     log_name: String,
     notify: Notify,
     addresses: Vec<SocketAddr>,
@@ -147,7 +145,8 @@ impl Node {
         metrics.set_engine(Arc::clone(&engine));
         let publish = |zmq| publish(zmq, &rpc, &engine);
         let publishing = zmq.map(publish).transpose().map_err(NodeError::Runtime)?;
-        let watching = watch(config, &engine, &stop).map_err(NodeError::Runtime)?;
+        let mut threads = watch(config, &engine, &stop).map_err(NodeError::Runtime)?;
+        threads.extend(publishing);
         let is_importing = engine.is_reindexing() || !config.load_blocks.is_empty();
         if is_importing {
             // This may take hours, during which RPC works and the node can be stopped; P2P starts later.
@@ -160,7 +159,10 @@ impl Node {
         let (index_followers, indexes) = match indexes {
             Ok(indexes) => indexes,
             Err(error) => {
-                close(&engine, publishing.into_iter().chain(watching));
+                if let Err(error) = engine.shutdown() {
+                    tracing::error!("Could not write everything out: {error}");
+                }
+                join(threads);
                 return Err(error);
             }
         };
@@ -179,7 +181,7 @@ impl Node {
         }
         tracing::info!("Loaded the chain: height={} best={}", tip.height, tip.hash);
         let load = || load_mempool(Arc::clone(&engine)).map_err(NodeError::Runtime);
-        let loading = config.persist_mempool.then(load).transpose()?;
+        threads.extend(config.persist_mempool.then(load).transpose()?);
         let index = start_index(config, &engine, &rpc)?;
         // Core's wording; scripts wait for this line.
         tracing::info!("init message: Done loading");
@@ -188,12 +190,10 @@ impl Node {
             runtime,
             serving,
             engine,
-            loading,
             index,
             index_followers,
             p2p,
-            publishing,
-            watching,
+            threads,
             log_name,
             notify: config.notify.clone(),
             addresses,
@@ -243,12 +243,10 @@ impl Node {
             runtime,
             serving,
             engine,
-            loading,
             mut index,
             index_followers,
             p2p,
-            publishing,
-            watching,
+            threads,
             log_name,
             notify,
             addresses: _,
@@ -289,17 +287,9 @@ impl Node {
         if let Some(p2p) = p2p {
             p2p.join();
         }
-        if publishing.is_some_and(|publishing| publishing.join().is_err()) {
-            tracing::error!("What publishes over ZeroMQ ended abnormally");
-        }
-        if watching.into_iter().any(|watching| watching.join().is_err()) {
-            tracing::error!("What follows the tip ended abnormally");
-        }
+        join(threads);
         // Calls that outlive the shutdown timeout continue on a closed engine and are abandoned.
         runtime.shutdown_background();
-        if loading.is_some_and(|loading| loading.join().is_err()) {
-            tracing::error!("Reading the mempool file ended abnormally");
-        }
         let failure = engine.failure();
         drop(engine);
         drop(pid);
@@ -325,14 +315,12 @@ fn runtime(limits: &Limits) -> io::Result<Runtime> {
         .build()
 }
 
-/// Closes the engine after a failed start and joins the threads that use it.
-fn close(engine: &Engine, threads: impl Iterator<Item = thread::JoinHandle<()>>) {
-    if let Err(error) = engine.shutdown() {
-        tracing::error!("Could not write everything out: {error}");
-    }
+/// Waits for threads to end.
+fn join(threads: Vec<thread::JoinHandle<()>>) {
     for thread in threads {
+        let name = thread.thread().name().unwrap_or_default().to_owned();
         if thread.join().is_err() {
-            tracing::error!("A thread of a start that failed ended abnormally");
+            tracing::error!("The thread {name} ended abnormally");
         }
     }
 }
