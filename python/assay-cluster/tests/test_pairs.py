@@ -25,9 +25,10 @@ class Pairs(unittest.TestCase):
         self.out = self.dir / "results"
 
     def plan(self) -> Path:
-        """The plan without warm-up runs, as a file."""
+        """The plan without warm-up runs, as a file, with a block every 20 ms: a run takes more than a second."""
         path = self.dir / "quick.toml"
-        path.write_text(support.assay("plan", "show", "aa").stdout.replace("warmup = 1", "warmup = 0"))
+        text = support.assay("plan", "show", "aa").stdout.replace("warmup = 1", "warmup = 0")
+        path.write_text(text.replace("[feed]\n", '[feed]\npace = "0.02s"\n'))
         return path
 
     def command(self, pairs: int, *more: str | Path, plan: str | Path = "aa") -> list[str | Path]:
@@ -56,7 +57,8 @@ class Pairs(unittest.TestCase):
         for number, results in found.items():
             first, second = (target["runs"] for target in results["targets"])
             self.assertEqual([run["repeat"] for run in first + second], [number - 1] * 2)
-            # As in one execution, neither side always comes second.
+            # As in one execution, neither side always comes second. Starts are in whole seconds, and differ.
+            self.assertNotEqual(first[0]["started"], second[0]["started"])
             self.assertEqual(first[0]["started"] < second[0]["started"], number % 2 == 1)
             self.assertEqual({run["status"] for run in first + second}, {"valid"})
         # One machine validates the same chain to the same coins.
