@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 
-use crate::finish;
+use crate::{NotRun, finish};
 use crate::test_programs::{CURVES, WORKSPACES, require_tests};
 use crate::test_times;
 
@@ -39,11 +39,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
     if not_run.is_empty() { Ok(()) } else { Err(NotRun(not_run.join("; ")).into()) }
 }
-
-/// A check that needs what this machine lacks. The others have passed; the exit status is 77.
-#[derive(Debug, thiserror::Error)]
-#[error("not run: {0}")]
-pub(crate) struct NotRun(pub(crate) String);
 
 type Stage = (&'static str, fn() -> anyhow::Result<()>);
 

@@ -5,9 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use crate::ci::NotRun;
-use crate::finish;
-use crate::fuzz;
+use crate::{NotRun, finish, fuzz};
 
 const PACKAGE: &str = "python/assay-cluster";
 

@@ -61,7 +61,7 @@ pub(crate) const VERSION: &str = if cfg!(feature = "slowed") {
     env!("CARGO_PKG_VERSION")
 };
 
-/// How fast can this be verified, and why?
+/// Validates blocks, and measures how fast nodes and indexes do.
 ///
 /// Assay forges Bitcoin-family chains, validates them with its own engine, feeds them to any node,
 /// measures from outside and reports. Data goes to standard output, everything else to standard

@@ -18,16 +18,54 @@ use core::array::from_fn;
 
 use crate::lanes::{LANES, Lanes, Task, Words};
 
-/// Runs code on a [`Backend`](crate::msm::Backend): in words, or in lanes of the vectors `$vector`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// One addition after the other, in 64-bit words.
+    Scalar,
+    /// Eight lanes in plain Rust: the oracle of the vector code, and slow.
+    Portable,
+    /// Eight lanes of AVX-512 IFMA.
+    Ifma,
+}
+
+impl Backend {
+    pub const ALL: [Self; 3] = [Self::Scalar, Self::Portable, Self::Ifma];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Portable => "portable",
+            Self::Ifma => "ifma",
+        }
+    }
+
+    /// True if this CPU supports the backend.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Scalar | Self::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma => ifma_is_available(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Ifma => false,
+        }
+    }
+
+    /// The fastest backend that this CPU supports.
+    pub fn detect() -> Self {
+        if Self::Ifma.is_available() { Self::Ifma } else { Self::Scalar }
+    }
+}
+
+/// Runs code on a [`Backend`]: in words, or in lanes of the vectors `$vector`.
 macro_rules! on_backend {
     ($backend:expr; $in_words:expr, $vector:ident => $in_lanes:expr) => {
         match $backend {
-            $crate::msm::Backend::Scalar => $in_words,
-            $crate::msm::Backend::Portable => {
+            $crate::backend::Backend::Scalar => $in_words,
+            $crate::backend::Backend::Portable => {
                 type $vector = $crate::backend::Portable;
                 $in_lanes
             }
-            $crate::msm::Backend::Ifma => {
+            $crate::backend::Backend::Ifma => {
                 type $vector = $crate::backend::Ifma;
                 $in_lanes
             }

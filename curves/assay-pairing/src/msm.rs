@@ -18,6 +18,7 @@ mod ternary;
 mod tests;
 mod vector;
 
+pub use crate::backend::Backend;
 use crate::backend::on_backend;
 use crate::curve::{Affine, Curve, Jacobian, bls12, bn, parts, prime_order, sum_of_few};
 use crate::limbs;
@@ -27,44 +28,6 @@ use lists::{Lists, NEGATIVE};
 #[doc(hidden)]
 pub use ternary::Ternary;
 use vector::{Coordinates, Single, Vector, VectorOf};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// One addition after the other, in 64-bit words.
-    Scalar,
-    /// Eight lanes in plain Rust: the oracle of the vector code, and slow.
-    Portable,
-    /// Eight lanes of AVX-512 IFMA.
-    Ifma,
-}
-
-impl Backend {
-    pub const ALL: [Self; 3] = [Self::Scalar, Self::Portable, Self::Ifma];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Scalar => "scalar",
-            Self::Portable => "portable",
-            Self::Ifma => "ifma",
-        }
-    }
-
-    /// True if this CPU supports the backend.
-    pub fn is_available(self) -> bool {
-        match self {
-            Self::Scalar | Self::Portable => true,
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma => crate::backend::ifma_is_available(),
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::Ifma => false,
-        }
-    }
-
-    /// The fastest backend that this CPU supports.
-    pub fn detect() -> Self {
-        if Self::Ifma.is_available() { Self::Ifma } else { Self::Scalar }
-    }
-}
 
 /// Groups with multi-scalar multiplication.
 pub trait MultiScalar: Curve {

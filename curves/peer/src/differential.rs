@@ -17,7 +17,7 @@ use c_kzg::Cell;
 
 use crate::arkworks;
 use crate::assay::{Canonical, PRECOMPILES, Run, gas};
-use crate::evm;
+use crate::{evm, evm_inputs};
 use crate::kzg::Extended;
 use crate::table::Work;
 
@@ -431,7 +431,7 @@ fn recoveries(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'
     let mut done = 0;
     while done < cases {
         counts.step(name, done, cases);
-        let valid = evm::recovery(&work(seed), done / AT_ONCE)?;
+        let valid = evm_inputs::recovery(&work(seed), done / AT_ONCE)?;
         let mut inputs = vec![valid; AT_ONCE.min(cases - done)];
         for (place, input) in inputs.iter_mut().enumerate() {
             let bytes = numbers.bytes();

@@ -7,6 +7,7 @@ mod constantine;
 pub mod derive;
 pub mod differential;
 pub mod evm;
+mod evm_inputs;
 pub mod interleaved;
 pub mod kzg;
 pub mod pools;

@@ -30,7 +30,7 @@ pub(crate) struct Parent<'s> {
 pub(crate) enum KnownScripts<'s> {
     /// All: the block was validated before, or is assumed to be valid.
     All,
-    /// Those with results in the mempool.
+    /// Inputs with results in the mempool.
     Of(&'s Mempool),
     None,
 }

@@ -84,7 +84,7 @@ pub fn record(files: &[(FileSummary, Charted)], read: &Throughput) -> Record {
         schema: assay_report::record::SCHEMA,
         created: clock::iso8601(clock::unix_ms()),
         title: "Block progress in logs".to_owned(),
-        headline: what_is_read(&files),
+        headline: read_files(&files),
         ..Record::default()
     };
     for (summary, charted) in &files {
@@ -194,7 +194,7 @@ fn in_short(files: &[(FileSummary, Charted)]) -> Vec<(FileSummary, Charted)> {
 }
 
 /// One sentence per log with program and final height; only a count if there are many logs.
-fn what_is_read(files: &[(FileSummary, Charted)]) -> String {
+fn read_files(files: &[(FileSummary, Charted)]) -> String {
     const TOLD: usize = 6;
     let of = |(summary, charted): &(FileSummary, Charted)| {
         let Some(last) = charted.last else {

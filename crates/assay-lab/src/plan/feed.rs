@@ -5,7 +5,67 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::pace::{Pace, Rate};
-use super::{BadValue, Delivery, valid};
+use super::{BadValue, valid};
+
+/// Delivery method of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Delivery {
+    /// One at a time by `submitblock` with timestamps: measures every single block.
+    #[default]
+    Rpc,
+    /// One at a time from a peer that announces each, with timestamps: full blocks.
+    P2p,
+    /// The same as compact blocks (BIP152).
+    Compact,
+    /// The target fetches them from Assay's node over P2P: an IBD.
+    Peer,
+    /// Block files, with the block index rebuilt: `-reindex`.
+    Reindex,
+    /// Block files and block index exist, only the chainstate is rebuilt: `-reindex-chainstate`.
+    ReindexChainstate,
+    /// External block files: `-loadblock`.
+    LoadBlock,
+}
+
+impl Delivery {
+    pub const ALL: [Self; 7] = [
+        Self::Rpc,
+        Self::P2p,
+        Self::Compact,
+        Self::Peer,
+        Self::Reindex,
+        Self::ReindexChainstate,
+        Self::LoadBlock,
+    ];
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|way| way.as_str() == name)
+    }
+
+    /// Name in plans.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rpc => "rpc",
+            Self::P2p => "p2p",
+            Self::Compact => "compact",
+            Self::Peer => "peer",
+            Self::Reindex => "reindex",
+            Self::ReindexChainstate => "reindex-chainstate",
+            Self::LoadBlock => "load-block",
+        }
+    }
+
+    /// True if the target fetches blocks at its own pace, so that only its progress is observed.
+    pub const fn is_sync(self) -> bool {
+        !matches!(self, Self::Rpc | Self::P2p | Self::Compact)
+    }
+
+    /// True if the laboratory is the sending peer.
+    pub const fn is_relay(self) -> bool {
+        matches!(self, Self::P2p | Self::Compact)
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -15,12 +15,12 @@ mod target;
 
 pub(crate) use self::chain::check_scale;
 pub use self::chain::{ChainPlan, Keys, Variant};
-pub use self::feed::{Compact, FeedPlan, Prefill, SeenMode};
+pub use self::feed::{Compact, Delivery, FeedPlan, Prefill, SeenMode};
 pub use self::file::{BadValue, Kind, PlanError, checked, distinct, read, valid};
 pub use self::pace::{Pace, PaceError, Rate};
 pub use self::published::{Figure, FigureKind, Published};
 pub use self::settings::{AssayPlan, BitcoindPlan, IndexPlan, Setting, TargetsPlan};
-pub use self::sync::{Delivery, SyncPlan, TargetPlan};
+pub use self::sync::{SyncPlan, TargetPlan};
 pub use self::target::{BuiltSpec, IndexKind, IndexSpec, NodeSpec, TargetSpec, TargetSpecError};
 pub(crate) use self::target::{USE_TARGETS, is_target_name};
 

@@ -33,13 +33,13 @@ pub(crate) struct EmitArguments {
     #[arg(long, value_name = "TARGET", required = true)]
     pub(crate) to: Vec<EmitTarget>,
     /// Share of each block's transactions to send before it, 0 to 1.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.0)]
     pub(crate) seen: f64,
     /// Which transactions these are.
     #[arg(long, value_enum, default_value_t = SeenMode::Prefix)]
     pub(crate) seen_mode: SeenMode,
     /// Share of the transactions sent beforehand that go before a parent in the same block, 0 to 1.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.0)]
     pub(crate) orphans: f64,
     /// When blocks are due: asap, 600s, or poisson(600s) for random intervals of that mean.
     #[arg(long, default_value_t = Pace::Asap)]

@@ -47,7 +47,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "WAY", help_heading = CHAINS)]
     by: Option<String>,
     /// Pre-relayed share of transactions, 0 to 1.
-    #[arg(long, value_name = "SHARE", help_heading = CHAINS)]
+    #[arg(long, value_name = "FRACTION", help_heading = CHAINS)]
     seen: Vec<f64>,
     /// Run the whole plan N times, and count the verdicts.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = CHAINS)]

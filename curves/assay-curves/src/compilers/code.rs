@@ -81,7 +81,7 @@ impl Code {
                 Some(&mut self.saved_carries)
             }
             Mnemonic::Call => Some(&mut self.calls),
-            _ if is_branch(instruction) => Some(&mut self.branches),
+            mnemonic if is_branch(mnemonic) => Some(&mut self.branches),
             _ => None,
         };
         if let Some(counter) = counter {
@@ -93,12 +93,31 @@ impl Code {
     }
 }
 
-/// True for conditional jumps, by flags or `rcx`.
-fn is_branch(instruction: &Instruction) -> bool {
-    instruction.is_jcc_short_or_near()
-        || instruction.is_jcx_short()
-        || instruction.is_loop()
-        || instruction.is_loopcc()
+fn is_branch(mnemonic: Mnemonic) -> bool {
+    matches!(
+        mnemonic,
+        Mnemonic::Ja
+            | Mnemonic::Jae
+            | Mnemonic::Jb
+            | Mnemonic::Jbe
+            | Mnemonic::Je
+            | Mnemonic::Jne
+            | Mnemonic::Jg
+            | Mnemonic::Jge
+            | Mnemonic::Jl
+            | Mnemonic::Jle
+            | Mnemonic::Jo
+            | Mnemonic::Jno
+            | Mnemonic::Js
+            | Mnemonic::Jns
+            | Mnemonic::Jp
+            | Mnemonic::Jnp
+            | Mnemonic::Jrcxz
+            | Mnemonic::Jecxz
+            | Mnemonic::Loop
+            | Mnemonic::Loope
+            | Mnemonic::Loopne
+    )
 }
 
 /// Displacement from `rsp` of a memory operand.

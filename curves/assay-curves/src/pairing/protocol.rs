@@ -1,4 +1,4 @@
-//! What subjects and this program exchange, as lines of JSON.
+//! Messages between subjects and this program, as lines of JSON.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Precompiles of the Ethereum virtual machine, on the inputs of `evm.rs`.
+//! Precompiles of the Ethereum virtual machine, on the inputs of `evm_inputs.rs`.
 
 use std::hint::black_box;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use assay_secp::ethereum::{ECRECOVER_GAS, ecrecover, ecrecover_all};
 
 use super::{Canonical, points, scalar};
 use crate::derive::expand;
-use crate::evm as peer;
+use crate::evm_inputs as peer;
 use crate::table::{Prepared, Table, Work};
 
 const GROUP: &str = "evm";
