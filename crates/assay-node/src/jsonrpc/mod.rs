@@ -29,7 +29,7 @@ pub trait Handler: Send + Sync + 'static {
     /// Looks up a method and checks its arguments.
     ///
     /// # Errors
-    /// Unknown method or invalid arguments.
+    /// Unknown method, or wrong number or types of arguments.
     fn prepare(&self, method: &str, params: Params<'_>) -> Result<Self::Job, RpcError>;
 
     /// True if the job mostly waits for an event. Such jobs run in a separate lane.
@@ -150,7 +150,7 @@ pub(crate) struct Step<J> {
 #[derive(Debug)]
 enum RequestError {
     Malformed(RpcError),
-    /// Unknown method or invalid arguments.
+    /// Unknown method, or wrong number or types of arguments.
     InvalidCall(RpcError),
 }
 

@@ -30,10 +30,12 @@ pub(super) enum Ended {
     },
     #[error("peer using obsolete version {version}")]
     Old { version: i32 },
-    #[error("message {command} received despite not offering bloom services")]
+    #[error("{command} received despite not offering bloom services")]
     NotOffered { command: Command },
     #[error("filtered block request received when NODE_BLOOM service disabled")]
     FilteredNotOffered,
+    #[error("mempool request with bloom filters disabled")]
+    MempoolNotOffered,
     #[error("mempool request with bandwidth limit reached")]
     MempoolTooMuch,
     #[error("historical block serving limit reached")]

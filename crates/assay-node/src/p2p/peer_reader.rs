@@ -181,7 +181,7 @@ impl PeerReader<'_> {
             "mempool" if permissions.has(Permissions::NO_BAN) || self.shows_mempool() => false,
             "mempool" if is_offered => return Err(Ended::MempoolTooMuch),
             "filterload" | "filteradd" | "filterclear" => !is_offered,
-            "mempool" => true,
+            "mempool" => return Err(Ended::MempoolNotOffered),
             _ => false,
         };
         if is_wrong { Err(Ended::NotOffered { command }) } else { Ok(()) }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::args;
 use super::method::Call;
-use super::{Node, bad};
-use crate::jsonrpc::{Json, RpcError, Value};
+use super::bad;
+use crate::jsonrpc::{Json, Value};
 use crate::log;
 
 pub(super) const STOP: Call = |node, args, out| {
@@ -40,21 +40,19 @@ pub(super) const GETRPCINFO: Call = |node, _, out| {
     Ok(())
 };
 
-pub(super) const GETMEMORYINFO: Call = |node, args, out| match args.optional_string(0)?.as_deref() {
-    None | Some("stats") => memory_info(node, out),
-    Some("mallocinfo") => Err(bad("mallocinfo mode not available")),
-    Some(mode) => Err(bad(format!("unknown mode {mode}"))),
-};
-
-#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
-fn memory_info(_: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+pub(super) const GETMEMORYINFO: Call = |_, args, out| {
+    match args.optional_string(0)?.as_deref() {
+        None | Some("stats") => {}
+        Some("mallocinfo") => return Err(bad("mallocinfo mode not available")),
+        Some(mode) => return Err(bad(format!("unknown mode {mode}"))),
+    }
     let mut object = Json::new(out).object();
     let mut locked = object.key("locked").object();
     for name in ["used", "free", "total", "locked", "chunks_used", "chunks_free"] {
         locked.key(name).int(0);
     }
     Ok(())
-}
+};
 
 pub(super) const LOGGING: Call = |_, args, out| {
     let (included, excluded) = (names(args.value(0))?, names(args.value(1))?);

@@ -87,7 +87,8 @@ impl Handler for Echo {
     fn prepare(&self, method: &str, params: Params<'_>) -> Result<Self::Job, RpcError> {
         let (method, _) = table::find(method)
             .ok_or_else(|| RpcError::new(Code::MethodNotFound, "Method not found"))?;
-        let args = method.arguments(params)?;
+        let args = method.arguments(params)?.detach();
+        let args = args.args();
         Ok((0..method.args.len()).map(|index| read_every_way(&args, index)).collect())
     }
 

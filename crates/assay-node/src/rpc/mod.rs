@@ -230,7 +230,10 @@ impl Handler for Rpc {
     }
 
     fn waits(&self, job: &Job) -> bool {
-        WAITING.contains(&job.method)
+        // A proposal is work.
+        let is_proposal =
+            || job.method == "getblocktemplate" && template::is_proposal(&job.args.args());
+        WAITING.contains(&job.method) && !is_proposal()
     }
 
     fn groups(&self, job: &Job) -> bool {
@@ -255,7 +258,8 @@ impl Handler for Rpc {
         };
         let Ok(node) = self.node(context) else { return jobs.into_iter().map(single).collect() };
         let _running = self.enter(GROUPED);
-        let sends = jobs.iter().map(|job| SendTransaction::new(self, &job.args.args()));
+        // Frees the text of each call before the next is parsed.
+        let sends = jobs.into_iter().map(|job| SendTransaction::new(self, &job.args.args()));
         submit::run_group(&node, sends.collect())
     }
 

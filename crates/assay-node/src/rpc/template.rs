@@ -13,7 +13,7 @@ use assay_engine::{
 };
 use assay_wire::{Block, BlockHash, Txid};
 
-use super::args;
+use super::args::{self, Args};
 use super::chain::target;
 use super::generate::no_template;
 use super::method::Call;
@@ -45,6 +45,12 @@ enum Watched {
     /// Tip and mempool sequence of an earlier template.
     Template(BlockHash, u64),
     Now,
+}
+
+/// True for a call that validates a block.
+pub(super) fn is_proposal(args: &Args<'_>) -> bool {
+    let mode = args.value(0).and_then(|request| request.member("mode"));
+    mode.and_then(Value::string).is_some_and(|mode| mode == "proposal")
 }
 
 pub(super) const GETBLOCKTEMPLATE: Call = |node, args, out| {

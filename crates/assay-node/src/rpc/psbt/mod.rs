@@ -61,7 +61,6 @@ pub(super) const DECODEPSBT: Call = |node, args, out| {
     let psbt = parse(node.rpc, &args.string(0)?)?;
     let mut object = Json::new(out).object();
     show::write(&node.rpc.params, &psbt, &mut object);
-    object.end();
     Ok(())
 };
 
@@ -88,7 +87,6 @@ pub(super) const FINALIZEPSBT: Call = |node, args, out| {
         None => object.key("psbt").string(&psbt.encode()),
     }
     object.key("complete").bool(tx.is_some());
-    object.end();
     Ok(())
 };
 
