@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 
+use crate::NotRun;
 use crate::test_programs::{self, TestProgram};
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
@@ -125,8 +126,18 @@ fn with_tools<'a>(command: &'a mut Command, emulator: &str) -> &'a mut Command {
         .env(format!("CARGO_TARGET_{variable}_RUNNER"), format!("{emulator} -L {SYSROOT}"))
 }
 
-/// The emulator, if all tools are installed.
-fn tools() -> anyhow::Result<&'static str> {
+/// The stage `aarch64-check`: compiles the root workspace for the target, and runs nothing.
+pub(crate) fn check() -> anyhow::Result<()> {
+    let missing = missing_compilers();
+    if !missing.is_empty() {
+        return Err(NotRun(missing.join("; ")).into());
+    }
+    let arguments = ["check", "--workspace", "--locked", "--target", TARGET];
+    crate::finish(Command::new("cargo").args(arguments))
+}
+
+/// Each absent part of the cross compiler, with the command that installs it.
+fn missing_compilers() -> Vec<String> {
     let mut missing = Vec::new();
     if !is_target_installed() {
         missing.push(format!("Rust's standard library for it: rustup target add {TARGET}"));
@@ -136,6 +147,12 @@ fn tools() -> anyhow::Result<&'static str> {
             "the C compiler {LINKER}: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
         ));
     }
+    missing
+}
+
+/// The emulator, if all tools are installed.
+fn tools() -> anyhow::Result<&'static str> {
+    let mut missing = missing_compilers();
     let emulator = EMULATORS.into_iter().find(|emulator| starts(emulator));
     if emulator.is_none() {
         missing.push(format!("an emulator, {}: apt-get install qemu-user", EMULATORS.join(" or ")));

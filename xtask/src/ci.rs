@@ -52,11 +52,12 @@ const STAGES: [Stage; 6] = [
 ];
 
 /// Run by name alone: they need tools or time that not everybody has.
-const OPTIONAL: [Stage; 7] = [
+const OPTIONAL: [Stage; 8] = [
     ("size", crate::tidy::budgets::check_program),
     ("package", package),
     ("backends", crate::backends::run),
     ("aarch64", crate::aarch64::run),
+    ("aarch64-check", crate::aarch64::check),
     ("interleavings", interleavings),
     ("models", models),
     ("cluster", crate::cluster::run),
