@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use anyhow::bail;
 
-use crate::{NotRun, finish};
 use crate::test_programs::{CURVES, WORKSPACES, require_tests};
 use crate::test_times;
+use crate::{NotRun, finish};
 
 /// Makes the stage `tests` fail if a test was skipped because data or a program is absent.
 const REQUIRE_ALL: &str = "--require-all";

@@ -1,4 +1,4 @@
-//! Published values; the rules of retargets are compared with an oracle in `tests/suite/difficulty.rs`.
+//! Published values; the rules of retargets are compared with an oracle in `tests/suite/main.rs`.
 
 use super::*;
 

@@ -115,8 +115,12 @@ impl Engine {
                 None => {}
             }
             if batch.len() == BATCH_TXS || is_end {
+                if self.chain.notifier.is_closing() {
+                    load.is_interrupted = true;
+                    return;
+                }
                 self.admit_batch(&mut batch, load);
-                // Also if it closed before the batch, which it then rejected.
+                // Also if it closed during the batch, which it then rejected.
                 if self.chain.notifier.is_closing() || self.lock_tree().check_admission().is_err() {
                     load.is_interrupted = true;
                     return;

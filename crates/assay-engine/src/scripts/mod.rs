@@ -390,4 +390,4 @@ impl<'v> ScriptQueue<'v> {
 }
 
 #[cfg(test)]
-mod large_tests;
+mod tests;

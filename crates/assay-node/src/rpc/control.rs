@@ -5,8 +5,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::args;
-use super::method::Call;
 use super::bad;
+use super::method::Call;
 use crate::jsonrpc::{Json, Value};
 use crate::log;
 

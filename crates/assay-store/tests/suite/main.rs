@@ -1,4 +1,4 @@
-//! Integration tests of the store: crashes, files, and here rot. Any byte of the coins' database may rot: later reads are correct or return an error with the position.
+//! Integration tests of the store: crashes, files, rot.
 
 mod crash;
 mod files;

@@ -152,3 +152,24 @@ fn a_coinbase_that_pays_itself_too_much() {
     accept(&engine, raw);
     forged.check_tip(&engine);
 }
+
+/// As `rules/overwrites.rs`, with heights in coinbases.
+#[test]
+fn a_repeated_transaction_fails_for_its_outputs_before_its_inputs() {
+    let datadir = tempfile::tempdir().unwrap();
+    let engine = super::mint::open(datadir.path(), 16 << 20);
+    let mut mint = super::mint::Mint::new();
+    for raw in mint.branch(102, 0) {
+        accept(&engine, raw);
+    }
+    let tx = mint.spend().unwrap();
+    accept(&engine, mint.block_of(std::slice::from_ref(&tx)));
+    let mut later = mint.clone();
+    assert_eq!(reason(&engine, later.block_of(std::slice::from_ref(&tx))), "bad-txns-BIP30");
+    // With both outputs spent there is nothing to overwrite.
+    let txid = tx.view().txid();
+    let outputs = [0, 1].map(|vout| (assay_wire::OutPoint { txid, vout }, u32::MAX));
+    let value = tx.view().output(0).value;
+    accept(&engine, mint.block_of(&[super::mint::tx(&outputs, &[value], 0)]));
+    assert_eq!(reason(&engine, mint.block_of(&[tx])), "bad-txns-inputs-missingorspent");
+}

@@ -18,7 +18,7 @@ use assay_testkit::random::Random;
 use assay_wire::{Block, Header};
 use files::{Part, write};
 
-use crate::forged::chain::{Forged, printed, repair};
+use crate::forged::chain::{Forged, accept, printed, repair};
 
 const KEY: [u8; 8] = [0x9c, 0x01, 0x77, 0x00, 0xfe, 0x42, 0x13, 0x58];
 
@@ -198,6 +198,30 @@ fn any_order_and_everything_between() {
             assert_eq!(scan.strays[0].kind, StrayKind::Truncated);
         }
     }
+}
+
+#[test]
+fn the_branch_with_more_work_is_taken() {
+    let forged = Forged::new("bch-scaling", 33, Some(40));
+    let longer = branch(&forged, 10..=25);
+    let mut blocks = parts(&forged, 1..=20);
+    blocks.extend(longer.iter().cloned().map(Part::Block));
+    Random(5).shuffle(&mut blocks);
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), magic(&forged), None, &[blocks]);
+    let validation = run_fresh(&forged, dir.path());
+    assert_eq!((validation.height, &validation.end), (25, &End::Complete));
+    assert_eq!((validation.scan.stale_blocks, validation.scan.stale_branches), (11, 1));
+
+    let datadir = tempfile::tempdir().unwrap();
+    let engine = forged.open(datadir.path());
+    forged.feed(&engine, 1..=9);
+    for raw in longer {
+        accept(&engine, raw);
+    }
+    assert_eq!(engine.tip().hash, validation.hash);
+    let stats = engine.utxo_stats(true).unwrap();
+    assert_eq!(printed(stats.muhash.unwrap()), muhash(&validation));
 }
 
 /// The hash of the coins after each height.

@@ -1,5 +1,5 @@
-//! Transactions with many inputs, some of which fail: split into parts of any size they have the verdict of sequential
-//! verification.
+//! Real blocks, and transactions with many inputs, some of which fail: in batches and parts of any size they have the verdict of
+//! sequential verification.
 
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::asm::push_number;
@@ -14,7 +14,7 @@ use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 use super::many::verify_many_in_parts;
 use super::runs::verify_run;
 use super::*;
-use crate::verify::BlockVerifier;
+use crate::verify::{BlockVerifier, parse_prevouts};
 
 /// The verdict on the scripts of a block.
 fn judge(
@@ -250,6 +250,61 @@ const WAYS: [(usize, Option<usize>, u64); 10] = [
 ];
 
 #[test]
+fn finds_the_lowest_failure_in_batches_of_any_size() {
+    let blocks = assay_testkit::data::folder().map(|root| root.join("blocks"));
+    let mut random = Random(1);
+    let (mut valid, mut failed) = (0, 0);
+    for (chain, name, height) in
+        [("main", "mainnet-300025", 300_025), ("test", "testnet3-1087400", 1_087_400)]
+    {
+        let read = |kind| std::fs::read(blocks.as_ref()?.join(name).with_extension(kind)).ok();
+        let (Some(raw), Some(prevouts)) = (read("blk"), read("prevouts")) else {
+            println!("skipped: no block {name} in the test data");
+            continue;
+        };
+        let params = ChainParams::by_name(chain).unwrap();
+        for broken in [0, 1, 1, 2, 2, 5, 20, 200] {
+            let mut raw = raw.clone();
+            let block = Block::parse(raw.clone(), params.encoding).unwrap();
+            let base = block.bytes().as_ptr() as usize;
+            for _ in 0..broken {
+                let tx = block.tx(1 + random.below(block.tx_count() - 1));
+                let script = tx.input(random.below(tx.input_count())).script_sig;
+                if script.len() > 40 {
+                    // Within r or s: still well-formed, but invalid.
+                    raw[script.as_ptr() as usize - base + 8 + random.below(20)] ^=
+                        1 << random.below(7);
+                }
+            }
+            let block = Block::parse(raw, params.encoding).unwrap();
+            let judged = BlockVerifier::new(&params, &block, height, None);
+            let coins: Vec<Coin> = parse_prevouts(&prevouts, judged.input_count())
+                .unwrap()
+                .iter()
+                .map(|output| Coin {
+                    value: output.value,
+                    height: 1,
+                    coinbase: false,
+                    script_pubkey: output.script_pubkey.into(),
+                })
+                .collect();
+            let rules = *judged.rules();
+            let (hash, txids) = (block.hash(), block.txs().map(|tx| tx.txid()).collect());
+            let prepared = Arc::new(Prepared { txids, wtxids: None, ..Prepared::new(block, hash) });
+            let expected = judge(&prepared, &rules, &coins, &Verifier::new(pool(2), None));
+            for (script_batch, threads) in [(1, 1), (30, 3), (1000, 2), (1 << 20, 3)] {
+                let verifier = Verifier::new(pool(threads), Some(script_batch));
+                let verdict = judge(&prepared, &rules, &coins, &verifier);
+                assert_eq!(verdict, expected, "{name}, {broken} broken, batches of {script_batch}");
+            }
+            *(if expected.is_ok() { &mut valid } else { &mut failed }) += 1;
+        }
+    }
+    println!("{valid} valid, {failed} with a failure");
+    assert!(valid + failed == 0 || (valid >= 1 && failed >= 6));
+}
+
+#[test]
 fn parts_have_the_verdict_of_the_whole() {
     let mut random = Random(7);
     let (mut valid, mut failed) = (0, 0);
@@ -358,14 +413,22 @@ fn every_part_can_read_the_whole_transaction() {
 #[test]
 fn large_transactions_alone_and_in_a_block() {
     let params = ChainParams::by_name("main").expect("a known chain");
-    for (lock, faults) in [
-        (Lock::P2pkh, &[][..]),
-        (Lock::P2pkh, &[(299, Fault::Signature), (170, Fault::Signature), (250, Fault::Script)]),
-        (Lock::NotP2pk, &[(64, Fault::Signature)]),
-        (Lock::Taproot, &[(1, Fault::Script), (0, Fault::Signature)]),
-        (Lock::P2wpkh, &[(290, Fault::Signature)]),
+    let several = &[(299, Fault::Signature), (170, Fault::Signature), (250, Fault::Script)][..];
+    for (lock, is_mixed, faults) in [
+        (Lock::P2pkh, false, &[][..]),
+        (Lock::P2pkh, true, &[]),
+        (Lock::P2pkh, false, several),
+        (Lock::P2pkh, true, several),
+        (Lock::NotP2pk, false, &[(64, Fault::Signature)]),
+        (Lock::Taproot, false, &[(1, Fault::Script), (0, Fault::Signature)]),
+        (Lock::P2wpkh, false, &[(290, Fault::Signature)]),
     ] {
         let mut plan = vec![(lock, Fault::None); 300];
+        if is_mixed {
+            for (input, (lock, _)) in plan.iter_mut().enumerate() {
+                *lock = [Lock::P2pkh, Lock::P2wpkh, Lock::Taproot][input / 7 % 3];
+            }
+        }
         for (input, fault) in faults {
             plan[*input].1 = *fault;
         }
