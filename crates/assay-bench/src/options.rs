@@ -78,8 +78,8 @@ pub struct MempoolOptions {
     #[arg(long, value_name = "N", default_value = "1000")]
     pub clusters: NonZeroUsize,
     /// Threads that submit hostile transactions: every other one replacements, the others clusters.
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    pub hostile_threads: usize,
+    #[arg(long, value_name = "N", default_value = "2")]
+    pub hostile_threads: NonZeroUsize,
     /// Threads that verify scripts; 0 takes one for each core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,

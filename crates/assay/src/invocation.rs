@@ -55,6 +55,7 @@ pub(crate) fn rerun() -> String {
     let has_chain_folder = invocation.command.get_arguments().any(|one| {
         let is_folder = |name: &clap::builder::Str| name.contains("DIR");
         one.get_id() == "chain"
+            && invocation.command.get_arg_conflicts_with(one).is_empty()
             && one.get_value_names().is_some_and(|names| names.iter().any(is_folder))
     });
     let has_blocks = invocation.command.get_arguments().any(|one| one.get_id() == "blocks")
@@ -62,7 +63,19 @@ pub(crate) fn rerun() -> String {
     let is_output =
         |id: &str| OUTPUT_FLAGS.contains(&id) || (id == "chain" && has_chain_folder && !has_blocks);
     let arguments = invocation.command.get_arguments();
-    let words = arguments.filter(|one| !is_output(one.get_id().as_str()));
+    let conflict = |one: &clap::Arg, other: &clap::Arg| {
+        let mut conflicts = invocation.command.get_arg_conflicts_with(one).into_iter();
+        conflicts.any(|conflict| conflict.get_id() == other.get_id())
+    };
+    // Defaults that a given argument excludes are not part of the run.
+    let is_excluded = |one: &clap::Arg| {
+        !invocation.is_given(one.get_id().as_str())
+            && invocation.command.get_arguments().any(|other| {
+                invocation.is_given(other.get_id().as_str())
+                    && (conflict(one, other) || conflict(other, one))
+            })
+    };
+    let words = arguments.filter(|one| !is_output(one.get_id().as_str()) && !is_excluded(one));
     let words = words.flat_map(|one| invocation.words(one));
     invocation.names.iter().cloned().chain(words).collect::<Vec<_>>().join(" ")
 }

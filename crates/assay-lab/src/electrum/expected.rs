@@ -22,7 +22,7 @@ pub(crate) fn status_of(script: &ScriptLine, count: usize) -> Option<String> {
     (count > 0).then(|| faster_hex::hex_string(&hasher.finalize()))
 }
 
-/// Distinguishes the first line; script lines have no such field, since there may be millions.
+/// Distinguishes the first line, so that the other lines, maybe millions, need not be parsed for it.
 #[derive(Deserialize)]
 struct Kind {
     kind: String,

@@ -242,11 +242,12 @@ fn add_published(results: &Results, record: &mut Record) {
             record.set(&format!("published | {target}, {case}"), note);
         }
     }
-    let is_distinct = results.targets.first().is_some_and(|target| target.distinct_keys);
-    if !is_full_size(results) || is_distinct {
+    if !is_full_size(results) {
         return;
     }
-    for series in series::all(results) {
+    let is_distinct =
+        |name: &str| results.targets.iter().any(|one| one.name == name && one.distinct_keys);
+    for series in series::all(results).into_iter().filter(|series| !is_distinct(series.target)) {
         for (name, case) in cases(results) {
             let figure = series::published(results, FigureKind::Node, &name, series.seen);
             let theirs = figure.and_then(|figure| figure.inputs_per_s);

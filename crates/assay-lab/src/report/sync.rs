@@ -9,8 +9,8 @@ use assay_report::record::{Record, Unit, bytes, count};
 use assay_report::stats::{median, rate};
 
 use super::series::{self, Series, measured_phases};
-use assay_ledger::RangeLine;
 use crate::results::{BlockRecord, Results, Run, TargetResults};
+use assay_ledger::RangeLine;
 
 const MIB: f64 = 1_048_576.0;
 /// Height ranges with separate times.

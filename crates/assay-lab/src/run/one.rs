@@ -246,7 +246,12 @@ impl RunJob<'_> {
                 }
                 Err(error) => {
                     findings.tx_errors = feeder.finish().1;
-                    return Err(self.explain(error, block.height, &block.phase.to_string(), process));
+                    return Err(self.explain(
+                        error,
+                        block.height,
+                        &block.phase.to_string(),
+                        process,
+                    ));
                 }
             }
         }

@@ -155,8 +155,9 @@ impl Attack<'_> {
         let count = WARM_UP + options.blocks.get();
         progress.begin("blocks under attack", count as u64);
         std::thread::scope(|scope| {
-            for thread in 0..options.hostile_threads {
-                scope.spawn(move || self.submit_until_over(thread, options.hostile_threads));
+            let hostile_threads = options.hostile_threads.get();
+            for thread in 0..hostile_threads {
+                scope.spawn(move || self.submit_until_over(thread, hostile_threads));
             }
             let mut times = [Vec::new(), Vec::new()];
             let mut measure = || -> Result<(), BenchError> {

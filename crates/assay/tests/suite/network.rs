@@ -25,7 +25,8 @@ fn nodes_agree_after_partitions() {
     assert!(txs > 10.0 && held + broken > 0.0, "{stdout}");
     assert_eq!(record.checks.len(), 7);
     // Defaults are written out, folders and forms of the output are not.
-    let begin = "assay bench network --for 8s --tx-rate 6 --block-every 1s --cut both --cut-every 1s";
+    let begin =
+        "assay bench network --for 8s --tx-rate 6 --block-every 1s --cut both --cut-every 1s";
     let end = "--degree 3 --rate 100 --round-trip 20ms --seed 5";
     let command = &record.command;
     assert!(command.starts_with(begin) && command.ends_with(end), "{command}");

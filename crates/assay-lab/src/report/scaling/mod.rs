@@ -172,8 +172,7 @@ pub(super) fn add(results: &Results, record: &mut Record) {
             record.add((label, title, None), &figures);
         }
     }
-    // The first is the headline.
-    record.notes.extend(headlines(results).into_iter().skip(1));
+    record.notes.extend(headlines(results).into_iter().filter(|line| *line != record.headline));
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use assay_lab::peers::{PeersOptions, run as measure_peers};
 use assay_lab::plan::{NodeSpec, TargetSpec};
 use assay_lab::progress::Terminal;
 
-use crate::{Outcome, output};
 use crate::cli::{BenchNetworkArguments, BenchPeersArguments, CutArgument};
 use crate::commands::{network_options, own_command, stop_flag};
 use crate::invocation::rerun;
+use crate::{Outcome, output};
 
 pub(super) fn run(arguments: &BenchNetworkArguments) -> anyhow::Result<Outcome> {
     let targets = match arguments.targets.as_slice() {

@@ -46,6 +46,9 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
         Some(_) if text.kind != Kind::Steps => bail!("{} has no parts", arguments.plan),
         Some(_) => {}
     }
+    // The error of a key names the plans that have it.
+    let changes = arguments.changes(text.kind)?;
+    let plan = text.plan(&changes)?;
     for (flag, heading) in given_with_heading() {
         ensure!(
             has_heading(text.kind, &heading),
@@ -54,8 +57,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
             text.kind.as_str()
         );
     }
-    let changes = arguments.changes(text.kind)?;
-    match text.plan(&changes)? {
+    match plan {
         Experiment::Chain(plan) => chain(*plan, text.chain()?.feed.by, arguments),
         Experiment::Mempool(plan) => mempool(&plan, arguments),
         Experiment::Bench(plan) => bench::plan::run(&plan, arguments),
