@@ -1,6 +1,6 @@
 //! Outputs of the chain so far: identifiers, amounts and script kinds. Derivable data is not stored.
 
-use crate::{outputs::Outputs, writer::Spend};
+use crate::{outputs::Outputs, sign::Spend};
 
 /// Position of an output: block, transaction in generation order (coinbase: 0) and index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -17,7 +17,7 @@ use crate::{
     output::Output,
     outputs::Outputs,
     plan::Plan,
-    sign::{Signed, SigningContext, sign_range},
+    signing_threads::{Signed, SigningContext, sign_range},
     summary::{ForgeError, PhaseTime, Progress},
     utxo::{self, UtxoSet},
 };

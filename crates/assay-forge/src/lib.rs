@@ -43,10 +43,10 @@ pub mod scripts;
 mod shape;
 mod sighash;
 mod sign;
+mod signing_threads;
 mod summary;
 mod utxo;
 mod widths;
-mod writer;
 
 pub use assay_ledger::{
     self as ledger, Age, BlockLine, ChainLine, FilesLine, Ledger, LedgerError, Phase, RangeLine,

@@ -3,7 +3,7 @@
 use crate::{
     keys::KeyId,
     kind::{Bound, FUNDING, Kind},
-    writer::{Pay, Spend},
+    sign::{Pay, Spend},
 };
 
 /// Outputs of one block: transactions in generation order, the coinbase first.

@@ -17,9 +17,9 @@ use crate::{
     },
     plan::Plan,
     shape::{PHASES, Shape},
-    sign::{Signed, TxChain, sign_range, sign_tx_chains},
+    sign::Spend,
+    signing_threads::{Signed, TxChain, sign_range, sign_tx_chains},
     summary::{ForgeError, PhaseTime},
-    writer::Spend,
 };
 
 /// A scaling chain in progress.

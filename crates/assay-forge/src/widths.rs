@@ -14,7 +14,7 @@ use crate::{
     plan::Plan,
     random::{BLOCK_STREAM, Stream},
     recipe::{WidthsFile, bound},
-    sign::Signed,
+    signing_threads::Signed,
     summary::{Estimate, ForgeError, PhaseTime},
 };
 

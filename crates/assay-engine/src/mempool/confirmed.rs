@@ -184,7 +184,7 @@ mod tests {
     use assay_wire::{Block, Encoding, Transaction};
 
     use super::*;
-    use crate::mempool::limit::Ranking;
+    use crate::mempool::rolling_fee::Ranking;
 
     /// A transaction of two empty outputs; only its inputs matter.
     fn tx(prevouts: &[OutPoint], salt: u32) -> Vec<u8> {

@@ -17,7 +17,6 @@ mod diagram;
 mod disconnected;
 mod entry;
 mod ephemeral;
-mod eviction;
 mod fault;
 mod file;
 #[cfg(fuzzing)]
@@ -37,6 +36,7 @@ mod pool;
 mod precheck;
 mod reorg;
 mod replace;
+mod rolling_fee;
 mod script_checks;
 mod shards;
 mod trim;

@@ -19,7 +19,7 @@ use super::disconnected::Disconnected;
 use super::entry::{Entry, output_of};
 use super::graph::Graph;
 use super::journal::{Journal, MempoolDelta, UnconfirmedTx};
-use super::limit::{Ranking, RollingFee};
+use super::rolling_fee::{Ranking, RollingFee};
 use super::shards::Shards;
 use super::verdicts::{DiagramVerdicts, Verdicts, covers};
 use crate::error::EngineError;

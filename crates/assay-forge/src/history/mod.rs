@@ -31,10 +31,10 @@ use crate::{
     ledger::{ChainLine, Line, Phase, RangeLine},
     lock::ScriptCache,
     output::{Output, OutputError},
-    sign::{Signed, SpendJob},
+    sign::Spend,
+    signing_threads::{Signed, SpendJob},
     summary::{ForgeError, PhaseTime, Progress},
     utxo::Partial,
-    writer::Spend,
 };
 
 struct HistoryForge<'a, 'p> {

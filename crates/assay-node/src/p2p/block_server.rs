@@ -19,8 +19,8 @@ use assay_wire::p2p::{
 use assay_wire::{BlockHash, Encoding, Header};
 
 use super::peer_writer::{HASHES_MAX, entry_of, put_stripped};
-use super::rate::Rate;
 use super::rng::nonce;
+use super::upload_rate::Rate;
 use super::{NODE_BITCOIN_CASH, NODE_NETWORK, NODE_WITNESS, PROTOCOL_VERSION};
 
 /// Blocks of one chain by height.

@@ -35,7 +35,6 @@ mod peer_reader;
 mod peer_writer;
 mod peers;
 mod permissions;
-mod rate;
 mod recent;
 mod rng;
 mod seeds;
@@ -45,6 +44,7 @@ mod timeouts;
 mod totals;
 mod transport;
 mod txs;
+mod upload_rate;
 mod wakeup;
 
 use std::io;

@@ -25,8 +25,8 @@ use super::ended::Ended;
 use super::messages::{COUNTED, OTHER};
 use super::outbox::{Outbox, with_room};
 use super::permissions::Permissions;
-use super::rate::Rate;
 use super::totals::Totals;
+use super::upload_rate::Rate;
 use super::{NODE_BLOOM, NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS};
 use crate::bip324::Sealer;
 

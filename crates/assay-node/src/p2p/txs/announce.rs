@@ -8,7 +8,7 @@ use assay_wire::Wtxid;
 use assay_wire::p2p::{INVENTORY_MAX, Message};
 
 use super::TxRelay;
-use super::backlog::Backlog;
+use super::announce_rate::Backlog;
 use crate::p2p::peers::{Connection, Peer, Relay};
 use crate::p2p::permissions::Permissions;
 use crate::p2p::rng::{exponential_us, random};

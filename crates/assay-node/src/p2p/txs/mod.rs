@@ -6,7 +6,7 @@
 //! announced to each peer by its own timer ([`announce`]).
 
 mod announce;
-mod backlog;
+mod announce_rate;
 mod orphans;
 mod receive;
 mod requests;
