@@ -24,7 +24,7 @@ usage: cargo xtask <command>
   ci     [--require-all] [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass;
          exit status 77 if a check could not run here (a tool is absent) and all others passed;
          with --require-all `tests` fails if a test was skipped because data or a program is absent;
-         only by name: size (of the release program, against its budget), package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation), \
+         only by name: size (of the release program, against its budget), package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation), aarch64-check (compilation alone), \
          backends (tests of what chooses a backend, with processor features hidden), \
          interleavings (the engine's threads under shuttle), models (the thread pool under loom), cluster (python/assay-cluster on Ray)
   clients [--profile release] [--program ASSAY] [CLIENT…]: a server and libraries of other projects, from their registries,

@@ -152,14 +152,14 @@ mod tests {
             let apply = |bytes: &mut [u8], offset| unsafe { apply_avx2(bytes, rotated(offset)) };
             check("avx2", apply, &lengths);
         } else {
-            println!("skipped: avx2");
+            println!("skipped: this CPU has no AVX2");
         }
         if has(CpuFeature::Avx512f) {
             // SAFETY: the CPU has AVX-512.
             let apply = |bytes: &mut [u8], offset| unsafe { apply_avx512(bytes, rotated(offset)) };
             check("avx512", apply, &lengths);
         } else {
-            println!("skipped: avx512");
+            println!("skipped: this CPU has no AVX-512");
         }
     }
 

@@ -17,9 +17,9 @@ use c_kzg::Cell;
 
 use crate::arkworks;
 use crate::assay::{Canonical, PRECOMPILES, Run, gas};
-use crate::{evm, evm_inputs};
 use crate::kzg::Extended;
 use crate::table::Work;
+use crate::{evm, evm_inputs};
 
 /// Numbers of compared cases by operation, and a receiver of progress.
 pub struct Counts<'r> {

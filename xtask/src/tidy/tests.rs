@@ -31,11 +31,19 @@ pub(super) fn check(
         }
         let parent = parent(path);
         let is_reached = parent.is_some_and(|(name, parents)| {
-            let declared = |text: String| {
-                let ends = format!("mod {name};");
-                text.lines().any(|line| line.trim_start().ends_with(&ends))
-            };
-            parents.iter().any(|parent| read(&root.join(parent)).is_ok_and(declared))
+            let declaration = format!("mod {name};");
+            let is_it = |line: &str| line.trim_start().ends_with(&declaration);
+            let text = |parent: &PathBuf| read(&root.join(parent)).unwrap_or_default();
+            let [beside @ .., program] = &parents;
+            // The program above declares it in the block of its folder alone.
+            let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
+            let block = format!("mod {} {{", folder.display());
+            beside.iter().any(|parent| text(parent).lines().any(is_it))
+                || text(program)
+                    .lines()
+                    .skip_while(|line| !line.ends_with(&block))
+                    .take_while(|line| *line != "}")
+                    .any(is_it)
         });
         if !is_reached {
             findings.push(format!("{}: no file declares this module", path.display()));

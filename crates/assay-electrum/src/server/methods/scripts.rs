@@ -172,11 +172,12 @@ pub(super) fn unsubscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallErro
 }
 
 fn outpoint(call: &Call<'_>) -> Result<OutPoint, RpcError> {
+    let outpoint = OutPoint { txid: call.params.txid(0)?, vout: call.params.number(1)? };
     // The script hint is checked for validity; the lookup does not use it.
     if call.params.raw(2).is_some() {
         call.params.hex(2)?;
     }
-    Ok(OutPoint { txid: call.params.txid(0)?, vout: call.params.number(1)? })
+    Ok(outpoint)
 }
 
 /// `blockchain.outpoint.subscribe`
