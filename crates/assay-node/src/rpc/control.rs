@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::args;
 use super::bad;
 use super::method::Call;
-use crate::jsonrpc::{Json, Value};
+use crate::jsonrpc::{Json, RpcError, Value};
 use crate::log;
 
 pub(super) const STOP: Call = |node, args, out| {
