@@ -261,7 +261,7 @@ mod tests {
         let (_, text) = plans.find(|(name, _)| *name == "ibd-tracking-core").expect("built in");
         for (from, to, said) in [
             ("format = 1", "format = 2", "format = 2: only format 1"),
-            ("kind = \"steps\"", "kind = \"bench\"", "unknown field `source`"),
+            ("kind = \"steps\"", "kind = \"bench\"", "unknown field `base`"),
             ("pairs = 6", "pears = 6", "unknown field `pears`"),
             ("pairs = 6", "pairs = 0", "pairs = 0: use 1 to 100"),
             ("rounds = 15", "rounds = 0", "rounds = 0"),
