@@ -105,7 +105,7 @@ impl Record {
         let charts = [&mut figures.charts, &mut curves.charts];
         let chart = charts.into_iter().find(|charts| !charts.is_empty());
         let front = Front {
-            answer: format!("{} {}", self.headline, self.verdict()).trim_end().to_owned(),
+            answer: self.answer(),
             figures: blocks.first().map(Block::front).unwrap_or_default(),
             chart: chart.map(|charts| charts.remove(0)),
             caveats: self.notes.clone(),
@@ -158,6 +158,14 @@ impl Record {
             let _ = writeln!(out, "{kind},{target},{case},{round},{metric},{value},{unit}");
         }
         out
+    }
+
+    /// The headline as a sentence, and the outcome of the checks.
+    fn answer(&self) -> String {
+        let verdict = self.verdict();
+        let ends = self.headline.is_empty() || self.headline.ends_with(['.', '!', '?', ':']);
+        let stop = if ends || verdict.is_empty() { "" } else { "." };
+        format!("{}{stop} {verdict}", self.headline).trim().to_owned()
     }
 
     fn verdict(&self) -> String {
@@ -224,10 +232,14 @@ impl<'a> Block<'a> {
     /// The first metric of every case, if it is no count.
     fn front(&self) -> Vec<Figure> {
         let is_shown = |figure: &&Values| figure.metric == 0 && figure.unit != Unit::Count;
-        let figure = |figure: &Values| Figure {
-            value: figure.unit.format(median(&figure.values)),
-            unit: String::new(),
-            of: format!("{}, {}", label(self.cases[figure.case]), self.metrics[0]),
+        let figure = |figure: &Values| {
+            let text = figure.unit.format(median(&figure.values));
+            let (value, unit) = text.split_once(' ').unwrap_or((&text, ""));
+            Figure {
+                value: value.to_owned(),
+                unit: unit.to_owned(),
+                of: format!("{}, {}", label(self.cases[figure.case]), self.metrics[0]),
+            }
         };
         self.figures.iter().filter(is_shown).take(FRONT_FIGURES_MAX).map(figure).collect()
     }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::{assay, forge, stderr, stdout};
 
 /// Fields with sums.
@@ -113,21 +115,20 @@ fn another_ledger_is_a_negative_result() {
     let lines = std::fs::read_to_string(&ledger).expect("a ledger");
     let other = chain.path("other");
     std::fs::create_dir(&other).expect("a folder");
-    // Raises the outputs of the block at height 2 by one.
-    let changed: Vec<String> = lines
-        .lines()
-        .enumerate()
-        .map(|(number, line)| match number {
-            2 => line.replacen("\"outputs\":", "\"outputs\":1", 1),
-            _ => line.to_owned(),
-        })
-        .collect();
+    // Raises the outputs of the block at height 2, and their sum in the last line, by one.
+    let mut changed: Vec<String> = lines.lines().map(str::to_owned).collect();
+    let last = changed.len() - 1;
+    for line in [2, last] {
+        let mut value: Value = serde_json::from_str(&changed[line]).expect("a line");
+        value["outputs"] = (value["outputs"].as_u64().expect("a count") + 1).into();
+        changed[line] = value.to_string();
+    }
     std::fs::write(Path::new(&other).join("ledger.jsonl"), changed.join("\n") + "\n")
         .expect("a ledger");
     let output = assay(&["chain", "stats", "--blocks", &chain.path("chain"), "--check", &other]);
     let said = stdout(&output) + &stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("DIFFERS from the ledger: 1 difference"), "{said}");
+    assert!(said.contains("DIFFERS from the ledger: 2 differences"), "{said}");
     assert!(said.contains("ledger: height 2: "), "{said}");
 }
 
