@@ -175,7 +175,7 @@ impl HeightIndex {
         let record = Record { hash, fields: fields(state.data_bytes) };
         assert_eq!(record.fields.len(), self.fields_bytes, "records have one length");
         self.data.write(data, state.data_bytes)?;
-        self.put(&self.heights, u64::from(height), &record)?;
+        put(&self.heights, u64::from(height), &record)?;
         state.data_bytes += data.len() as u64;
         let tip = Tip { height, hash };
         state.tip = Some(tip);
@@ -218,7 +218,7 @@ impl HeightIndex {
                 continue;
             }
             let number = state.stale_count;
-            self.put(&self.stale, number, &record)?;
+            put(&self.stale, number, &record)?;
             state.stale.insert(record.hash, number);
             state.stale_count += 1;
         }
@@ -253,14 +253,14 @@ impl HeightIndex {
     }
 }
 
-impl HeightIndex {
-    fn put(&self, file: &RecordFile, number: u64, record: &Record) -> Result<(), RecordsError> {
-        let mut bytes = [&record.hash.0[..], &record.fields].concat();
-        let sum = record_sum(&bytes, number);
-        bytes.extend_from_slice(&sum);
-        Ok(file.write(&bytes, number * bytes.len() as u64)?)
-    }
+fn put(file: &RecordFile, number: u64, record: &Record) -> Result<(), RecordsError> {
+    let mut bytes = [&record.hash.0[..], &record.fields].concat();
+    let sum = record_sum(&bytes, number);
+    bytes.extend_from_slice(&sum);
+    Ok(file.write(&bytes, number * bytes.len() as u64)?)
+}
 
+impl HeightIndex {
     fn record(&self, file: &RecordFile, number: u64) -> Result<Record, RecordsError> {
         let length = HASH_BYTES + self.fields_bytes + SUM_BYTES;
         let bytes = file.records(number, 1, length)?;

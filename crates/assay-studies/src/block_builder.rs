@@ -65,6 +65,8 @@ pub(crate) fn assemble<T: AsRef<[u8]>>(
     let mut raw = header.to_bytes().to_vec();
     encode::compact_size(&mut raw, 1 + txs.len() as u64);
     raw.extend_from_slice(&coinbase.full);
-    txs.iter().for_each(|tx| raw.extend_from_slice(tx.as_ref()));
+    for tx in txs {
+        raw.extend_from_slice(tx.as_ref());
+    }
     (header.hash(), raw)
 }

@@ -18,7 +18,7 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Progress of a long operation. A bar is shown after a delay, and removed on drop.
 pub(crate) struct Bar {
-    bar: ProgressBar,
+    line: ProgressBar,
     start: Instant,
     is_terminal: bool,
     is_shown: AtomicBool,
@@ -34,7 +34,7 @@ impl Bar {
         }
         let start = Instant::now();
         Self {
-            bar,
+            line: bar,
             start,
             is_terminal: std::io::stderr().is_terminal(),
             is_shown: AtomicBool::new(false),
@@ -44,29 +44,29 @@ impl Bar {
 
     pub(crate) fn set(&self, done: u64, total: u64) {
         self.show();
-        self.bar.set_length(total);
-        self.bar.set_position(done);
+        self.line.set_length(total);
+        self.line.set_position(done);
     }
 
     pub(crate) fn step(&self) {
         self.show();
-        self.bar.inc(1);
+        self.line.inc(1);
     }
 
     /// Begins another part, whose rate and remaining time are its own.
     pub(crate) fn restart(&self, total: u64) {
         self.set(0, total);
-        self.bar.reset_eta();
+        self.line.reset_eta();
     }
 
     /// Text of `{msg}` in the template.
     pub(crate) fn message(&self, text: impl Into<Cow<'static, str>>) {
-        self.bar.set_message(text);
+        self.line.set_message(text);
     }
 
     /// Prints a line, above the bar on a terminal.
     pub(crate) fn say(&self, text: &str) {
-        self.bar.suspend(|| output::complain(text));
+        self.line.suspend(|| output::complain(text));
         *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
@@ -97,15 +97,15 @@ impl Bar {
             return;
         }
         if self.is_terminal {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
+            self.line.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
             // A step may take seconds; the ticker keeps the clock running.
-            self.bar.enable_steady_tick(Duration::from_secs(1));
+            self.line.enable_steady_tick(Duration::from_secs(1));
         }
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.line.finish_and_clear();
     }
 }

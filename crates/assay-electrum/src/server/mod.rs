@@ -212,8 +212,7 @@ impl Server {
         }
         let notifying = |shared: &Shared| shared.subscriptions.run();
         let removing = |shared: &Shared| shared.removals.run(&shared.subscriptions);
-        let threads: [(&str, fn(&Shared)); 2] =
-            [("electrum-notify", notifying), ("electrum-leave", removing)];
+        let threads = [("electrum-notify", notifying as fn(&Shared)), ("electrum-leave", removing)];
         for (name, run) in threads {
             let shared = Arc::clone(&server.shared);
             let work = move || {

@@ -145,7 +145,7 @@ impl Parts<'_> {
             };
             return share.iter().map(verify).collect();
         };
-        let mut runs = DeferredRuns::with_rules(*self.rules);
+        let mut runs = DeferredRuns::with_rules(self.rules);
         let mut contexts = Share { all: self, share };
         for Part { index, inputs, .. } in share {
             let context = self.context(*index, inputs);

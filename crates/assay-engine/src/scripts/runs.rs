@@ -62,8 +62,8 @@ pub(super) trait Contexts {
 }
 
 impl DeferredRuns {
-    pub(super) fn with_rules(rules: RuleSet) -> Self {
-        Self { scripts: DeferredScripts::with_rules(rules), found: Vec::new() }
+    pub(super) fn with_rules(rules: &RuleSet) -> Self {
+        Self { scripts: DeferredScripts::with_rules(*rules), found: Vec::new() }
     }
 
     pub(super) fn scripts(&self) -> &DeferredScripts<Site> {

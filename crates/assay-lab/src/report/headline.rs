@@ -81,7 +81,7 @@ pub(super) fn reference_per_s(
 ) -> Option<f64> {
     let rates: Vec<f64> = results.reference_rates.iter().filter_map(rate).collect();
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-    (!rates.is_empty()).then(|| mean * results.machine.cores as f64)
+    (!rates.is_empty()).then_some(mean * results.machine.cores as f64)
 }
 
 /// Effects of the chain's size on published figures, and the actual mempool hit rate.

@@ -110,6 +110,9 @@ const NODE_COMPACT_FILTERS: u64 = 1 << 6;
 const NODE_NETWORK_LIMITED: u64 = 1 << 10;
 const NODE_P2P_V2: u64 = 1 << 11;
 
+/// Work of a thread of the network.
+type Work = fn(&P2p);
+
 /// The network. [`Peers`] is below all others, [`Compact`] below [`BlockSync`] and [`TxRelay`]; none of these knows another.
 struct P2p {
     engine: Arc<Engine>,
@@ -245,13 +248,13 @@ impl P2pService {
             fetches: Fetches::default(),
             stripping: Mutex::new(()),
         });
-        let threads: [(&str, fn(&P2p)); 4] = [
+        let threads: [(&str, Work); 4] = [
             ("p2p-news", notify_tip),
             ("p2p-blocks", |shared| shared.compact.pass_on_submitted()),
             ("p2p-connect", |shared| shared.sync.connect_blocks(|| shared.round_of_all())),
             ("p2p-rounds", run_rounds),
         ];
-        let spawn = |(name, run): (&str, fn(&P2p))| {
+        let spawn = |(name, run): (&str, Work)| {
             let shared = Arc::clone(&shared);
             let builder = thread::Builder::new().name(name.to_owned());
             builder.spawn(move || run(&shared)).map_err(NodeError::Runtime)

@@ -74,12 +74,13 @@ impl Method {
                 optional = arg.optional();
             }
             let name = arg.first_name();
-            match arg.kind {
-                "string" => text += &format!("\"{name}\""),
-                "json array" if arg.of.is_empty() => text += &format!("[{name},...]"),
-                "json array" => text += &format!("[{},...]", arg.of),
-                _ => text.push_str(name),
-            }
+            // Writing to a string cannot fail.
+            let _ = match arg.kind {
+                "string" => write!(text, "\"{name}\""),
+                "json array" if arg.of.is_empty() => write!(text, "[{name},...]"),
+                "json array" => write!(text, "[{},...]", arg.of),
+                _ => text.write_str(name),
+            };
         }
         if optional {
             text.push_str(" )");

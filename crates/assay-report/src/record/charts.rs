@@ -147,7 +147,7 @@ impl Block<'_> {
         let is_it = |figure: &&Values| (figure.metric, figure.unit) == (metric, unit);
         let value = |figure: &Values| {
             let (target, case) = self.cases[figure.case];
-            (target, case, median(&figure.values))
+            (target, case, median(&figure.rounds))
         };
         let mut values: Vec<(&str, &str, f64)> =
             self.figures.iter().filter(is_it).map(value).collect();
@@ -155,7 +155,9 @@ impl Block<'_> {
         if values.iter().any(|(_, case, _)| !case.is_empty()) {
             values.retain(|(_, case, _)| !case.is_empty());
         } else {
-            values.iter_mut().for_each(|one| (one.0, one.1) = (name, one.0));
+            for one in &mut values {
+                (one.0, one.1) = (name, one.0);
+            }
         }
         let (scale, unit) = unit.scale(values.iter().map(|one| one.2).fold(0.0, f64::max));
         let (mut targets, mut cases): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());

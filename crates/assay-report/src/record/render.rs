@@ -32,8 +32,7 @@ pub(super) struct Values {
     pub(super) case: usize,
     pub(super) metric: usize,
     pub(super) unit: Unit,
-    /// Of all rounds.
-    pub(super) values: Vec<f64>,
+    pub(super) rounds: Vec<f64>,
     /// Ends of the interval: the cells `METRIC, low` and `METRIC, high`.
     ends: [Option<f64>; 2],
 }
@@ -220,12 +219,11 @@ impl<'a> Block<'a> {
         }
         let metric = index(&mut self.metrics, metric);
         let is_it = |figure: &&mut Values| (figure.case, figure.metric) == (case, metric);
-        match self.figures.iter_mut().rfind(is_it) {
-            Some(figure) => figure.values.push(value),
-            None => {
-                let (values, ends) = (vec![value], [None; 2]);
-                self.figures.push(Values { case, metric, unit, values, ends });
-            }
+        if let Some(figure) = self.figures.iter_mut().rfind(is_it) {
+            figure.rounds.push(value);
+        } else {
+            let (rounds, ends) = (vec![value], [None; 2]);
+            self.figures.push(Values { case, metric, unit, rounds, ends });
         }
     }
 
@@ -233,7 +231,7 @@ impl<'a> Block<'a> {
     fn front(&self) -> Vec<Figure> {
         let is_shown = |figure: &&Values| figure.metric == 0 && figure.unit != Unit::Count;
         let figure = |figure: &Values| {
-            let text = figure.unit.format(median(&figure.values));
+            let text = figure.unit.format(median(&figure.rounds));
             let (value, unit) = text.split_once(' ').unwrap_or((&text, ""));
             Figure {
                 value: value.to_owned(),
@@ -268,7 +266,7 @@ impl<'a> Block<'a> {
         table.head.extend(columns);
         table.rows = rows.into_iter().map(|name| vec![name]).collect();
         table.rows.iter_mut().for_each(|row| row.resize(width + 1, String::new()));
-        for Values { case, metric, unit, values, ends } in &self.figures {
+        for Values { case, metric, unit, rounds: values, ends } in &self.figures {
             let (row, column) = if is_by_case { (*case, *metric) } else { (*metric, *case) };
             let text = Summary::of(values).map(|summary| summary.text(*unit, *ends));
             table.rows[row][column + 1] = text.unwrap_or_default();

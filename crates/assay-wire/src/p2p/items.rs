@@ -196,6 +196,7 @@ impl InventoryKind {
     pub const WITNESS_BLOCK: Self = Self(2 | 1 << 30);
 
     /// The type without the flag that requests witnesses (BIP144).
+    #[must_use]
     pub fn base(self) -> Self {
         Self(self.0 & !(1 << 30))
     }

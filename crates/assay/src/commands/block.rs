@@ -40,19 +40,18 @@ fn verify(arguments: &BlockVerifyArguments) -> anyhow::Result<Outcome> {
         .with_rules(rules);
     let unusable = || format!("prevouts {path} do not belong to block {}", verifier.hash());
     // Inputs are counted only if the merkle root matches the header.
-    let (spent, sums) = match verifier.check_alone() {
-        Err(error) => (Vec::new(), Err(error)),
-        Ok(()) => {
-            let spent = parse_prevouts(&bytes, verifier.input_count()).with_context(unusable)?;
-            let sums = match verifier.check_spends(&spent) {
-                Ok(sums) => Ok(sums),
-                Err(VerifyBlockError::Invalid(error)) => Err(error),
-                Err(error @ VerifyBlockError::OtherPrevout { .. }) => {
-                    return Err(error).with_context(unusable);
-                }
-            };
-            (spent, sums)
-        }
+    let (spent, sums) = if let Err(error) = verifier.check_alone() {
+        (Vec::new(), Err(error))
+    } else {
+        let spent = parse_prevouts(&bytes, verifier.input_count()).with_context(unusable)?;
+        let sums = match verifier.check_spends(&spent) {
+            Ok(sums) => Ok(sums),
+            Err(VerifyBlockError::Invalid(error)) => Err(error),
+            Err(error @ VerifyBlockError::OtherPrevout { .. }) => {
+                return Err(error).with_context(unusable);
+            }
+        };
+        (spent, sums)
     };
     let checks_s = start.elapsed().as_secs_f64();
     let start = Instant::now();

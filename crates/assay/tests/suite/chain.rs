@@ -25,7 +25,7 @@ fn rejects(arguments: &[&str], message: &str) {
 
 struct Chain {
     dir: tempfile::TempDir,
-    tip: serde_json::Value,
+    tip: Value,
 }
 
 impl Chain {
@@ -68,7 +68,7 @@ fn a_chain_is_counted() {
     let json = prints(&[
         "chain", "stats", "--blocks", &blocks, "--json", "--tables", &tables, "--plot", &page,
     ]);
-    let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let report: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&report["schema"], &report["ledger"]["equal"]), (&1.into(), &true.into()));
     for field in FIELDS {
         assert_eq!(report["total"][field], chain.tip[field], "{field}");

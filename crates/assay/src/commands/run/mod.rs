@@ -33,7 +33,6 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
             "--target: benchmarks have no targets, those of {} are of --part macro",
             arguments.plan
         ),
-        None => {}
         Some("macro") if has_macro => {
             ensure!(
                 arguments.targets.len() > 1,
@@ -44,7 +43,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
         Some("micro") if has_macro => {}
         Some(name) if has_macro => bail!("there is no part {name:?}; there are micro and macro"),
         Some(_) if text.kind != Kind::Steps => bail!("{} has no parts", arguments.plan),
-        Some(_) => {}
+        None | Some(_) => {}
     }
     // The error of a key names the plans that have it.
     let changes = arguments.changes(text.kind)?;

@@ -492,13 +492,13 @@ pub(super) unsafe fn complex_product<const N: usize>(
     unsafe {
         match (N, b) {
             (6, Some(b)) if prime[0] == BLS12_381[0] => {
-                call_complex!(complex_product_381, out, a, b)
+                call_complex!(complex_product_381, out, a, b);
             }
             (6, None) if prime[0] == BLS12_381[0] => call_complex!(complex_square_381, out, a, a),
             (4, Some(b)) if prime[0] == BN254[0] => call_complex!(complex_product_bn254, out, a, b),
             (4, None) if prime[0] == BN254[0] => call_complex!(complex_square_bn254, out, a, a),
             (4, Some(b)) if prime[0] == NOGAMI[0] => {
-                call_complex!(complex_product_nogami, out, a, b)
+                call_complex!(complex_product_nogami, out, a, b);
             }
             (4, None) if prime[0] == NOGAMI[0] => call_complex!(complex_square_nogami, out, a, a),
             _ => return false,
