@@ -112,7 +112,7 @@ fn push(script: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-#[path = "../../crates/assay-consensus/tests/suite/difficulty/oracle.rs"]
+#[path = "../../crates/assay-consensus/tests/suite/oracle.rs"]
 #[allow(dead_code, reason = "the oracle's networks are for whole chains")]
 mod oracle;
 

@@ -34,7 +34,7 @@ pub fn write(root: PathBuf) {
     for text in REQUESTS {
         seeds.add("jsonrpc", &[&[3, 5, 8, 13], text.as_bytes()].concat());
     }
-    for line in include_str!("../../crates/assay-lab/tests/suite/logs/lines.txt").lines() {
+    for line in include_str!("../../crates/assay-lab/tests/suite/lines.txt").lines() {
         seeds.add("logs", format!("\x07{line}\n{line}\n").as_bytes());
     }
     for text in ELECTRUM_LINES {

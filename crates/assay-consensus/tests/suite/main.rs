@@ -4,7 +4,6 @@
 //! the retarget what Bitcoin has done since 2009. It computes on plain lists of base-256 digits with
 //! schoolbook arithmetic and shares nothing with the code under test.
 
-#[path = "difficulty/oracle.rs"]
 mod oracle;
 
 use assay_consensus::chain::{Ancestors, HeaderFacts};

@@ -1,7 +1,6 @@
 //! Integration tests of the laboratory: query load, and here logs of every program and version: printed lines, real logs, damaged logs.
 
 mod load;
-#[path = "logs/prefixes.rs"]
 mod prefixes;
 
 use std::fs::File;
@@ -16,7 +15,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
-const LINES: &str = include_str!("logs/lines.txt");
+const LINES: &str = include_str!("lines.txt");
 
 fn parse(text: &[u8], piece: usize) -> Vec<Found> {
     let (mut parser, mut all) = (Parser::new(), Vec::new());
