@@ -12,8 +12,9 @@ use tempfile::TempDir;
 use super::chain::accept;
 use super::mint::{Mint, params};
 
-/// Pairs of a key and a form of signature, and scripts of 50 failing checks with dropped results.
-const SIGNED_OUTPUTS: u32 = 12;
+/// Outputs whose scripts make 50 failing checks and drop the results. A transaction that spends them all is verified in parts
+/// on every thread, so that a block behind it waits; their signature operations nearly fill a block.
+const SIGNED_OUTPUTS: u32 = 390;
 
 /// A push each of a DER signature of r = s = 1, and of the base point as key.
 const SIGNATURE_AND_KEY: &str =
@@ -45,7 +46,8 @@ impl Case {
         for _ in 0..SIGNED_OUTPUTS {
             tx = tx.output(1000, &checks);
         }
-        let tx = tx.output(1000, &[0]).output(1000, &[0]).output(value - 100_000, &[0x51]).build();
+        let tx =
+            tx.output(1000, &[0]).output(1000, &[0]).output(value - 1_000_000, &[0x51]).build();
         let source = OutPoint { txid: tx.view().txid(), vout: 0 };
         accept(&engine, mint.block_of(&[tx]));
         Self { _dir: dir, engine, mint, source }
