@@ -180,10 +180,18 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::chunks::{Item, chunks_by_cluster};
+    use super::super::densest::exact;
     use super::super::diagram::cmp_diagrams;
-    use super::super::linearize::{CLUSTER_COUNT_MAX, members};
+    use super::super::linearize::{CLUSTER_COUNT_MAX, Node, members};
     use super::*;
+
+    struct Item {
+        txid: Txid,
+        fee_sat: i64,
+        weight: u32,
+        /// Some of them may have left.
+        parents: Vec<Txid>,
+    }
 
     /// The transactions without any order.
     #[derive(Default)]
@@ -219,10 +227,8 @@ mod tests {
                 for (index, member) in cluster.members().iter().enumerate() {
                     let item = &self.items[&member.txid];
                     assert_eq!(graph.cluster_of[&member.txid], *id);
-                    assert_eq!(
-                        (member.node.fee_sat, u64::from(member.node.weight)),
-                        (item.fee_sat, item.weight)
-                    );
+                    let Node { fee_sat, weight, .. } = member.node;
+                    assert_eq!((fee_sat, weight), (item.fee_sat, item.weight));
                     let parents: BTreeSet<Txid> = members(member.node.parents)
                         .inspect(|parent| assert!(*parent < index, "parents come first"))
                         .map(|parent| cluster.members()[parent].txid)
@@ -237,24 +243,12 @@ mod tests {
                 assert_eq!(graph.unsettled.contains(id), !cluster.is_settled());
                 count += cluster.len();
                 if cluster.is_settled() {
-                    self.check_order(cluster);
+                    let nodes: Vec<Node> = cluster.members().iter().map(|one| one.node).collect();
+                    assert_eq!(cmp_diagrams(&rates, &exact(&nodes)), Some(Ordering::Equal));
                 }
             }
             assert_eq!((count, graph.cluster_of.len()), (self.items.len(), self.items.len()));
             assert_eq!(graph.lasts.len(), graph.clusters.len());
-        }
-
-        /// Compares with the optimal order, by maximum flow.
-        fn check_order(&self, cluster: &Cluster) {
-            let items: Vec<Item> =
-                cluster.members().iter().map(|one| self.items[&one.txid].clone()).collect();
-            let exact = chunks_by_cluster(&items).unwrap().remove(0);
-            let exact: Vec<Rate> = exact
-                .iter()
-                .map(|chunk| Rate { fee_sat: chunk.fee_sat, weight: chunk.weight })
-                .collect();
-            let found: Vec<Rate> = cluster.rates().collect();
-            assert_eq!(cmp_diagrams(&found, &exact), Some(Ordering::Equal));
         }
     }
 
@@ -314,8 +308,7 @@ mod tests {
                         continue;
                     }
                     let own = if *is_late { Vec::new() } else { others.clone() };
-                    let item =
-                        Item { txid, fee_sat, weight: u64::from(weight), parents: own.clone() };
+                    let item = Item { txid, fee_sat, weight, parents: own.clone() };
                     model.items.insert(txid, item);
                     graph.insert(Member::new(txid, fee_sat, weight), &own);
                     if *is_late {

@@ -6,8 +6,6 @@ mod admission;
 mod candidate;
 mod changes;
 mod checks;
-#[cfg(test)]
-mod chunks;
 mod cluster;
 mod confirmed;
 mod context;
