@@ -4,42 +4,23 @@
 //! expensive; it runs later, without the engine's lock, and its result is stored unless the cluster has changed meanwhile (Core
 //! `txgraph.cpp`: quality levels, `DoWork`).
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use assay_wire::Txid;
 
 use super::cluster::{Cluster, Member};
-use super::linearize::Rate;
+use super::linearize::{ByRate, Rate};
 
 /// Identifies a cluster. Numbers are never reused, so a cluster with a given number never changes.
 pub(super) type ClusterId = u64;
-
-/// The last chunk of a cluster; ordered by mining order, last first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Last {
-    rate: Rate,
-    cluster: ClusterId,
-}
-
-impl Ord for Last {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.rate.cmp_rate(&other.rate).then(self.cluster.cmp(&other.cluster))
-    }
-}
-
-impl PartialOrd for Last {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
 
 #[derive(Default)]
 pub(super) struct Graph {
     clusters: HashMap<ClusterId, Arc<Cluster>>,
     cluster_of: HashMap<Txid, ClusterId>,
-    lasts: BTreeSet<Last>,
+    /// The last chunk of each cluster; the last one in mining order comes first.
+    lasts: BTreeSet<(ByRate, ClusterId)>,
     /// Clusters with a valid but possibly bad order.
     unsettled: BTreeSet<ClusterId>,
     next_id: ClusterId,
@@ -147,8 +128,8 @@ impl Graph {
 
     /// The last transactions in mining order, and their fee rate.
     pub(super) fn worst(&self) -> Option<(Rate, Vec<Txid>)> {
-        let last = self.lasts.first()?;
-        let (rate, chunk) = self.clusters[&last.cluster].last_chunk();
+        let (_, cluster) = self.lasts.first()?;
+        let (rate, chunk) = self.clusters[cluster].last_chunk();
         Some((rate, chunk.iter().map(|member| member.txid).collect()))
     }
 
@@ -158,7 +139,7 @@ impl Graph {
         for member in cluster.members() {
             self.cluster_of.insert(member.txid, id);
         }
-        self.lasts.insert(Last { rate: cluster.last_chunk().0, cluster: id });
+        self.lasts.insert((cluster.last_chunk().0.into(), id));
         if !cluster.is_settled() {
             self.unsettled.insert(id);
         }
@@ -168,7 +149,7 @@ impl Graph {
     /// Removes a cluster; its transactions still refer to it.
     fn take(&mut self, id: ClusterId) -> Option<Arc<Cluster>> {
         let cluster = self.clusters.remove(&id)?;
-        self.lasts.remove(&Last { rate: cluster.last_chunk().0, cluster: id });
+        self.lasts.remove(&(cluster.last_chunk().0.into(), id));
         self.unsettled.remove(&id);
         Some(cluster)
     }
@@ -176,7 +157,7 @@ impl Graph {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::cmp::Ordering;
 
     use proptest::prelude::*;
 
@@ -238,8 +219,7 @@ mod tests {
                 }
                 let rates: Vec<Rate> = cluster.rates().collect();
                 assert!(rates.is_sorted_by(|a, b| a.cmp_rate(b).is_ge()));
-                let last = Last { rate: cluster.last_chunk().0, cluster: *id };
-                assert!(graph.lasts.contains(&last));
+                assert!(graph.lasts.contains(&(cluster.last_chunk().0.into(), *id)));
                 assert_eq!(graph.unsettled.contains(id), !cluster.is_settled());
                 count += cluster.len();
                 if cluster.is_settled() {

@@ -73,6 +73,46 @@ impl Rate {
     }
 }
 
+/// A fee rate as a sort key: the quotient without rounding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByRate(Rate);
+
+impl ByRate {
+    pub(crate) const fn new(fee_sat: i64, weight: u64) -> Self {
+        Self(Rate { fee_sat, weight })
+    }
+
+    pub(super) const fn rate(self) -> Rate {
+        self.0
+    }
+}
+
+impl From<Rate> for ByRate {
+    fn from(rate: Rate) -> Self {
+        Self(rate)
+    }
+}
+
+impl Ord for ByRate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp_rate(&other.0)
+    }
+}
+
+impl PartialOrd for ByRate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ByRate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for ByRate {}
+
 /// Nonzero, since zero is a fixed point of xorshift. One seed per process: the same cluster always has the same order.
 static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0u64) | 1);
 
