@@ -2,6 +2,7 @@
 
 use assay_hash::{hash160, sha256d};
 use assay_testkit::chain::TxBuilder;
+use assay_testkit::random::Random;
 use assay_wire::TxOut;
 use assay_wire::encode::var_bytes;
 
@@ -168,14 +169,9 @@ fn integers_of_64_bits() {
 /// Every operation on random numbers gives what arithmetic in 128 bits gives.
 #[test]
 fn integers_against_wider_ones() {
-    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        // All widths, both signs.
-        (seed >> (seed % 61)) as i64 * if seed & 0x100 == 0 { 1 } else { -1 }
-    };
+    let mut random = Random(1);
+    // All widths, both signs.
+    let mut random = || random.next() as i64 >> random.below(61);
     let number = |value: i64| {
         let (bytes, length) = num::encode(value);
         bytes[..length].to_vec()
@@ -196,17 +192,12 @@ fn integers_against_wider_ones() {
             };
             let expected = i64::try_from(exact).ok().filter(|&result| result != i64::MIN);
             let operands: [&[u8]; 2] = [&number(a), &number(b)];
-            match expected.map(number) {
-                Some(result) => {
-                    check_under(Flags::BCH_MAY_2022, &operands, opcode, Ok(&[&result]));
-                }
-                None => check_under(
-                    Flags::BCH_MAY_2022,
-                    &operands,
-                    opcode,
-                    Err(ScriptError::InvalidNumberRange64Bit),
-                ),
-            }
+            let result = expected.map(number);
+            let left = result.as_deref().map(|result| [result]);
+            let expected = left
+                .as_ref()
+                .map_or(Err(ScriptError::InvalidNumberRange64Bit), |left| Ok(&left[..]));
+            check_under(Flags::BCH_MAY_2022, &operands, opcode, expected);
         }
     }
 }

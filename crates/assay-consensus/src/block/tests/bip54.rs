@@ -1,5 +1,7 @@
 //! BIP-0054's rules about blocks, at their boundaries and at the height from which they apply.
 
+use assay_testkit::random::Random;
+
 use super::*;
 use crate::script::opcode::op;
 use crate::sigops::tx_legacy_sigops;
@@ -127,17 +129,15 @@ fn every_kind_of_input_counts_up_to_2500() {
 
 #[test]
 fn random_mixtures_are_added_up() {
-    let (kinds, mut seed) = (kinds(), 54u32);
+    let (kinds, mut random) = (kinds(), Random(54));
     let mut verdicts = [0, 0];
     for _ in 0..400 {
         let mut inputs = Vec::new();
         let mut total = 0;
-        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         // On both sides of the limit.
-        let wanted = 2370 + u64::from(seed >> 24);
+        let wanted = 2370 + random.below(256) as u64;
         while total < wanted {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let kind = &kinds[(seed >> 16) as usize % kinds.len()];
+            let kind = &kinds[random.below(kinds.len())];
             total += kind.2;
             inputs.push(kind.clone());
         }
