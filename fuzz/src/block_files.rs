@@ -5,33 +5,10 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_stats::{BlockSet, Counts, Heights, Item, Ranges, ReadOptions, read};
-use assay_store::{BlockFileReader, BlockFiles, Finding, RecordRules};
+use assay_store::{BlockFiles, Finding, RecordRules};
 
 use crate::input::{Input, folder, write};
 use crate::messages::MAGIC;
-
-/// Block files of other nodes, whole or torn: the reader gives what the file holds and never more.
-pub fn block_file(data: &[u8]) {
-    let path = write("blk.dat", data);
-    let Ok(mut reader) = BlockFileReader::open(&path, MAGIC) else { panic!("the file is there") };
-    let mut end = 0;
-    loop {
-        match reader.next_block() {
-            Ok(Some(block)) => {
-                let start = end + 8;
-                assert_eq!(data[end..end + 4], MAGIC);
-                assert_eq!(data[start..start + block.len()], block);
-                end = start + block.len();
-                assert_eq!(reader.offset(), end as u64);
-            }
-            // Once it has ended it stays so.
-            Ok(None) | Err(_) => {
-                assert!(matches!(reader.next_block(), Ok(None)));
-                break;
-            }
-        }
-    }
-}
 
 /// Block files of Bitcoin Core, obfuscated or not, with anything between the records.
 pub fn core_files(data: &[u8]) {

@@ -27,9 +27,8 @@ use std::sync::OnceLock;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 38] = [
+const TARGETS: [(&str, Target); 37] = [
     ("block", block::block),
-    ("block_file", block_files::block_file),
     ("bloom", private::bloom),
     ("compact", numbers::compact),
     ("core_files", block_files::core_files),

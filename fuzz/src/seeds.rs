@@ -124,7 +124,6 @@ fn forged(seeds: &mut Seeds, name: &str) {
         let block = Block::parse(raw.to_vec(), encoding).expect("a forged block");
         if line.height % 25 == 1 || block.tx_count() > 1 {
             seeds.add("block", raw);
-            seeds.add("block_file", &file[start - 8..start + raw.len()]);
             seeds.add("stats", &[&[0], &file[start - 8..start + raw.len()]].concat());
             seeds.add("core_files", &[&[0], &file[start - 8..start + raw.len()]].concat());
             store(seeds, &file[start - 8..start + raw.len()], raw);

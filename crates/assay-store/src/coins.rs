@@ -228,13 +228,8 @@ impl CoinStore {
     /// A failure of the tier, or damage; then nothing changed.
     #[inline]
     pub fn spend(&mut self, outpoint: &OutPoint) -> Result<Option<Coin>, CoinError> {
-        self.spend_at(&Located { outpoint: *outpoint, hash: self.hash(outpoint) })
-    }
-
-    /// [`CoinStore::spend`] for a located outpoint.
-    #[inline]
-    pub fn spend_at(&mut self, at: &Located) -> Result<Option<Coin>, CoinError> {
-        self.spend_with(at, |coin| coin.to_coin())
+        let at = Located { outpoint: *outpoint, hash: self.hash(outpoint) };
+        self.spend_with(&at, |coin| coin.to_coin())
     }
 
     /// [`CoinStore::spend`] for a located outpoint. Returns the result of `take` on the coin in place.
@@ -412,11 +407,6 @@ impl CoinStore {
 
     pub fn cached_coins(&self) -> usize {
         self.unspent
-    }
-
-    /// Changes that the next flush writes.
-    pub fn dirty_coins(&self) -> usize {
-        self.dirty
     }
 
     /// True if all coins are in the cache, so that no disk read is necessary.

@@ -7,7 +7,6 @@ use assay_testkit::chain::{TxBuilder, block_of, coinbase, txids, wtxids};
 use assay_wire::{BlockHash, Encoding, OutPoint};
 
 mod bip54;
-mod real;
 
 fn params(name: &str) -> ChainParams {
     ChainParams::by_name(name).expect("the chain is known")

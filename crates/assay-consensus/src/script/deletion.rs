@@ -103,6 +103,8 @@ fn copy_without(code: &[u8], data: &[u8], out: &mut Vec<u8>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use assay_testkit::random::Random;
+
     use super::*;
     use crate::script::asm;
 
@@ -150,22 +152,18 @@ mod tests {
     #[test]
     fn a_kept_code_is_that_of_a_new_search() {
         const BYTES: [u8; 6] = [0, 1, 2, 3, op::PUSHDATA1, op::PUSH1];
-        let mut seed = 1u32;
-        let mut random = |below: u32| {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (seed >> 16) % below
-        };
+        let mut random = Random(1);
         let mut deletions = Deletions::default();
         let (mut found, mut kept) = (0, 0);
         for input in 0..300 {
             deletions.clear();
             let script: Vec<u8> =
-                (0..random(40)).map(|_| BYTES[random(BYTES.len() as u32) as usize]).collect();
+                (0..random.below(40)).map(|_| BYTES[random.below(BYTES.len())]).collect();
             let starts = [0, script.len() / 2];
             for _ in 0..40 {
-                let (number, start) = (random(2) as u8, starts[random(2) as usize]);
-                let sigs: Vec<Vec<u8>> = (0..=random(3) / 2)
-                    .map(|_| (0..random(3)).map(|_| BYTES[random(4) as usize]).collect())
+                let (number, start) = (random.below(2) as u8, starts[random.below(2)]);
+                let sigs: Vec<Vec<u8>> = (0..=random.below(3) / 2)
+                    .map(|_| (0..random.below(3)).map(|_| BYTES[random.below(4)]).collect())
                     .collect();
                 let code = &script[start..];
                 let is_kept =

@@ -7,7 +7,7 @@ use assay_wire::{Encoding, Transaction, TxOut};
 
 use crate::script::opcode::op::*;
 use crate::script::witness::tests::{INTERNAL, Scripted, spend_of_leaf};
-use crate::script::{Flags, Interpreter, RuleSet, ScriptError, TxContext, annex_hash, asm};
+use crate::script::{Flags, Interpreter, RuleSet, ScriptError, TxContext, asm};
 
 /// Runs a tapscript on these arguments, in a transaction of one input.
 fn run(names: &str, script: &[u8], arguments: &[&[u8]]) -> Result<(), ScriptError> {
@@ -168,7 +168,7 @@ fn the_internal_key_is_that_of_the_control_block() {
     assert_eq!(run("internalkey", &script, &[&[3; 64]]), Ok(()));
 }
 
-/// A transaction of two inputs, of which number 1 is a tapscript, with an annex or without.
+/// A transaction of two inputs, of which number 1 is a tapscript or another output.
 fn two_inputs(script_sig: &[u8], witness: &[&[u8]]) -> TxBuilder {
     let builder = TxBuilder::new(-3)
         .input(7, 1, script_sig, 5)
@@ -184,35 +184,6 @@ fn sequences_and_outputs() -> ([u8; 32], [u8; 32]) {
     let first = [&1i64.to_le_bytes()[..], &[1, PUSH1]].concat();
     let second = [&2i64.to_le_bytes()[..], &[3, RETURN, 1, 7]].concat();
     (sequences, sha256(&[first, second].concat()))
-}
-
-/// BIP-0446, with the message put together in one piece.
-#[test]
-fn template_hashes_with_and_without_annex() {
-    let (sequences, outputs) = sequences_and_outputs();
-    let annex: &[u8] = &[0x50, 1, 2];
-    let tag = sha256(b"TemplateHash");
-    for annex in [None, Some(annex)] {
-        let mut message = [&tag[..], &tag].concat();
-        message.extend((-3i32).to_le_bytes());
-        message.extend(77u32.to_le_bytes());
-        message.extend(sequences);
-        message.extend(outputs);
-        message.push(u8::from(annex.is_some()));
-        message.extend(1u32.to_le_bytes());
-        message.extend(annex.map(annex_hash).iter().flatten());
-        let script = pushes(&[&sha256(&message)], &[TEMPLATEHASH, EQUAL]);
-        let (script_pubkey, control) = spend_of_leaf(&script);
-        let witness = [&[&script[..], &control][..], annex.as_slice()].concat();
-        let spent: [&[u8]; 2] = [&[PUSH1], &script_pubkey];
-        let verdict =
-            |builder: &TxBuilder| verify("templatehash", builder, &spent, 1, Flags::BITCOIN_BLOCK);
-        assert_eq!(verdict(&two_inputs(&[], &witness)), Ok(()));
-        // Input scripts do not matter, outputs do.
-        assert_eq!(verdict(&two_inputs(&[PUSH1], &witness)), Ok(()));
-        let other = two_inputs(&[], &witness).output(0, &[]);
-        assert_eq!(verdict(&other), Err(ScriptError::EvalFalse));
-    }
 }
 
 /// BIP-0119, with the message put together in one piece, in every kind of script.

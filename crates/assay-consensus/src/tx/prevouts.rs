@@ -109,6 +109,7 @@ fn check_null(tx: Tx<'_>) -> Result<(), TxError> {
 mod tests {
     use super::*;
     use assay_testkit::chain::TxBuilder;
+    use assay_testkit::random::Random;
     use assay_wire::Txid;
 
     fn check(prevouts: &[OutPoint], expected: &Result<(), TxError>) {
@@ -197,20 +198,16 @@ mod tests {
 
     #[test]
     fn agrees_with_a_set_on_random_inputs() {
-        let mut state = 1u64;
-        let mut random = move |bound: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) % bound
-        };
+        let mut random = Random(1);
         for round in 0..300 {
-            let count = 2 + random(120) as usize;
+            let count = 2 + random.below(120);
             // Few enough txids and indexes that some outpoints come twice.
             let prevouts: Vec<OutPoint> = (0..count)
                 .map(|_| {
                     let mut txid = [0u8; 32];
-                    txid[random(32) as usize] = random(40) as u8;
+                    txid[random.below(32)] = random.below(40) as u8;
                     txid[31] |= 1;
-                    OutPoint { txid: Txid(txid), vout: random(1 + round * 50) as u32 }
+                    OutPoint { txid: Txid(txid), vout: random.below(1 + round * 50) as u32 }
                 })
                 .collect();
             let mut set = std::collections::BTreeSet::new();

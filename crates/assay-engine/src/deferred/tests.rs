@@ -49,6 +49,22 @@ impl Spend {
         Self { tx, scripts }
     }
 
+    /// What `run` gives for the unsigned transaction that spends outputs of these scripts.
+    fn unsigned<T>(
+        scripts: &[Vec<u8>],
+        has_witness: bool,
+        run: impl FnOnce(&TxContext<'_>) -> T,
+    ) -> T {
+        let witness = if has_witness { vec![vec![]] } else { vec![] };
+        let blank = Self::new(&vec![(vec![], witness); scripts.len()], scripts.to_vec());
+        run(&TxContext::new(blank.tx.view(), &blank.spent()))
+    }
+
+    fn spent(&self) -> Vec<TxOut<'_>> {
+        let output = |script_pubkey| TxOut { value: VALUE, script_pubkey };
+        self.scripts.iter().map(|script| output(script)).collect()
+    }
+
     /// Runs all inputs in batches that `P` proves, and compares with the immediate checker.
     fn check<P: Prove>(&self, flags: Flags) -> Vec<Verdict> {
         self.check_under::<P>(&RuleSet::TODAY, flags)
@@ -56,11 +72,7 @@ impl Spend {
 
     /// [`Self::check`] under these rules.
     fn check_under<P: Prove>(&self, rules: &RuleSet, flags: Flags) -> Vec<Verdict> {
-        let spent: Vec<TxOut<'_>> = self
-            .scripts
-            .iter()
-            .map(|script| TxOut { value: VALUE, script_pubkey: script })
-            .collect();
+        let spent = self.spent();
         let context = TxContext::new(self.tx.view(), &spent);
         let mut interpreter = Interpreter::with_rules(*rules);
         let expected: Vec<Verdict> = (0..spent.len())
@@ -127,16 +139,15 @@ fn all_signature_lists(sigs: usize, keys: &[usize], with_empty: bool, with_not: 
     let count = choices.pow(sigs as u32);
     // Every input signs, and the messages depend on the number and the index of the inputs.
     let group = 32.min(count);
-    let blank = Spend::new(&vec![(vec![], vec![]); group], vec![script.clone(); group]);
-    let spent = vec![TxOut { value: VALUE, script_pubkey: &script }; group];
-    let context = TxContext::new(blank.tx.view(), &spent);
-    let signed: Vec<Vec<Vec<u8>>> = (0..group)
-        .map(|input| {
-            let msg = context.sighash_legacy(input, &script, SIGHASH_ALL);
-            let signers = keys.iter().copied().chain([STRANGER]);
-            signers.map(|key| sign(key, msg)).chain([vec![]]).collect()
-        })
-        .collect();
+    let signed: Vec<Vec<Vec<u8>>> =
+        Spend::unsigned(&vec![script.clone(); group], false, |context| {
+            let sign_all = |input| {
+                let msg = context.sighash_legacy(input, &script, SIGHASH_ALL);
+                let signers = keys.iter().copied().chain([STRANGER]);
+                signers.map(|key| sign(key, msg)).chain([vec![]]).collect()
+            };
+            (0..group).map(sign_all).collect()
+        });
     for first in (0..count).step_by(group) {
         let inputs: Vec<_> = (0..group)
             .map(|input| {
@@ -190,22 +201,19 @@ fn multisig_with_the_same_key_twice_and_with_no_key() {
                     }
                 }
                 script.extend([op::PUSH1 + 2, op::CHECKMULTISIG]);
-                let inputs: Vec<_> =
-                    (0..9).map(|_| (vec![0; 1 + usize::from(sigs)], vec![])).collect();
-                let blank = Spend::new(&inputs, vec![script.clone(); 9]);
-                let spent = vec![TxOut { value: VALUE, script_pubkey: &script }; 9];
-                let context = TxContext::new(blank.tx.view(), &spent);
-                let inputs: Vec<_> = (0..9)
-                    .map(|input| {
+                let scripts = vec![script.clone(); 9];
+                let inputs: Vec<_> = Spend::unsigned(&scripts, false, |context| {
+                    let sign = |input| {
                         let msg = context.sighash_legacy(input, &script, SIGHASH_ALL);
                         let mut script_sig = vec![0];
                         for signer in [input % 3, input / 3].into_iter().take(sigs.into()) {
                             push(&mut script_sig, &sign(signer, msg));
                         }
                         (script_sig, vec![])
-                    })
-                    .collect();
-                let spend = Spend::new(&inputs, vec![script.clone(); 9]);
+                    };
+                    (0..9).map(sign).collect()
+                });
+                let spend = Spend::new(&inputs, scripts);
                 for flags in [Flags::NONE, Flags::STRICTENC, Flags::NULLFAIL | Flags::DERSIG] {
                     spend.check::<Batches>(flags);
                     spend.check::<Forgetful>(flags);
@@ -274,19 +282,18 @@ fn tapscript_spend_of_messages(
     let mut control = vec![0xc0 | parity.to_u8()];
     control.extend(internal.to_byte_array());
     let script = [&[op::PUSH1, 32][..], &output.to_byte_array()].concat();
-    let blank = Spend::new(&[(vec![], vec![vec![]])], vec![script.clone()]);
-    let spent = [TxOut { value: VALUE, script_pubkey: &script }];
-    let context = TxContext::new(blank.tx.view(), &spent);
     let annex_hash = annex.as_deref().map(assay_consensus::script::annex_hash);
     let position =
         assay_consensus::script::TapscriptPosition { leaf_hash, code_separator: u32::MAX };
-    let message = |hash_type: u8| {
-        context.sighash_taproot(0, hash_type, annex_hash.as_ref(), Some(&position)).unwrap()
-    };
-    let mut witness = stack(&message);
+    let scripts = vec![script];
+    let mut witness = Spend::unsigned(&scripts, true, |context| {
+        stack(&|hash_type| {
+            context.sighash_taproot(0, hash_type, annex_hash.as_ref(), Some(&position)).unwrap()
+        })
+    });
     witness.extend([leaf.to_vec(), control]);
     witness.extend(annex);
-    Spend::new(&[(vec![], witness)], vec![script])
+    Spend::new(&[(vec![], witness)], scripts)
 }
 
 /// Enough signatures for a weighted sum, by several keys, some of them invalid.
@@ -299,13 +306,12 @@ fn many_key_path_spends() {
         [&[op::PUSH1, 32][..], &pair.x_only_public_key().0.to_byte_array()].concat()
     };
     let scripts: Vec<Vec<u8>> = pairs.iter().map(script).collect();
-    let blank = Spend::new(&vec![(vec![], vec![vec![]]); INPUTS], scripts.clone());
-    let output = |script| TxOut { value: VALUE, script_pubkey: script };
-    let spent: Vec<TxOut<'_>> = scripts.iter().map(|script| output(script)).collect();
-    let context = TxContext::new(blank.tx.view(), &spent);
+    let messages: Vec<[u8; 32]> = Spend::unsigned(&scripts, true, |context| {
+        (0..INPUTS).map(|input| context.sighash_taproot(input, 0, None, None).unwrap()).collect()
+    });
     for wrong in [&[][..], &[INPUTS - 1], &[3, 150, 151]] {
         let witness = |(input, pair): (usize, &Keypair)| {
-            let msg = context.sighash_taproot(input, 0, None, None).unwrap();
+            let msg = messages[input];
             let mut sig = schnorr::sign_no_aux_rand(&msg, pair).to_byte_array().to_vec();
             sig[40] ^= u8::from(wrong.contains(&input));
             (vec![], vec![sig])
@@ -450,15 +456,15 @@ proptest! {
         (items, script) in program(false),
         flags in flags(),
     ) {
-        let blank = Spend::new(&[(vec![], vec![])], vec![script.clone()]);
-        let spent = [TxOut { value: VALUE, script_pubkey: &script }];
-        let context = TxContext::new(blank.tx.view(), &spent);
-        let msg = context.sighash_legacy(0, &script, SIGHASH_ALL);
+        let scripts = vec![script.clone()];
+        let msg = Spend::unsigned(&scripts, false, |context| {
+            context.sighash_legacy(0, &script, SIGHASH_ALL)
+        });
         let mut script_sig = Vec::new();
         for item in fill(&items, &|key| sign(key, msg)) {
             push(&mut script_sig, &item);
         }
-        let spend = Spend::new(&[(script_sig, vec![])], vec![script]);
+        let spend = Spend::new(&[(script_sig, vec![])], scripts);
         spend.check::<Batches>(flags);
         spend.check::<Forgetful>(flags);
     }
@@ -469,13 +475,13 @@ proptest! {
         flags in flags(),
     ) {
         let program = [&[0, 32][..], &assay_hash::sha256(&script)].concat();
-        let blank = Spend::new(&[(vec![], vec![vec![]])], vec![program.clone()]);
-        let spent = [TxOut { value: VALUE, script_pubkey: &program }];
-        let context = TxContext::new(blank.tx.view(), &spent);
-        let msg = context.sighash_segwit_v0(0, &script, VALUE, SIGHASH_ALL);
+        let scripts = vec![program];
+        let msg = Spend::unsigned(&scripts, true, |context| {
+            context.sighash_segwit_v0(0, &script, VALUE, SIGHASH_ALL)
+        });
         let mut witness = fill(&items, &|key| sign(key, msg));
         witness.push(script);
-        let spend = Spend::new(&[(vec![], witness)], vec![program]);
+        let spend = Spend::new(&[(vec![], witness)], scripts);
         spend.check::<Batches>(flags);
         spend.check::<Forgetful>(flags);
     }

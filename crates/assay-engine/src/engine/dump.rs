@@ -5,13 +5,12 @@
 use std::io::{self, Write};
 
 use assay_store::{CoinSnapshot, KeyForms, SnapshotHeader};
-use assay_wire::{Block, BlockHash};
+use assay_wire::BlockHash;
 
 use super::Engine;
 use crate::apply::ChainCoins;
 use crate::connect::disconnect;
 use crate::error::EngineError;
-use crate::prepared::Prepared;
 use crate::snapshot_file::{WriteCoinsError, write_coins};
 use crate::stats::{serialized_hash, snapshot_stats};
 use crate::tree::{Node, NodeId};
@@ -114,12 +113,9 @@ impl Engine {
 
     pub(super) fn take_back(&self, node: &Node, coins: &mut ChainCoins) -> Result<(), DumpError> {
         let (height, chain) = (node.height, &self.chain);
-        let raw = node.block.and_then(|pos| chain.blocks.read_block(pos).ok());
-        let block = raw.and_then(|raw| Block::parse(raw, chain.params().encoding).ok());
-        let block = block.ok_or(DumpError::Read { height })?;
+        let prepared = self.read_prepared(node).ok_or(DumpError::Read { height })?;
         let undo = node.undo.and_then(|pos| chain.blocks.read_undo(pos, &node.hash).ok());
         let undo = undo.ok_or(DumpError::RollBack { height })?;
-        let prepared = Prepared::in_parallel(block, node.hash, &chain.pool);
         let is_cash = chain.params().cash.is_some();
         disconnect(&prepared, &undo, is_cash, coins).map_err(|error| {
             tracing::error!("cannot roll back block {}: {error}", node.hash);

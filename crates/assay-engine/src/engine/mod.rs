@@ -383,11 +383,6 @@ impl Engine {
         self.chain.notifier.wait_for(timeout, is_reached)
     }
 
-    /// Waits for a tip of at least this height.
-    pub fn wait_for_height(&self, height: u32, timeout: Option<Duration>) -> Tip {
-        self.wait_for(timeout, |tip| tip.height >= height)
-    }
-
     /// Waits for a tip other than `from`.
     pub fn wait_for_tip_change(&self, from: BlockHash, timeout: Option<Duration>) -> Tip {
         self.wait_for(timeout, |tip| tip.hash != from)

@@ -176,8 +176,6 @@ fn take((first, entries, spends): Parts<'_>, prepared: &Prepared, keep: bool) ->
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use assay_consensus::params::ChainParams;
     use assay_testkit::chain::TxBuilder;
     use assay_testkit::random::Random;
@@ -195,26 +193,9 @@ mod tests {
     }
 
     fn entry(tx: Transaction) -> Entry {
-        let size = tx.bytes().len() as u32;
-        Entry {
-            wtxid: tx.view().wtxid(),
-            fee_sat: 10 * i64::from(size),
-            weight: 4 * size,
-            adjusted_weight: 4 * size,
-            vsize: size,
-            sigop_cost: 0,
-            fee_delta_sat: 0,
-            time: 0,
-            height: 1,
-            verified: Flags::NONE,
-            sigchecks: u32::from(tx.bytes()[5]),
-            order: 0,
-            was_confirmed: false,
-            usage_bytes: size,
-            depends_on_height: false,
-            lock_points: None,
-            tx: Arc::new(tx),
-        }
+        let (size, sigchecks) = (tx.bytes().len() as u32, u32::from(tx.bytes()[5]));
+        let of_size = Entry::for_test(tx, 10 * i64::from(size), size);
+        Entry { sigchecks, usage_bytes: size, ..of_size }
     }
 
     /// Transactions for a mempool, parents first, and a block of most of them and of conflicting ones.

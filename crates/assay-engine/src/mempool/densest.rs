@@ -1,4 +1,4 @@
-//! The part of a cluster with the best fee rate, exact and slow: reference for tests of [`super::linearize`].
+//! The chunks of a cluster with the best fee rates, exact and slow: reference for tests of [`super::linearize`].
 //!
 //! A set that includes the parents of all its members is a closure. A maximum flow decides if one beats a given fee rate (J.-C.
 //! Picard, "Maximal closure of a graph", 1976), and the iteration with the rate found ends at the best (W. Dinkelbach, "On
@@ -6,18 +6,41 @@
 
 use std::collections::VecDeque;
 
-use super::linearize::members;
+use super::linearize::{CLUSTER_COUNT_MAX, Node, Rate, members};
+
+/// The optimal chunks, by maximum flow.
+pub(super) fn exact(nodes: &[Node]) -> Vec<Rate> {
+    let mut weights: Vec<Load> = Vec::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let above = members(node.parents).fold(0, |set, parent| set | weights[parent].ancestors);
+        let (fee_sat, weight) = (node.fee_sat, u64::from(node.weight));
+        weights.push(Load { fee_sat, weight, ancestors: above | 1 << index });
+    }
+    let rate = |load: &Load| Rate { fee_sat: load.fee_sat, weight: load.weight };
+    let sum =
+        |set: u64| members(set).map(|at| rate(&weights[at])).fold(Rate::default(), Rate::plus);
+    let mut left = u64::MAX >> (CLUSTER_COUNT_MAX - nodes.len());
+    let mut rates = Vec::new();
+    while left != 0 {
+        let sets = members(left).map(|index| weights[index].ancestors & left);
+        let start = sets.max_by(|a, b| sum(*a).cmp_rate(&sum(*b))).expect("something is left");
+        let set = densest(&weights, left, start);
+        left &= !set;
+        rates.push(sum(set));
+    }
+    rates
+}
 
 /// Fee and size of one transaction, and the bits of its ancestors, including itself.
 #[derive(Clone, Copy)]
-pub(super) struct Load {
-    pub(super) fee_sat: i64,
-    pub(super) weight: u64,
-    pub(super) ancestors: u64,
+struct Load {
+    fee_sat: i64,
+    weight: u64,
+    ancestors: u64,
 }
 
 /// The closure among the members of `left` with the best fee rate, at least that of the closure `start`.
-pub(super) fn densest(weights: &[Load], left: u64, start: u64) -> u64 {
+fn densest(weights: &[Load], left: u64, start: u64) -> u64 {
     let mut set = start;
     // Of two transactions only an ancestor set can be the best closure.
     if left.count_ones() <= 2 {

@@ -67,8 +67,40 @@ impl<'a> Cursor<'a> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::chunks::{Chunk, improves as improves_slowly};
     use super::*;
+
+    /// Walks from the start to every corner of both.
+    fn improves_slowly(old: &[Rate], new: &[Rate]) -> bool {
+        let corners = |line: &[Rate]| -> Vec<u64> {
+            let sum = |sum: &mut u64, chunk: &Rate| {
+                *sum += chunk.weight;
+                Some(*sum)
+            };
+            line.iter().scan(0, sum).collect()
+        };
+        let corners = corners(old).into_iter().chain(corners(new));
+        let orders = corners.map(|weight| {
+            let ((a_fee, a_per), (b_fee, b_per)) = (fees_at(new, weight), fees_at(old, weight));
+            (a_fee * b_per).cmp(&(b_fee * a_per))
+        });
+        let orders: Vec<Ordering> = orders.collect();
+        orders.contains(&Ordering::Greater) && !orders.contains(&Ordering::Less)
+    }
+
+    /// The fees of blocks of this size, as a fraction; a chunk that does not fit counts in part.
+    fn fees_at(line: &[Rate], weight: u64) -> (i128, i128) {
+        let mut fees = 0i128;
+        let mut left = weight;
+        for chunk in line {
+            let (fee_sat, of) = (i128::from(chunk.fee_sat), i128::from(chunk.weight));
+            if chunk.weight > left {
+                return (fees * of + fee_sat * i128::from(left), of);
+            }
+            fees += fee_sat;
+            left -= chunk.weight;
+        }
+        (fees, 1)
+    }
 
     fn line(parts: &[(i64, u64)]) -> Vec<Rate> {
         let rate = |(fee_sat, weight): &(i64, u64)| Rate { fee_sat: *fee_sat, weight: *weight };
@@ -77,26 +109,31 @@ mod tests {
         line
     }
 
-    fn chunks(line: &[Rate]) -> Vec<Chunk> {
-        let chunk =
-            |rate: &Rate| Chunk { fee_sat: rate.fee_sat, weight: rate.weight, txids: Vec::new() };
-        line.iter().map(chunk).collect()
-    }
-
     proptest! {
-        /// Compares with a walk from the start to every corner.
         #[test]
         fn walking_once_is_enough(
             a in prop::collection::vec((0i64..50, 1u64..9), 0..8),
             b in prop::collection::vec((0i64..50, 1u64..9), 0..8),
         ) {
             let (a, b) = (line(&a), line(&b));
-            prop_assert_eq!(improves(&a, &b), improves_slowly(&chunks(&a), &chunks(&b)));
-            prop_assert_eq!(improves(&b, &a), improves_slowly(&chunks(&b), &chunks(&a)));
+            prop_assert_eq!(improves(&a, &b), improves_slowly(&a, &b));
+            prop_assert_eq!(improves(&b, &a), improves_slowly(&b, &a));
             let both = cmp_diagrams(&a, &b);
             prop_assert_eq!(both.map(Ordering::reverse), cmp_diagrams(&b, &a));
             prop_assert_eq!(cmp_diagrams(&a, &a), Some(Ordering::Equal));
         }
+    }
+
+    #[test]
+    fn more_fees_in_less_room_are_better_and_mixed_results_are_not() {
+        let old = line(&[(100, 100)]);
+        assert!(improves(&old, &line(&[(101, 100)])));
+        assert!(improves(&old, &line(&[(100, 99)])));
+        assert!(improves(&old, &line(&[(100, 100), (1, 100)])));
+        assert!(!improves(&old, &old));
+        assert!(!improves(&old, &line(&[(150, 200)])), "less in a small block");
+        assert!(!improves(&old, &line(&[(99, 50)])), "less in a large one");
+        assert!(!improves(&line(&[(100, 100), (10, 100)]), &line(&[(105, 90)])));
     }
 
     #[test]

@@ -57,6 +57,32 @@ impl Entry {
     }
 }
 
+#[cfg(test)]
+impl Entry {
+    /// An entry of an unverified transaction without signatures.
+    pub(crate) fn for_test(tx: Transaction, fee_sat: i64, vsize: u32) -> Self {
+        Self {
+            wtxid: tx.view().wtxid(),
+            fee_sat,
+            weight: 4 * vsize,
+            adjusted_weight: 4 * vsize,
+            vsize,
+            sigop_cost: 0,
+            fee_delta_sat: 0,
+            time: 0,
+            height: 1,
+            verified: Flags::NONE,
+            sigchecks: 0,
+            order: 0,
+            was_confirmed: false,
+            usage_bytes: 0,
+            depends_on_height: false,
+            lock_points: None,
+            tx: Arc::new(tx),
+        }
+    }
+}
+
 /// Relative lock times at their last computation (Core `primitives/transaction_identifier.h`, `LockPoints`).
 #[derive(Clone, Debug)]
 pub(crate) struct LockPoints {

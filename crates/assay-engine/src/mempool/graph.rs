@@ -4,42 +4,23 @@
 //! expensive; it runs later, without the engine's lock, and its result is stored unless the cluster has changed meanwhile (Core
 //! `txgraph.cpp`: quality levels, `DoWork`).
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use assay_wire::Txid;
 
 use super::cluster::{Cluster, Member};
-use super::linearize::Rate;
+use super::linearize::{ByRate, Rate};
 
 /// Identifies a cluster. Numbers are never reused, so a cluster with a given number never changes.
 pub(super) type ClusterId = u64;
-
-/// The last chunk of a cluster; ordered by mining order, last first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Last {
-    rate: Rate,
-    cluster: ClusterId,
-}
-
-impl Ord for Last {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.rate.cmp_rate(&other.rate).then(self.cluster.cmp(&other.cluster))
-    }
-}
-
-impl PartialOrd for Last {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
 
 #[derive(Default)]
 pub(super) struct Graph {
     clusters: HashMap<ClusterId, Arc<Cluster>>,
     cluster_of: HashMap<Txid, ClusterId>,
-    lasts: BTreeSet<Last>,
+    /// The last chunk of each cluster; the last one in mining order comes first.
+    lasts: BTreeSet<(ByRate, ClusterId)>,
     /// Clusters with a valid but possibly bad order.
     unsettled: BTreeSet<ClusterId>,
     next_id: ClusterId,
@@ -147,8 +128,8 @@ impl Graph {
 
     /// The last transactions in mining order, and their fee rate.
     pub(super) fn worst(&self) -> Option<(Rate, Vec<Txid>)> {
-        let last = self.lasts.first()?;
-        let (rate, chunk) = self.clusters[&last.cluster].last_chunk();
+        let (_, cluster) = self.lasts.first()?;
+        let (rate, chunk) = self.clusters[cluster].last_chunk();
         Some((rate, chunk.iter().map(|member| member.txid).collect()))
     }
 
@@ -158,7 +139,7 @@ impl Graph {
         for member in cluster.members() {
             self.cluster_of.insert(member.txid, id);
         }
-        self.lasts.insert(Last { rate: cluster.last_chunk().0, cluster: id });
+        self.lasts.insert((cluster.last_chunk().0.into(), id));
         if !cluster.is_settled() {
             self.unsettled.insert(id);
         }
@@ -168,7 +149,7 @@ impl Graph {
     /// Removes a cluster; its transactions still refer to it.
     fn take(&mut self, id: ClusterId) -> Option<Arc<Cluster>> {
         let cluster = self.clusters.remove(&id)?;
-        self.lasts.remove(&Last { rate: cluster.last_chunk().0, cluster: id });
+        self.lasts.remove(&(cluster.last_chunk().0.into(), id));
         self.unsettled.remove(&id);
         Some(cluster)
     }
@@ -176,14 +157,22 @@ impl Graph {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::cmp::Ordering;
 
     use proptest::prelude::*;
 
-    use super::super::chunks::{Item, chunks_by_cluster};
+    use super::super::densest::exact;
     use super::super::diagram::cmp_diagrams;
-    use super::super::linearize::{CLUSTER_COUNT_MAX, members};
+    use super::super::linearize::{CLUSTER_COUNT_MAX, Node, members};
     use super::*;
+
+    struct Item {
+        txid: Txid,
+        fee_sat: i64,
+        weight: u32,
+        /// Some of them may have left.
+        parents: Vec<Txid>,
+    }
 
     /// The transactions without any order.
     #[derive(Default)]
@@ -219,10 +208,8 @@ mod tests {
                 for (index, member) in cluster.members().iter().enumerate() {
                     let item = &self.items[&member.txid];
                     assert_eq!(graph.cluster_of[&member.txid], *id);
-                    assert_eq!(
-                        (member.node.fee_sat, u64::from(member.node.weight)),
-                        (item.fee_sat, item.weight)
-                    );
+                    let Node { fee_sat, weight, .. } = member.node;
+                    assert_eq!((fee_sat, weight), (item.fee_sat, item.weight));
                     let parents: BTreeSet<Txid> = members(member.node.parents)
                         .inspect(|parent| assert!(*parent < index, "parents come first"))
                         .map(|parent| cluster.members()[parent].txid)
@@ -232,29 +219,16 @@ mod tests {
                 }
                 let rates: Vec<Rate> = cluster.rates().collect();
                 assert!(rates.is_sorted_by(|a, b| a.cmp_rate(b).is_ge()));
-                let last = Last { rate: cluster.last_chunk().0, cluster: *id };
-                assert!(graph.lasts.contains(&last));
+                assert!(graph.lasts.contains(&(cluster.last_chunk().0.into(), *id)));
                 assert_eq!(graph.unsettled.contains(id), !cluster.is_settled());
                 count += cluster.len();
                 if cluster.is_settled() {
-                    self.check_order(cluster);
+                    let nodes: Vec<Node> = cluster.members().iter().map(|one| one.node).collect();
+                    assert_eq!(cmp_diagrams(&rates, &exact(&nodes)), Some(Ordering::Equal));
                 }
             }
             assert_eq!((count, graph.cluster_of.len()), (self.items.len(), self.items.len()));
             assert_eq!(graph.lasts.len(), graph.clusters.len());
-        }
-
-        /// Compares with the optimal order, by maximum flow.
-        fn check_order(&self, cluster: &Cluster) {
-            let items: Vec<Item> =
-                cluster.members().iter().map(|one| self.items[&one.txid].clone()).collect();
-            let exact = chunks_by_cluster(&items).unwrap().remove(0);
-            let exact: Vec<Rate> = exact
-                .iter()
-                .map(|chunk| Rate { fee_sat: chunk.fee_sat, weight: chunk.weight })
-                .collect();
-            let found: Vec<Rate> = cluster.rates().collect();
-            assert_eq!(cmp_diagrams(&found, &exact), Some(Ordering::Equal));
         }
     }
 
@@ -314,8 +288,7 @@ mod tests {
                         continue;
                     }
                     let own = if *is_late { Vec::new() } else { others.clone() };
-                    let item =
-                        Item { txid, fee_sat, weight: u64::from(weight), parents: own.clone() };
+                    let item = Item { txid, fee_sat, weight, parents: own.clone() };
                     model.items.insert(txid, item);
                     graph.insert(Member::new(txid, fee_sat, weight), &own);
                     if *is_late {

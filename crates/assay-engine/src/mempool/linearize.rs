@@ -73,6 +73,46 @@ impl Rate {
     }
 }
 
+/// A fee rate as a sort key: the quotient without rounding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByRate(Rate);
+
+impl ByRate {
+    pub(crate) const fn new(fee_sat: i64, weight: u64) -> Self {
+        Self(Rate { fee_sat, weight })
+    }
+
+    pub(super) const fn rate(self) -> Rate {
+        self.0
+    }
+}
+
+impl From<Rate> for ByRate {
+    fn from(rate: Rate) -> Self {
+        Self(rate)
+    }
+}
+
+impl Ord for ByRate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp_rate(&other.0)
+    }
+}
+
+impl PartialOrd for ByRate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ByRate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for ByRate {}
+
 /// Nonzero, since zero is a fixed point of xorshift. One seed per process: the same cluster always has the same order.
 static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0u64) | 1);
 
@@ -421,33 +461,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::cluster::chunked;
-    use super::super::densest::{Load, densest};
+    use super::super::densest::exact;
     use super::super::diagram::cmp_diagrams;
     use super::*;
-
-    /// The optimal chunks, by maximum flow.
-    fn exact(nodes: &[Node]) -> Vec<Rate> {
-        let mut weights: Vec<Load> = Vec::new();
-        for (index, node) in nodes.iter().enumerate() {
-            let above =
-                members(node.parents).fold(0, |set, parent| set | weights[parent].ancestors);
-            let (fee_sat, weight) = (node.fee_sat, u64::from(node.weight));
-            weights.push(Load { fee_sat, weight, ancestors: above | 1 << index });
-        }
-        let sum = |set: u64| {
-            members(set).map(|index| rate_of(&nodes[index])).fold(Rate::default(), Rate::plus)
-        };
-        let mut left = u64::MAX >> (CLUSTER_COUNT_MAX - nodes.len());
-        let mut rates = Vec::new();
-        while left != 0 {
-            let sets = members(left).map(|index| weights[index].ancestors & left);
-            let start = sets.max_by(|a, b| sum(*a).cmp_rate(&sum(*b))).expect("something is left");
-            let set = densest(&weights, left, start);
-            left &= !set;
-            rates.push(sum(set));
-        }
-        rates
-    }
 
     fn placed(nodes: &[Node], order: &[u8]) -> Vec<Node> {
         order.iter().map(|index| nodes[usize::from(*index)]).collect()
@@ -544,6 +560,29 @@ mod tests {
             }
             check(&nodes);
         }
+    }
+
+    /// Checks fees and sizes of the chunks of the best order.
+    fn check_best(nodes: &[(i64, u64)], expected: &[(i64, u64)]) {
+        let node = |(fee_sat, parents): &(i64, u64)| Node {
+            fee_sat: *fee_sat,
+            weight: 100,
+            parents: *parents,
+        };
+        let nodes: Vec<Node> = nodes.iter().map(node).collect();
+        check(&nodes);
+        let rates: Vec<_> = exact(&nodes).iter().map(|one| (one.fee_sat, one.weight)).collect();
+        assert_eq!(rates, expected);
+    }
+
+    #[test]
+    fn children_pay_for_parents_and_parents_do_not_pay_for_children() {
+        check_best(&[(1, 0), (9, 1)], &[(10, 200)]);
+        check_best(&[(9, 0), (1, 1)], &[(9, 100), (1, 100)]);
+        // Two children share the parent; an unrelated transaction is between them.
+        check_best(&[(0, 0), (30, 1), (8, 1), (10, 0)], &[(30, 200), (10, 100), (8, 100)]);
+        // The second child is better than the parent with the first child.
+        check_best(&[(0, 0), (20, 1), (19, 1)], &[(39, 300)]);
     }
 
     #[test]

@@ -6,8 +6,6 @@ mod admission;
 mod candidate;
 mod changes;
 mod checks;
-#[cfg(test)]
-mod chunks;
 mod cluster;
 mod confirmed;
 mod context;
@@ -54,6 +52,7 @@ pub(crate) use ephemeral::has_dust;
 pub use file::{MempoolFileDamage, MempoolFileError, MempoolImport, MempoolLoad};
 pub(crate) use file::{Reader, Saved, write};
 pub use journal::{MempoolDelta, UnconfirmedTx};
+pub(crate) use linearize::ByRate;
 pub(crate) use lock_priority::{LockPriority, PolicyTurn};
 pub use mining::MiningChunk;
 pub(crate) use package::{check_form, not_validated, trial_outcome};

@@ -1,12 +1,11 @@
 //! Minimum fee rate after evictions, and the eviction order without clusters.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use assay_wire::Txid;
 
 use super::entry::Entry;
-use super::linearize::Rate;
+use super::linearize::{ByRate, Rate};
 
 /// Core's `ROLLING_FEE_HALFLIFE` (`txmempool.h`).
 const HALFLIFE_S: f64 = 12.0 * 3600.0;
@@ -61,55 +60,32 @@ impl RollingFee {
     }
 }
 
-/// Transactions by their own fee rates.
+/// Transactions by their own fee rates; the first is evicted first.
 #[derive(PartialEq)]
 pub(super) struct Ranking {
-    places: BTreeSet<Place>,
+    places: BTreeSet<(ByRate, Txid)>,
 }
 
-/// A transaction in the ranking; the lesser is evicted first.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Place {
-    rate: Rate,
-    txid: Txid,
-}
-
-impl Place {
-    fn of(txid: Txid, entry: &Entry) -> Self {
-        let weight = u64::from(entry.adjusted_weight);
-        let rate = Rate { fee_sat: entry.modified_fee_sat(), weight };
-        Self { rate, txid }
-    }
-}
-
-impl Ord for Place {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.rate.cmp_rate(&other.rate).then_with(|| self.txid.cmp(&other.txid))
-    }
-}
-
-impl PartialOrd for Place {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
+fn place(txid: Txid, entry: &Entry) -> (ByRate, Txid) {
+    (ByRate::new(entry.modified_fee_sat(), u64::from(entry.adjusted_weight)), txid)
 }
 
 impl Ranking {
     pub(super) fn of<'a>(entries: impl Iterator<Item = (&'a Txid, &'a Entry)>) -> Self {
-        Self { places: entries.map(|(txid, entry)| Place::of(*txid, entry)).collect() }
+        Self { places: entries.map(|(txid, entry)| place(*txid, entry)).collect() }
     }
 
     /// The transaction to be evicted first.
     pub(super) fn worst(&self) -> Option<(Rate, Txid)> {
-        self.places.first().map(|place| (place.rate, place.txid))
+        self.places.first().map(|(rate, txid)| (rate.rate(), *txid))
     }
 
     pub(super) fn insert(&mut self, txid: Txid, entry: &Entry) {
-        self.places.insert(Place::of(txid, entry));
+        self.places.insert(place(txid, entry));
     }
 
     pub(super) fn remove(&mut self, txid: Txid, entry: &Entry) {
-        self.places.remove(&Place::of(txid, entry));
+        self.places.remove(&place(txid, entry));
     }
 }
 

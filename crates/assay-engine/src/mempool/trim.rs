@@ -3,7 +3,7 @@
 //! The chunks of the former clusters are merged, best first. A transaction that would make its cluster too large is removed with
 //! its descendants.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use assay_wire::Txid;
@@ -11,7 +11,7 @@ use assay_wire::Txid;
 use super::cluster::Cluster;
 use super::context::Admission;
 use super::graph::Graph;
-use super::linearize::{CLUSTER_COUNT_MAX, Rate};
+use super::linearize::{ByRate, CLUSTER_COUNT_MAX, Rate};
 use super::pool::Mempool;
 
 impl Admission {
@@ -46,6 +46,9 @@ fn clusters<'a>(graph: &'a Graph, txids: &[Txid]) -> Vec<&'a Cluster> {
     let found = txids.iter().filter_map(|txid| graph.cluster(txid));
     found.filter(|(id, _)| seen.insert(*id)).map(|(_, cluster)| cluster.as_ref()).collect()
 }
+
+/// A transaction whose dependencies are all kept, by its index; the greater is first.
+type Ready = (ByRate, Reverse<u64>, Reverse<usize>);
 
 /// A transaction of a cluster that is too large.
 struct Member {
@@ -124,7 +127,7 @@ impl Trim {
             .filter(|index| waiting[*index] == 0)
             .map(|index| self.ready(index))
             .collect();
-        while let Some(Ready { index, .. }) = ready.pop() {
+        while let Some((.., Reverse(index))) = ready.pop() {
             if !self.join(index, count_max, weight_max) {
                 continue;
             }
@@ -139,7 +142,8 @@ impl Trim {
     }
 
     fn ready(&self, index: usize) -> Ready {
-        Ready { rate: self.members[index].rate, index }
+        let rate = self.members[index].rate;
+        (rate.into(), Reverse(rate.weight), Reverse(index))
     }
 
     /// Joins a transaction with its dependencies, unless the set would be too large.
@@ -172,31 +176,3 @@ impl Trim {
         at
     }
 }
-
-/// A transaction whose dependencies are all kept; the greater is first.
-struct Ready {
-    rate: Rate,
-    index: usize,
-}
-
-impl Ord for Ready {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_rate = self.rate.cmp_rate(&other.rate);
-        let by_size = Reverse(self.rate.weight).cmp(&Reverse(other.rate.weight));
-        by_rate.then(by_size).then(other.index.cmp(&self.index))
-    }
-}
-
-impl PartialOrd for Ready {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ready {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Ready {}

@@ -1,5 +1,6 @@
 //! Selects transactions for a block template (Core `node/miner.cpp`, `addChunks`).
 
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use assay_wire::Txid;
 
 use super::TemplateTx;
 use crate::config::MiningConfig;
-use crate::mempool::{Entry, Mempool};
+use crate::mempool::{ByRate, Entry, Mempool};
 
 /// Core's `DEFAULT_COINBASE_OUTPUT_MAX_ADDITIONAL_SIGOPS`: reserved for additions of miners to the coinbase.
 const RESERVED_SIGOPS: u64 = 400;
@@ -112,14 +113,14 @@ impl<F: Fn(&Entry) -> bool> Assembler<'_, F> {
     /// Without clusters: repeatedly adds the best transaction whose parents are all selected.
     fn one_by_one(&mut self, mempool: &Mempool) {
         let mut missing: HashMap<Txid, usize> = HashMap::new();
-        let mut ready = BinaryHeap::new();
+        let mut open = BinaryHeap::new();
         for (txid, entry) in mempool.iter() {
             match mempool.parents(entry).len() {
-                0 => ready.push(Ready::new(*txid, entry)),
+                0 => open.push(ready(*txid, entry)),
                 count => _ = missing.insert(*txid, count),
             }
         }
-        while let Some(Ready { txid, .. }) = ready.pop() {
+        while let Some((_, Reverse(txid))) = open.pop() {
             let Some(entry) = mempool.get(&txid) else { continue };
             let is_cheap = self.is_below_minimum(entry.modified_fee_sat(), u64::from(entry.weight));
             if is_cheap || !self.offer(&[(&txid, entry)], u64::from(entry.weight)) {
@@ -132,7 +133,7 @@ impl<F: Fn(&Entry) -> bool> Assembler<'_, F> {
                 let Some(count) = missing.get_mut(&child) else { continue };
                 *count -= 1;
                 if let (0, Some(entry)) = (*count, mempool.get(&child)) {
-                    ready.push(Ready::new(child, entry));
+                    open.push(ready(child, entry));
                 }
             }
         }
@@ -177,36 +178,12 @@ impl<F: Fn(&Entry) -> bool> Assembler<'_, F> {
 }
 
 /// A transaction that can be selected next; the greatest is first.
-#[derive(PartialEq, Eq)]
-struct Ready {
-    fee_sat: i64,
-    weight: u32,
-    txid: Txid,
-}
-
-impl Ready {
-    fn new(txid: Txid, entry: &Entry) -> Self {
-        Self { fee_sat: entry.modified_fee_sat(), weight: entry.weight.max(1), txid }
-    }
-}
-
-impl Ord for Ready {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let (a, b) = (i128::from(self.fee_sat), i128::from(other.fee_sat));
-        let by_rate = (a * i128::from(other.weight)).cmp(&(b * i128::from(self.weight)));
-        by_rate.then_with(|| other.txid.cmp(&self.txid))
-    }
-}
-
-impl PartialOrd for Ready {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
+fn ready(txid: Txid, entry: &Entry) -> (ByRate, Reverse<Txid>) {
+    (ByRate::new(entry.modified_fee_sat(), u64::from(entry.weight.max(1))), Reverse(txid))
 }
 
 #[cfg(test)]
 mod tests {
-    use assay_consensus::script::Flags;
     use assay_testkit::chain::TxBuilder;
     use assay_wire::Transaction;
 
@@ -223,25 +200,8 @@ mod tests {
         for id in 1..=5 {
             let raw = TxBuilder::new(2).input(id, 0, &[], 0).output(1, &[0x51]).bytes();
             let tx = Transaction::parse(raw, params.encoding).unwrap();
-            let entry = Entry {
-                wtxid: tx.view().wtxid(),
-                fee_sat: 1000 * i64::from(id),
-                weight: 400,
-                adjusted_weight: 400,
-                vsize: 100,
-                sigop_cost,
-                fee_delta_sat: 0,
-                time: 0,
-                height: 1,
-                verified: Flags::NONE,
-                sigchecks,
-                order: 0,
-                was_confirmed: false,
-                usage_bytes: 0,
-                depends_on_height: false,
-                lock_points: None,
-                tx: Arc::new(tx),
-            };
+            let fee_sat = 1000 * i64::from(id);
+            let entry = Entry { sigop_cost, sigchecks, ..Entry::for_test(tx, fee_sat, 100) };
             mempool.insert(entry.tx.view().txid(), entry);
         }
         mempool

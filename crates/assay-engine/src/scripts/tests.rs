@@ -7,6 +7,7 @@ use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Flags, Interpreter, SIGHASH_ALL, TxContext};
 use assay_hash::{hash160, sha256};
 use assay_testkit::chain::unlocked;
+use assay_testkit::random::Random;
 use assay_wire::encode::compact_size;
 use assay_wire::{Block, Encoding, Transaction, Tx, TxOut};
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
@@ -44,15 +45,6 @@ fn verify_tx(tx: Tx<'_>, spent: &[TxOut<'_>], flags: Flags) -> Result<u64, Cause
     let (context, inputs) = (TxContext::new(tx, spent), 0..spent.len() as u32);
     verify_run(&context, inputs, flags, &mut Interpreter::default())
         .map_err(|(input, error)| Cause::Script { input, error })
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 33) as usize % limit
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -207,8 +199,7 @@ fn block_of(spendings: &[Spending]) -> Block {
     Block::parse(raw, Encoding::Segwit).expect("a block")
 }
 
-fn prepared(spendings: &[Spending]) -> Arc<Prepared> {
-    let block = block_of(spendings);
+fn prepared(block: Block) -> Arc<Prepared> {
     let (hash, txids) = (block.hash(), block.txs().map(|tx| tx.txid()).collect());
     Arc::new(Prepared { txids, wtxids: None, ..Prepared::new(block, hash) })
 }
@@ -248,6 +239,19 @@ const WAYS: [(usize, Option<usize>, u64); 10] = [
     (4, Some(20), 1),
     (4, Some(1000), 700_000),
 ];
+
+/// The verdict of sequential verification, which a block of these transactions must have in every way.
+fn check_each_way(spendings: &[Spending], rules: &BlockRules) -> Result<u64, TxFailure> {
+    let prepared = prepared(block_of(spendings));
+    let coins: Vec<Coin> = spendings.iter().flat_map(|one| one.coins.clone()).collect();
+    let expected = serial(spendings, rules);
+    for (threads, script_batch, part_cost) in WAYS {
+        let verifier = Verifier::with_part_cost(pool(threads), script_batch, part_cost);
+        let verdict = judge(&prepared, rules, &coins, &verifier);
+        assert_eq!(verdict, expected, "{threads} threads, {script_batch:?}, {part_cost}");
+    }
+    expected
+}
 
 #[test]
 fn finds_the_lowest_failure_in_batches_of_any_size() {
@@ -289,8 +293,7 @@ fn finds_the_lowest_failure_in_batches_of_any_size() {
                 })
                 .collect();
             let rules = *judged.rules();
-            let (hash, txids) = (block.hash(), block.txs().map(|tx| tx.txid()).collect());
-            let prepared = Arc::new(Prepared { txids, wtxids: None, ..Prepared::new(block, hash) });
+            let prepared = prepared(block);
             let expected = judge(&prepared, &rules, &coins, &Verifier::new(pool(2), None));
             for (script_batch, threads) in [(1, 1), (30, 3), (1000, 2), (1 << 20, 3)] {
                 let verifier = Verifier::new(pool(threads), Some(script_batch));
@@ -310,18 +313,14 @@ fn parts_have_the_verdict_of_the_whole() {
     let (mut valid, mut failed) = (0, 0);
     for faults in [0, 0, 1, 1, 1, 2, 2, 3, 5, 8, 20, 60] {
         let spendings = random_spendings(&mut random, faults);
-        let prepared = prepared(&spendings);
-        let rules = main_rules(&prepared.block);
-        let expected = serial(&spendings, &rules);
-        let coins: Vec<Coin> = spendings.iter().flat_map(|one| one.coins.clone()).collect();
+        let rules = main_rules(&block_of(&spendings));
+        let expected = check_each_way(&spendings, &rules);
         let txs: Vec<_> = spendings.iter().map(|one| (one.tx.view(), one.outputs())).collect();
         let each: Vec<_> =
             txs.iter().map(|(tx, spent)| verify_tx(*tx, spent, rules.flags)).collect();
         for (threads, script_batch, part_cost) in WAYS {
             let way = format!("{faults} faults, {threads} threads, {script_batch:?}, {part_cost}");
             let pool = pool(threads);
-            let verifier = Verifier::with_part_cost(Arc::clone(&pool), script_batch, part_cost);
-            assert_eq!(judge(&prepared, &rules, &coins, &verifier), expected, "{way}");
             let many = verify_many_in_parts(&txs, rules.flags, script_batch, (&pool, part_cost));
             assert_eq!(many, each, "{way}");
         }
@@ -339,9 +338,7 @@ fn signature_checks_are_those_of_all_parts() {
     let mut found = [0; 3];
     for faults in [0, 0, 1, 2, 3] {
         let spendings = random_spendings(&mut random, faults);
-        let prepared = prepared(&spendings);
-        let mut rules = main_rules(&prepared.block);
-        let coins: Vec<Coin> = spendings.iter().flat_map(|one| one.coins.clone()).collect();
+        let mut rules = main_rules(&block_of(&spendings));
         let count = |one: &Spending| verify_tx(one.tx.view(), &one.outputs(), rules.flags);
         let most = spendings.iter().filter_map(|one| count(one).ok()).max().unwrap_or_default();
         for limit in [most, most.saturating_sub(1), most / 2] {
@@ -349,12 +346,7 @@ fn signature_checks_are_those_of_all_parts() {
                 cash.tx_sigchecks_max = limit as u32;
                 cash
             });
-            let expected = serial(&spendings, &rules);
-            for (threads, script_batch, part_cost) in WAYS {
-                let verifier = Verifier::with_part_cost(pool(threads), script_batch, part_cost);
-                let verdict = judge(&prepared, &rules, &coins, &verifier);
-                assert_eq!(verdict, expected, "{threads} {script_batch:?} {part_cost} {limit}");
-            }
+            let expected = check_each_way(&spendings, &rules);
             found[match expected.map_err(|failure| failure.cause) {
                 Ok(_) => 0,
                 Err(Cause::Script { .. }) => 1,
@@ -391,21 +383,15 @@ fn every_part_can_read_the_whole_transaction() {
         };
         let coins: Vec<Coin> = (0..INPUTS).map(coin).collect();
         let tx = serialise(1, &vec![(Vec::new(), Vec::new()); INPUTS]);
-        let spendings = [Spending { tx, coins: coins.clone() }];
-        let prepared = prepared(&spendings);
-        let rules = BlockRules { flags: Flags::BCH_MAY_2022, ..main_rules(&prepared.block) };
-        let expected = serial(&spendings, &rules);
+        let spendings = [Spending { tx, coins }];
+        let rules = BlockRules { flags: Flags::BCH_MAY_2022, ..main_rules(&block_of(&spendings)) };
+        let expected = check_each_way(&spendings, &rules);
         let lowest = faults.iter().min().map(|input| *input as u32);
         let failed = expected.as_ref().err().map(|failure| match failure.cause {
             Cause::Script { input, .. } => input,
             Cause::SigChecks(_) => u32::MAX,
         });
         assert_eq!(failed, lowest);
-        for (threads, script_batch, part_cost) in WAYS {
-            let verifier = Verifier::with_part_cost(pool(threads), script_batch, part_cost);
-            let verdict = judge(&prepared, &rules, &coins, &verifier);
-            assert_eq!(verdict, expected, "{threads} {script_batch:?} {part_cost}");
-        }
     }
 }
 

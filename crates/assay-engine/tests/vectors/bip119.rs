@@ -6,11 +6,12 @@
 
 use assay_consensus::script::{Flags, RuleSet, TxContext};
 use assay_consensus::tx::check_transaction;
-use assay_wire::{Encoding, Transaction, TxOut};
+use assay_testkit::random::Random;
+use assay_wire::TxOut;
 use serde_json::Value;
 
-use crate::data::{self, array, bytes, bytes32, text};
-use crate::flags::{self, FlagDice, all_core_flags, core_flags, fill, trim, without_each};
+use crate::data::{self, array, bytes32, text};
+use crate::flags::{self, all_core_flags, around_broken, around_needed};
 use crate::outcome::{Outcome, Report, Run};
 use crate::transactions::TxCase;
 use crate::verify::{rules, verify_all_under};
@@ -29,7 +30,7 @@ pub(crate) fn run(report: &mut Report) {
 fn hashes(json: &Value, outcome: &mut Outcome) {
     for case in array(json).iter().filter(|case| case.is_object()) {
         outcome.case(&case["desc"].to_string(), |log| {
-            let tx = Transaction::parse(bytes(&case["hex_tx"]), Encoding::Segwit).expect("a tx");
+            let tx = data::transaction(&case["hex_tx"]);
             let spent = vec![TxOut { value: 0, script_pubkey: &[] }; tx.view().input_count()];
             let context = TxContext::new(tx.view(), &spent);
             let indices = array(&case["spend_index"]);
@@ -79,7 +80,7 @@ impl Rules {
 
 /// `[prevouts, transaction, flags left out, flags always there, true if the flags left out are not minimal]`.
 fn tx_valid(json: &Value, outcome: &mut Outcome) {
-    let (all, rules, mut dice) = (all_core_flags(), Rules::new(), FlagDice(0xc719));
+    let (rules, mut random) = (Rules::new(), Random(0xc719));
     for fields in array(json).iter().map(array).filter(|case| case[0].is_array()) {
         outcome.case(&Value::from(fields).to_string(), |log| {
             let case = read_case(fields);
@@ -94,17 +95,12 @@ fn tx_valid(json: &Value, outcome: &mut Outcome) {
                 let kept = rules.are_kept(&case, &spent, flags, proposed);
                 log.check(kept == valid, || format!("{kept} with {flags:?}, CTV {proposed}"));
             };
-            check(all.without(broken), !breaks_proposed, true);
             if !needs_proposed {
-                check(all.without(broken), false, true);
+                check(all_core_flags().without(broken), false, true);
             }
-            for flag in core_flags().into_iter().filter(|flag| !always.contains(*flag)) {
-                check(trim(all.without(broken | flag)), !breaks_proposed, true);
-                check(trim(all.without(broken | dice.roll())), !breaks_proposed, true);
-            }
-            if !is_loose {
-                for fewer in without_each(broken) {
-                    check(all.without(fewer), !breaks_proposed, false);
+            for (flags, valid) in around_broken(broken, always, &mut random) {
+                if valid || !is_loose {
+                    check(flags, !breaks_proposed, valid);
                 }
             }
         });
@@ -113,7 +109,7 @@ fn tx_valid(json: &Value, outcome: &mut Outcome) {
 
 /// `[prevouts, transaction, flags, dependent flags]`.
 fn tx_invalid(json: &Value, outcome: &mut Outcome) {
-    let (rules, mut dice) = (Rules::new(), FlagDice(0xc71a));
+    let (rules, mut random) = (Rules::new(), Random(0xc71a));
     for fields in array(json).iter().map(array).filter(|case| case[0].is_array()) {
         outcome.case(&Value::from(fields).to_string(), |log| {
             let case = read_case(fields);
@@ -123,13 +119,8 @@ fn tx_invalid(json: &Value, outcome: &mut Outcome) {
                 let kept = rules.are_kept(&case, &spent, flags, proposed);
                 log.check(kept == valid, || format!("{kept} with {flags:?}, CTV {proposed}"));
             };
-            check(written, proposed, false);
-            for flag in core_flags() {
-                check(fill(written | flag), proposed, false);
-                check(fill(written | dice.roll()), proposed, false);
-            }
-            for fewer in without_each(written) {
-                check(fewer, proposed, true);
+            for (flags, valid) in around_needed(written, &mut random) {
+                check(flags, proposed, valid);
             }
             if proposed {
                 let mut without = written;

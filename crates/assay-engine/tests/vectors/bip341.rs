@@ -4,12 +4,12 @@ use assay_consensus::script::{
     Flags, ScriptError, SignatureChecker, TxContext, tap_branch_hash, tap_leaf_hash, tap_tweak_hash,
 };
 use assay_engine::ImmediateChecker;
-use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
+use assay_wire::{OutPoint, TxOut};
 use serde_json::Value;
 
 use crate::data::{self, array, bytes, bytes32};
 use crate::outcome::{Case, Outcome, Report};
-use crate::verify::{transaction, verify_all};
+use crate::verify::{spent_outputs, transaction, verify_all};
 
 pub(crate) fn run(report: &mut Report) {
     let file = "bip341_wallet_vectors.json";
@@ -70,20 +70,9 @@ fn wallet_script_pubkey(vector: &Value, log: &mut Case) {
 
 /// Messages and signatures of key path spends, and the whole signed transaction.
 fn wallet_key_path(vector: &Value, log: &mut Case) {
-    let outputs: Vec<(i64, Vec<u8>)> = array(&vector["given"]["utxosSpent"])
-        .iter()
-        .map(|output| {
-            let script = bytes(&output["scriptPubKey"]);
-            (output["amountSats"].as_i64().expect("an amount"), script)
-        })
-        .collect();
-    let spent: Vec<TxOut<'_>> = outputs
-        .iter()
-        .map(|(value, script)| TxOut { value: *value, script_pubkey: script })
-        .collect();
-    let parse =
-        |value: &Value| Transaction::parse(bytes(value), Encoding::Segwit).expect("a transaction");
-    let unsigned = parse(&vector["given"]["rawUnsignedTx"]);
+    let outputs: Vec<_> = array(&vector["given"]["utxosSpent"]).iter().map(data::output).collect();
+    let spent = spent_outputs(&outputs);
+    let unsigned = data::transaction(&vector["given"]["rawUnsignedTx"]);
     let ctx = TxContext::new(unsigned.view(), &spent);
     for case in array(&vector["inputSpending"]) {
         let input = case["given"]["txinIndex"].as_u64().expect("an index") as usize;
@@ -92,7 +81,7 @@ fn wallet_key_path(vector: &Value, log: &mut Case) {
         let right = message == Some(bytes32(&case["intermediary"]["sigHash"]));
         log.check(right, || format!("message of input {input}"));
     }
-    let signed = parse(&vector["auxiliary"]["fullySignedTx"]);
+    let signed = data::transaction(&vector["auxiliary"]["fullySignedTx"]);
     let verdict = verify_all(&signed, &spent, Flags::BITCOIN_STANDARD);
     log.check(verdict.is_ok(), || format!("signed transaction: {verdict:?}"));
 }

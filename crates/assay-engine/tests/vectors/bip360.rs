@@ -5,12 +5,12 @@
 
 use assay_consensus::script::{Flags, ScriptError, TapscriptPosition, TxContext, annex_hash};
 use assay_hash::sha256;
-use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
+use assay_wire::{OutPoint, Transaction, TxOut};
 use serde_json::Value;
 
 use crate::data::{self, array, bytes, bytes32, text};
 use crate::outcome::{Case, Outcome, Report, Run};
-use crate::verify::{Verifier, rules, transaction, verify_all_under};
+use crate::verify::{Verifier, rules, spent_outputs, transaction, verify_all_under};
 
 pub(crate) fn run(report: &mut Report) {
     let files: [(&str, Run); 3] = [
@@ -157,10 +157,10 @@ fn decode_bech32m(address: &str) -> Option<(u8, Vec<u8>)> {
 
 fn spending(json: &Value, outcome: &mut Outcome) {
     for vector in array(&json["scriptPathSpending"]) {
-        let outputs: Vec<(i64, Vec<u8>)> =
-            array(&vector["given"]["utxosSpent"]).iter().map(output).collect();
-        let unsigned = tx(&vector["given"]["rawUnsignedTx"]);
-        let signed = tx(&vector["auxiliary"]["fullySignedTx"]);
+        let outputs: Vec<_> =
+            array(&vector["given"]["utxosSpent"]).iter().map(data::output).collect();
+        let unsigned = data::transaction(&vector["given"]["rawUnsignedTx"]);
+        let signed = data::transaction(&vector["auxiliary"]["fullySignedTx"]);
         for input in array(&vector["inputSpending"]) {
             let index = input["given"]["txinIndex"].as_u64().expect("an index") as usize;
             outcome.case(&format!("input {index}"), |log| {
@@ -170,9 +170,9 @@ fn spending(json: &Value, outcome: &mut Outcome) {
     }
     for vector in array(&json["invalidSpending"]) {
         outcome.case(text(&vector["id"]), |log| {
-            let (value, script) = output(&vector["given"]["utxoSpent"]);
+            let (value, script) = data::output(&vector["given"]["utxoSpent"]);
             let spent = [TxOut { value, script_pubkey: &script }];
-            let tx = tx(&vector["given"]["rawTx"]);
+            let tx = data::transaction(&vector["given"]["rawTx"]);
             let verdict = |name| verify_all_under(&rules(name), &tx, &spent, Flags::BITCOIN_BLOCK);
             let expected = match text(&vector["expected"]["error"]) {
                 "invalid signature" => ScriptError::SchnorrSig,
@@ -189,14 +189,6 @@ fn spending(json: &Value, outcome: &mut Outcome) {
     }
 }
 
-fn output(json: &Value) -> (i64, Vec<u8>) {
-    (json["amountSats"].as_i64().expect("an amount"), bytes(&json["scriptPubKey"]))
-}
-
-fn tx(json: &Value) -> Transaction {
-    Transaction::parse(bytes(json), Encoding::Segwit).expect("a transaction")
-}
-
 fn valid_input(
     vector: &Value,
     index: usize,
@@ -205,10 +197,7 @@ fn valid_input(
     log: &mut Case,
 ) {
     let (given, intermediary) = (&vector["given"], &vector["intermediary"]);
-    let spent: Vec<TxOut<'_>> = outputs
-        .iter()
-        .map(|(value, script)| TxOut { value: *value, script_pubkey: script })
-        .collect();
+    let spent = spent_outputs(outputs);
     let witness: Vec<Vec<u8>> = array(&vector["expected"]["witness"]).iter().map(bytes).collect();
     log.check(signed.view().witness(index).iter().eq(witness.iter()), || "witness".into());
     let mut leaves = Vec::new();

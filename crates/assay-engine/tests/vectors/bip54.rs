@@ -10,7 +10,7 @@ use assay_consensus::params::ChainParams;
 use assay_consensus::script::Flags;
 use assay_consensus::sigops::{MAX_TX_LEGACY_SIGOPS, tx_legacy_sigops};
 use assay_consensus::tx::{TxError, check_transaction};
-use assay_wire::{Block, Encoding, Header, Transaction, TxOut};
+use assay_wire::{Block, Header, TxOut};
 use serde_json::Value;
 
 use crate::data::{self, array, bytes, text};
@@ -139,7 +139,7 @@ fn sizes(json: &Value, outcome: &mut Outcome) {
     for case in array(json) {
         outcome.case(text(&case["comment"]), |log| {
             let valid = case["valid"].as_bool().expect("a verdict");
-            let tx = Transaction::parse(bytes(&case["tx"]), Encoding::Segwit).expect("a tx");
+            let tx = data::transaction(&case["tx"]);
             log.check(check_transaction(tx.view()).is_ok(), || "invalid by itself".into());
             let verdict = |proposed| late_rules(proposed).check_tx(tx.view());
             log.check(verdict(false).is_ok(), || "invalid today".into());
@@ -157,7 +157,7 @@ fn sigops(json: &Value, outcome: &mut Outcome) {
         |case| text(&case["comment"]).to_owned(),
         |case, log| {
             let valid = case["valid"].as_bool().expect("a verdict");
-            let tx = Transaction::parse(bytes(&case["tx"]), Encoding::Segwit).expect("a tx");
+            let tx = data::transaction(&case["tx"]);
             let outputs: Vec<Vec<u8>> = array(&case["spent_outputs"]).iter().map(bytes).collect();
             let spent: Vec<TxOut<'_>> = outputs.iter().map(|raw| read_output(raw)).collect();
             let sigops = tx_legacy_sigops(tx.view(), spent.iter().map(|out| out.script_pubkey));

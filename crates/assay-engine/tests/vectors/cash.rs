@@ -3,21 +3,21 @@
 //!
 //! If BCHN has no switch because an upgrade is always active, the cases run with it.
 
-use std::collections::HashMap;
-
 use assay_consensus::block::BlockRules;
 use assay_consensus::chain::HeaderFacts;
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::asm::assemble_cash;
-use assay_consensus::script::{Flags, ScriptError, TxContext};
+use assay_consensus::script::{Flags, RuleSet, TxContext};
 use assay_consensus::tx::{SpentCoin, check_transaction};
 use assay_testkit::hex::try_decode;
-use assay_wire::{BlockHash, Encoding, OutPoint, Transaction, TxOut};
+use assay_wire::{BlockHash, Encoding, Transaction, TxOut};
 use serde_json::Value;
 
 use crate::data::{self, array, text};
 use crate::outcome::{Outcome, Report};
-use crate::verify::{Verifier, transaction, verify_all};
+use crate::scripts::ScriptCase;
+use crate::transactions::{prevouts, spent};
+use crate::verify::{Verifier, spent_outputs, verify_all};
 
 pub(crate) fn run(report: &mut Report) {
     let json = |name: &str| data::shared_json(&format!("vectors/bchn/{name}"));
@@ -87,13 +87,12 @@ fn script_tests(json: &Value, outcome: &mut Outcome) {
             let [Some(script_sig), Some(script_pubkey)] = scripts else {
                 return log.wrong("cannot be read");
             };
-            let credit = transaction(OutPoint::NULL, &[0, 0], &[], value, &script_pubkey);
-            let prevout = OutPoint { txid: credit.view().txid(), vout: 0 };
-            let spend = transaction(prevout, &script_sig, &[], value, &[]);
-            let spent = [credit.view().output(0)];
-            let verdict = verify_all(&spend, &spent, parse_flags(text(&fields[2])));
-            let given = verdict.map_or_else(ScriptError::name, |()| "OK");
-            log.check(given == text(&fields[3]), || format!("gave {given}"));
+            let flags = parse_flags(text(&fields[2]));
+            let expected = text(&fields[3]).to_owned();
+            let case =
+                ScriptCase { witness: vec![], value, script_sig, script_pubkey, flags, expected };
+            let given = case.verdict(&RuleSet::TODAY, flags);
+            log.check(given == case.expected, || format!("gave {given}"));
         });
     }
 }
@@ -102,34 +101,17 @@ fn transactions(json: &Value, valid: bool, outcome: &mut Outcome) {
     for case in array(json).iter().map(array).filter(|case| case[0].is_array()) {
         let name = Value::from(case).to_string();
         outcome.case(&name, |log| {
-            let mut prevouts = HashMap::new();
-            for prevout in array(&case[0]).iter().map(array) {
-                let (Ok(txid), Some(vout)) = (text(&prevout[0]).parse(), prevout[1].as_i64())
-                else {
-                    return log.wrong("cannot be read");
-                };
-                let Some(script) = assemble(text(&prevout[2])) else {
-                    return log.wrong("cannot be read");
-                };
-                let value = prevout.get(3).and_then(Value::as_i64).unwrap_or(0);
-                prevouts.insert(OutPoint { txid, vout: vout as u32 }, (value, script));
-            }
+            let Some(prevouts) = prevouts(&case[0], assemble) else {
+                return log.wrong("cannot be read");
+            };
             let tx = try_decode(text(&case[1]))
                 .and_then(|raw| Transaction::parse(raw, Encoding::Legacy).ok());
             let Some(tx) = tx else {
                 // A transaction with a witness is invalid there.
                 return log.check(!valid, || "cannot be read".to_owned());
             };
-            let spent: Option<Vec<TxOut<'_>>> = tx
-                .view()
-                .inputs()
-                .map(|input| {
-                    let (value, script) = prevouts.get(&input.prevout)?;
-                    Some(TxOut { value: *value, script_pubkey: script })
-                })
-                .collect();
             let alone = check_transaction(tx.view());
-            let verdict = match (&alone, &spent) {
+            let verdict = match (&alone, &spent(&tx, &prevouts)) {
                 (Err(error), _) => Err(error.reject_reason().to_owned()),
                 (Ok(()), None) => Err("lacks a prevout".to_owned()),
                 (Ok(()), Some(spent)) => verify_all(&tx, spent, parse_flags(text(&case[2])))
@@ -148,10 +130,7 @@ fn machines(json: &Value, [standard, in_block]: [bool; 2], outcome: &mut Outcome
     for case in array(json).iter().map(array) {
         outcome.case(&format!("{} {}", text(&case[0]), text(&case[1])), |log| {
             let Some((tx, outputs)) = machine(case) else { return log.wrong("cannot be read") };
-            let spent: Vec<TxOut<'_>> = outputs
-                .iter()
-                .map(|(value, script)| TxOut { value: *value, script_pubkey: script })
-                .collect();
+            let spent = spent_outputs(&outputs);
             let block = judge(&rules, &tx, &spent, rules.flags);
             log.check(block.is_ok() == in_block, || format!("in a block gave {block:?}"));
             let mempool = judge(&rules, &tx, &spent, rules.flags | Flags::BCH_STANDARD);

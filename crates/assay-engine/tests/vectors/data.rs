@@ -9,6 +9,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use assay_testkit::hex;
+use assay_wire::{Encoding, Transaction};
 use serde_json::Value;
 
 pub(crate) use assay_testkit::data::find as shared;
@@ -83,4 +84,14 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
 /// 32 bytes as a JSON string of hex digits.
 pub(crate) fn bytes32(value: &Value) -> [u8; 32] {
     bytes(value).try_into().expect("32 bytes")
+}
+
+/// A transaction as a JSON string of hex digits.
+pub(crate) fn transaction(value: &Value) -> Transaction {
+    Transaction::parse(bytes(value), Encoding::Segwit).expect("a transaction")
+}
+
+/// Value and script of an output in the vectors of BIP-0341 and BIP-0360.
+pub(crate) fn output(value: &Value) -> (i64, Vec<u8>) {
+    (value["amountSats"].as_i64().expect("an amount"), bytes(&value["scriptPubKey"]))
 }

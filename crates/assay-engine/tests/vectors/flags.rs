@@ -1,6 +1,7 @@
 //! Combinations of Core's script flags, as in its own tests.
 
 use assay_consensus::script::Flags;
+use assay_testkit::random::Random;
 
 /// All flags that Core has: its lowest 21 bits.
 pub(crate) fn core_flags() -> Vec<Flags> {
@@ -31,7 +32,7 @@ pub(crate) fn fill(flags: Flags) -> Flags {
 }
 
 /// Combinations that leave out one flag each, with its dependents.
-pub(crate) fn without_each(flags: Flags) -> Vec<Flags> {
+fn without_each(flags: Flags) -> Vec<Flags> {
     let mut out: Vec<Flags> = core_flags()
         .into_iter()
         .map(|flag| trim(flags.without(flag)))
@@ -42,18 +43,37 @@ pub(crate) fn without_each(flags: Flags) -> Vec<Flags> {
     out
 }
 
-/// Random subsets of Core's flags, from a fixed seed.
-pub(crate) struct FlagDice(pub(crate) u64);
+/// A random subset of Core's flags.
+pub(crate) fn roll(random: &mut Random) -> Flags {
+    let bits = random.next();
+    let chosen = core_flags().into_iter().filter(|flag| bits & flag.bits() != 0);
+    chosen.fold(Flags::NONE, |all, flag| all | flag)
+}
 
-impl FlagDice {
-    pub(crate) fn roll(&mut self) -> Flags {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        let bits = self.0 >> 20;
-        core_flags()
-            .into_iter()
-            .filter(|flag| bits & flag.bits() != 0)
-            .fold(Flags::NONE, |all, flag| all | flag)
+/// Flags and verdicts of a transaction that breaks just the rules `broken`: fewer rules keep it valid, one more does not. Flags
+/// in `always` are part of every combination.
+pub(crate) fn around_broken(
+    broken: Flags,
+    always: Flags,
+    random: &mut Random,
+) -> Vec<(Flags, bool)> {
+    let all = all_core_flags();
+    let mut out = vec![(all.without(broken), true)];
+    for flag in core_flags().into_iter().filter(|flag| !always.contains(*flag)) {
+        out.push((trim(all.without(broken | flag)), true));
+        out.push((trim(all.without(broken | roll(random))), true));
     }
+    out.extend(without_each(broken).into_iter().map(|fewer| (all.without(fewer), false)));
+    out
+}
+
+/// Flags and verdicts of a transaction that is invalid just by the rules `needed`: more rules keep it invalid, one less does not.
+pub(crate) fn around_needed(needed: Flags, random: &mut Random) -> Vec<(Flags, bool)> {
+    let mut out = vec![(needed, false)];
+    for flag in core_flags() {
+        out.push((fill(needed | flag), false));
+        out.push((fill(needed | roll(random)), false));
+    }
+    out.extend(without_each(needed).into_iter().map(|fewer| (fewer, true)));
+    out
 }

@@ -4,11 +4,12 @@
 use assay_consensus::script::asm::assemble;
 use assay_consensus::script::{Flags, RuleSet, ScriptError, tap_leaf_hash, tap_tweak_hash};
 use assay_testkit::hex::try_decode;
+use assay_testkit::random::Random;
 use assay_wire::OutPoint;
 use serde_json::Value;
 
 use crate::data::{self, array, text};
-use crate::flags::{self, FlagDice, fill, trim};
+use crate::flags::{self, fill, roll, trim};
 use crate::outcome::{Outcome, Report};
 use crate::verify::{transaction, verify_all_under};
 
@@ -18,10 +19,10 @@ pub(crate) fn run(report: &mut Report) {
 }
 
 pub(crate) struct ScriptCase {
-    witness: Vec<Vec<u8>>,
-    value: i64,
-    script_sig: Vec<u8>,
-    script_pubkey: Vec<u8>,
+    pub(crate) witness: Vec<Vec<u8>>,
+    pub(crate) value: i64,
+    pub(crate) script_sig: Vec<u8>,
+    pub(crate) script_pubkey: Vec<u8>,
     pub(crate) flags: Flags,
     pub(crate) expected: String,
 }
@@ -91,7 +92,7 @@ pub(crate) fn parse_script_case(
 }
 
 fn script_tests(json: &Value, outcome: &mut Outcome) {
-    let mut dice = FlagDice(0x5eed);
+    let mut random = Random(0x5eed);
     for case in array(json).iter().map(array).filter(|case| case.len() > 1) {
         let name = Value::from(case).to_string();
         outcome.case(&name, |log| {
@@ -103,7 +104,7 @@ fn script_tests(json: &Value, outcome: &mut Outcome) {
             // Removing rules keeps a valid script valid, adding rules an invalid one invalid.
             let expect_ok = case.expected == "OK";
             for _ in 0..256 {
-                let extra = dice.roll();
+                let extra = roll(&mut random);
                 let flags = if expect_ok { case.flags.without(extra) } else { case.flags | extra };
                 if flags != trim(flags) {
                     continue;

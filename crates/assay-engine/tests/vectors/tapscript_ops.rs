@@ -2,8 +2,7 @@
 //! has no vectors; the unit tests of `assay-consensus` cover it.
 
 use assay_consensus::script::{Flags, ScriptError, TxContext, asm};
-use assay_testkit::hex;
-use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
+use assay_wire::{OutPoint, Transaction, TxOut};
 use serde_json::Value;
 
 use crate::data::{self, array, bytes, text};
@@ -11,16 +10,13 @@ use crate::outcome::{Outcome, Report};
 use crate::scripts::{parse_script_case, single_leaf};
 use crate::taproot::{Proposal, consensus_combinations, read_output, reference_case};
 use crate::verify::{Verifier, rules, transaction, verify_all_under};
+use crate::wycheproof::{Bip340Row, bip340_table};
 
 pub(crate) fn run(report: &mut Report) {
     let inquisition = || data::shared_json("vectors/bitcoin-inquisition/script_tests.json");
     report.file("BIP347 script_tests.json (Inquisition)", inquisition, cat);
-    let table = || {
-        let folder = data::package("schnorr_fun")?;
-        std::fs::read_to_string(folder.join("tests/bip340-test-vectors.csv")).ok()
-    };
     let csfs = |csv: &String, outcome: &mut Outcome| check_sig_from_stack(csv, outcome);
-    report.file("BIP348 over BIP340 test-vectors.csv", table, csfs);
+    report.file("BIP348 over BIP340 test-vectors.csv", bip340_table, csfs);
     let basics = || data::bips_json("bip-0446/basics.json");
     report.file("BIP446 basics.json", basics, template_hash);
     let assets = || data::bips_json("bip-0446/script_assets_test.json");
@@ -63,13 +59,8 @@ fn check_sig_from_stack(csv: &str, outcome: &mut Outcome) {
     let proposed = rules("csfs");
     for row in csv.lines().skip(1) {
         outcome.case(row, |log| {
-            let columns: Vec<&str> = row.splitn(8, ',').collect();
-            let column = |index: usize| hex::decode(columns[index].trim());
-            let (key, message, sig) = (column(2), column(4), column(5));
-            let expected = match columns[6].trim() {
-                "TRUE" => Ok(()),
-                _ => Err(ScriptError::SchnorrSig),
-            };
+            let Bip340Row { key, message, sig, valid } = Bip340Row::read(row);
+            let expected = if valid { Ok(()) } else { Err(ScriptError::SchnorrSig) };
             let opcode = asm::assemble("0xcc").expect("one byte");
             let mut pushing = Vec::new();
             asm::push(&mut pushing, &message);
@@ -104,8 +95,7 @@ fn spend<V>(
 fn template_hash(json: &Value, outcome: &mut Outcome) {
     for case in array(json) {
         outcome.case(text(&case["comment"]), |log| {
-            let tx =
-                Transaction::parse(bytes(&case["spending_tx"]), Encoding::Segwit).expect("a tx");
+            let tx = data::transaction(&case["spending_tx"]);
             let outputs: Vec<Vec<u8>> = array(&case["spent_outputs"]).iter().map(bytes).collect();
             let spent: Vec<TxOut<'_>> = outputs.iter().map(|raw| read_output(raw)).collect();
             let input = case["input_index"].as_u64().expect("an index") as usize;

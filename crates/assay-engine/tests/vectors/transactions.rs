@@ -10,12 +10,13 @@ use assay_consensus::script::asm::assemble;
 use assay_consensus::script::{Flags, TxContext};
 use assay_consensus::tx::check_transaction;
 use assay_testkit::hex::try_decode;
+use assay_testkit::random::Random;
 use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
 use serde_json::Value;
 
 use crate::data::{self, array, bytes, bytes32, text};
-use crate::flags::{self, FlagDice, all_core_flags, core_flags, fill, trim, without_each};
-use crate::outcome::{Outcome, Report};
+use crate::flags::{self, all_core_flags, around_broken, around_needed, fill};
+use crate::outcome::{Case, Outcome, Report};
 use crate::verify::verify_all;
 
 pub(crate) fn run(report: &mut Report) {
@@ -25,39 +26,48 @@ pub(crate) fn run(report: &mut Report) {
 
 pub(crate) struct TxCase {
     pub(crate) tx: Transaction,
-    prevouts: HashMap<OutPoint, (i64, Vec<u8>)>,
+    prevouts: Prevouts,
     pub(crate) flags: String,
+}
+
+pub(crate) type Prevouts = HashMap<OutPoint, (i64, Vec<u8>)>;
+
+/// Reads a list of `[txid, index, script, value]`; the value may be missing.
+pub(crate) fn prevouts(
+    list: &Value,
+    assemble: impl Fn(&str) -> Option<Vec<u8>>,
+) -> Option<Prevouts> {
+    let prevouts = array(list).iter().map(array).map(|prevout| {
+        let txid = text(&prevout[0]).parse().ok()?;
+        let vout = prevout[1].as_i64()? as u32;
+        let value = prevout.get(3).map_or(Some(0), Value::as_i64)?;
+        Some((OutPoint { txid, vout }, (value, assemble(text(&prevout[2]))?)))
+    });
+    prevouts.collect()
+}
+
+pub(crate) fn spent<'a>(tx: &Transaction, prevouts: &'a Prevouts) -> Option<Vec<TxOut<'a>>> {
+    let spent = tx.view().inputs().map(|input| {
+        let (value, script) = prevouts.get(&input.prevout)?;
+        Some(TxOut { value: *value, script_pubkey: script })
+    });
+    spent.collect()
 }
 
 impl TxCase {
     pub(crate) fn parse(case: &[Value]) -> Option<Self> {
-        let mut prevouts = HashMap::new();
-        for prevout in array(&case[0]).iter().map(array) {
-            let txid = text(&prevout[0]).parse().ok()?;
-            let vout = prevout[1].as_i64()? as u32;
-            let value = prevout.get(3).map_or(Some(0), Value::as_i64)?;
-            let script = assemble(text(&prevout[2])).ok()?;
-            prevouts.insert(OutPoint { txid, vout }, (value, script));
-        }
+        let prevouts = prevouts(&case[0], |words| assemble(words).ok())?;
         let tx = Transaction::parse(try_decode(text(&case[1]))?, Encoding::Segwit).ok()?;
         Some(Self { tx, prevouts, flags: text(&case[2]).to_owned() })
     }
 
     pub(crate) fn spent(&self) -> Option<Vec<TxOut<'_>>> {
-        self.tx
-            .view()
-            .inputs()
-            .map(|input| {
-                let (value, script) = self.prevouts.get(&input.prevout)?;
-                Some(TxOut { value: *value, script_pubkey: script })
-            })
-            .collect()
+        spent(&self.tx, &self.prevouts)
     }
 }
 
 fn tx_valid(json: &Value, outcome: &mut Outcome) {
-    let mut dice = FlagDice(0xcafe);
-    let all = all_core_flags();
+    let mut random = Random(0xcafe);
     for case in array(json).iter().map(array).filter(|case| case[0].is_array()) {
         let name = Value::from(case).to_string();
         outcome.case(&name, |log| {
@@ -70,26 +80,16 @@ fn tx_valid(json: &Value, outcome: &mut Outcome) {
             let Some(spent) = case.spent() else { return log.wrong("lacks a prevout") };
             // The file lists the broken rules.
             let broken = flags::parse(&case.flags);
-            let rules = all.without(broken);
+            let rules = all_core_flags().without(broken);
             log.check(rules == fill(rules), || "the flags contradict each other".into());
-            let mut check = |flags: Flags, valid: bool| {
-                let verdict = verify_all(&case.tx, &spent, flags);
-                log.check(verdict.is_ok() == valid, || format!("{verdict:?} with {flags:?}"));
-            };
-            check(all.without(broken), true);
-            for flag in core_flags() {
-                check(trim(all.without(broken | flag)), true);
-                check(trim(all.without(broken | dice.roll())), true);
-            }
-            for fewer in without_each(broken) {
-                check(all.without(fewer), false);
-            }
+            let combinations = around_broken(broken, Flags::NONE, &mut random);
+            check_each(&case.tx, &spent, combinations, log);
         });
     }
 }
 
 fn tx_invalid(json: &Value, outcome: &mut Outcome) {
-    let mut dice = FlagDice(0xbeef);
+    let mut random = Random(0xbeef);
     for case in array(json).iter().map(array).filter(|case| case[0].is_array()) {
         let name = Value::from(case).to_string();
         outcome.case(&name, |log| {
@@ -104,19 +104,20 @@ fn tx_invalid(json: &Value, outcome: &mut Outcome) {
             let Some(spent) = case.spent() else { return log.wrong("lacks a prevout") };
             let flags = flags::parse(&case.flags);
             log.check(flags == fill(flags), || "the flags contradict each other".into());
-            let mut check = |flags: Flags, valid: bool| {
-                let verdict = verify_all(&case.tx, &spent, flags);
-                log.check(verdict.is_ok() == valid, || format!("{verdict:?} with {flags:?}"));
-            };
-            check(flags, false);
-            for flag in core_flags() {
-                check(fill(flags | flag), false);
-                check(fill(flags | dice.roll()), false);
-            }
-            for fewer in without_each(flags) {
-                check(fewer, true);
-            }
+            check_each(&case.tx, &spent, around_needed(flags, &mut random), log);
         });
+    }
+}
+
+fn check_each(
+    tx: &Transaction,
+    spent: &[TxOut<'_>],
+    combinations: Vec<(Flags, bool)>,
+    log: &mut Case,
+) {
+    for (flags, valid) in combinations {
+        let verdict = verify_all(tx, spent, flags);
+        log.check(verdict.is_ok() == valid, || format!("{verdict:?} with {flags:?}"));
     }
 }
 
@@ -128,7 +129,7 @@ pub(crate) fn run_sighash(report: &mut Report) {
 fn sighashes(json: &Value, outcome: &mut Outcome) {
     for case in array(json).iter().map(array).filter(|case| case.len() > 1) {
         outcome.case(text(&case[0]), |log| {
-            let tx = Transaction::parse(bytes(&case[0]), Encoding::Segwit).expect("a transaction");
+            let tx = data::transaction(&case[0]);
             let script = bytes(&case[1]);
             let input = case[2].as_u64().expect("an index") as usize;
             let hash_type = case[3].as_i64().expect("a hash type") as i32 as u32;

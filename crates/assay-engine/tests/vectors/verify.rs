@@ -62,6 +62,10 @@ pub(crate) fn verify_all_under(
     Ok(())
 }
 
+pub(crate) fn spent_outputs(parts: &[(i64, Vec<u8>)]) -> Vec<TxOut<'_>> {
+    parts.iter().map(|(value, script)| TxOut { value: *value, script_pubkey: script }).collect()
+}
+
 pub(crate) fn rules(name: &str) -> RuleSet {
     RuleSet::by_name(name).expect("a rule set's name")
 }

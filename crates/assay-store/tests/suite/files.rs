@@ -1,7 +1,7 @@
 //! All parts together on the real file system.
 
 use assay_store::{
-    BlockFileError, BlockFileReader, BlockRecord, BlockStore, CoinRef, Store, StoreConfig, commit,
+    BlockFiles, BlockRecord, BlockStore, CoinRef, RecordRules, Store, StoreConfig, commit,
 };
 use assay_wire::{BlockHash, OutPoint, Txid};
 
@@ -61,17 +61,12 @@ fn a_store_is_found_again_and_its_files_have_cores_framing() {
     store.coins.snapshot().expect("no I/O error").for_each(|_, _| coins += 1).expect("whole");
     assert_eq!(coins, 30);
 
-    let mut read_back = Vec::new();
-    let mut files = 0;
-    for number in 0.. {
-        let path = dir.path().join(format!("blocks/blk{number:05}.dat"));
-        let Ok(reader) = BlockFileReader::open(&path, MAGIC) else { break };
-        assert!(path.metadata().expect("it exists").len() <= 10_000);
-        read_back.extend(reader.map(|block| block.expect("whole")));
-        files += 1;
-    }
-    assert!(files > 3);
-    assert_eq!(read_back, (0..30).map(raw).collect::<Vec<_>>());
+    let files = BlockFiles::open(dir.path(), MAGIC).expect("they are there");
+    assert!(files.files().len() > 3 && files.files().iter().all(|file| file.bytes <= 10_000));
+    let rules = RecordRules { bytes_max: 10_000, is_header: &|_| true };
+    let found = files.search(1, &rules, &|place, _| place, &|_, _| ()).expect("no I/O error");
+    let read_back = found.entries.iter().map(|place| files.read(place).expect("whole"));
+    assert!(read_back.eq((0..30).map(raw)) && found.stray_count == 0);
     let on_disk = store.blocks.bytes();
     assert_eq!(on_disk, (0..30u64).map(|n| 1008 + n + 8 + 9 + 32).sum::<u64>());
 }
@@ -82,31 +77,6 @@ fn rejects_a_directory_in_use() {
     let config = StoreConfig::new(dir.path(), MAGIC);
     let _first = Store::open(&config).expect("the store opens");
     assert!(Store::open(&config).is_err());
-}
-
-#[test]
-fn foreign_block_files_are_read_to_their_whole_end() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let path = dir.path().join("blk00007.dat");
-    let framed = |block: &[u8]| [&MAGIC[..], &(block.len() as u32).to_le_bytes(), block].concat();
-    let two = [framed(&raw(1)), framed(&raw(2))].concat();
-    let read = |bytes: &[u8]| {
-        std::fs::write(&path, bytes).expect("there is room");
-        let reader = BlockFileReader::open(&path, MAGIC).expect("it exists");
-        reader.collect::<Result<Vec<_>, _>>()
-    };
-    assert_eq!(read(&two).expect("whole"), [raw(1), raw(2)]);
-    assert_eq!(read(&[&two[..], &[0; 100]].concat()).expect("padded"), [raw(1), raw(2)]);
-    assert_eq!(read(&two[..two.len() - 1]).expect("torn"), [raw(1)]);
-    assert_eq!(read(&[]).expect("empty"), Vec::<Vec<u8>>::new());
-    let foreign = read(&[&two[..], &[9; 100]].concat());
-    assert!(matches!(foreign, Err(BlockFileError::Framing { .. })));
-
-    let mut reader = BlockFileReader::open(&path, MAGIC).expect("it exists");
-    let second = framed(&raw(1)).len() as u64;
-    reader.seek(second).expect("inside");
-    assert_eq!(reader.next_block().expect("whole"), Some(raw(2)));
-    assert_eq!(reader.offset(), two.len() as u64);
 }
 
 /// Undo data of at least `bytes` bytes, as any block may have.

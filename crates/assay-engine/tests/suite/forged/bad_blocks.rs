@@ -117,42 +117,6 @@ fn truncated_unknown_parent_and_again() {
     forged.check_tip(&engine);
 }
 
-#[test]
-fn a_double_spend_inside_a_block() {
-    let (forged, _dir, engine, raw) = before_last("bitcoin-scaling", 113);
-    let params = forged.params();
-    let block = Block::parse(raw.clone(), params.encoding).unwrap();
-    // Replace the outpoint of one transaction with that of another of the same form.
-    let (first, second) = (block.tx(1), block.tx(2));
-    let stolen = first.input(0).prevout.to_bytes();
-    let at = second.offset() + if second.has_witness() { 6 } else { 4 } + 1;
-    let mut bad = raw.clone();
-    bad[at..at + 36].copy_from_slice(&stolen);
-    repair(&mut bad, &params);
-    assert_eq!(reason(&engine, bad.clone()), "bad-txns-inputs-missingorspent");
-    assert!(matches!(engine.submit_block(bad), SubmitOutcome::DuplicateInvalid));
-    accept(&engine, raw);
-    forged.check_tip(&engine);
-}
-
-#[test]
-fn a_coinbase_that_pays_itself_too_much() {
-    let (forged, _dir, engine, raw) = before_last("bch-scaling", 5);
-    let params = forged.params();
-    let block = Block::parse(raw.clone(), params.encoding).unwrap();
-    let coinbase = block.tx(0);
-    let script_length = coinbase.input(0).script_sig.len();
-    let value_at = coinbase.offset() + 4 + 1 + 36 + 1 + script_length + 4 + 1;
-    let value = coinbase.output(0).value + 1;
-    let mut bad = raw.clone();
-    bad[value_at..value_at + 8].copy_from_slice(&value.to_le_bytes());
-    repair(&mut bad, &params);
-    assert_eq!(reason(&engine, bad.clone()), "bad-cb-amount");
-    assert!(matches!(engine.submit_block(bad), SubmitOutcome::DuplicateInvalid));
-    accept(&engine, raw);
-    forged.check_tip(&engine);
-}
-
 /// As `rules/overwrites.rs`, with heights in coinbases.
 #[test]
 fn a_repeated_transaction_fails_for_its_outputs_before_its_inputs() {

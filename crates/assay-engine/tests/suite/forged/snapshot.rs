@@ -12,6 +12,7 @@ use assay_engine::{
 };
 use assay_store::{CoinRef, SnapshotHeader, SnapshotWriter};
 use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Txid};
+use tempfile::TempDir;
 
 use super::chain::accept;
 use super::mint::{Mint, params, tx};
@@ -68,6 +69,14 @@ impl Case {
         config.threads = 2;
         change(&mut config);
         Engine::open(config).unwrap()
+    }
+
+    /// A new engine that knows the headers.
+    fn with_headers(&self) -> (TempDir, Engine) {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = self.open(dir.path());
+        self.headers(&engine);
+        (dir, engine)
     }
 
     fn headers(&self, engine: &Engine) {
@@ -133,6 +142,16 @@ fn advance(engine: &Engine) {
     while engine.advance_historical().unwrap() {}
 }
 
+/// Works until the coins of the snapshot are found to be wrong.
+fn failure(engine: &Engine) -> EngineError {
+    loop {
+        match engine.advance_historical() {
+            Ok(more) => assert!(more, "it is found"),
+            Err(error) => return error,
+        }
+    }
+}
+
 fn heights(engine: &Engine) -> Vec<(u32, bool)> {
     engine.chain_states().iter().map(|state| (state.tip.height, state.is_validated)).collect()
 }
@@ -140,9 +159,7 @@ fn heights(engine: &Engine) -> Vec<(u32, bool)> {
 #[test]
 fn continues_from_a_snapshot_and_validates_the_blocks_below() {
     let case = Case::new();
-    let dir = tempfile::tempdir().unwrap();
-    let engine = case.open(dir.path());
-    case.headers(&engine);
+    let (dir, engine) = case.with_headers();
     case.give(&engine, 1..=50);
     // Archived before, and connected as soon as the coins are loaded.
     case.give(&engine, BASE + 1..=BASE + 2);
@@ -276,9 +293,7 @@ fn forge(case: &mut Case) {
     let coin = CoinRef { value: 7_000_000, height: 2, coinbase: false, script_pubkey };
     writer.push(&outpoint, coin).unwrap();
     case.file = writer.finish().unwrap().1;
-    let dir = tempfile::tempdir().unwrap();
-    let engine = case.open(dir.path());
-    case.headers(&engine);
+    let (_dir, engine) = case.with_headers();
     let Err(LoadError::Hash { actual, .. }) = case.load(&engine) else {
         panic!("the coins are others")
     };
@@ -289,9 +304,7 @@ fn forge(case: &mut Case) {
 fn a_wrong_snapshot_stops_the_engine_and_is_not_used_again() {
     let mut case = Case::new();
     forge(&mut case);
-    let dir = tempfile::tempdir().unwrap();
-    let engine = case.open(dir.path());
-    case.headers(&engine);
+    let (dir, engine) = case.with_headers();
     case.give(&engine, 1..=30);
     case.load(&engine).unwrap();
     // A block that spends the extra coin: valid only with the snapshot.
@@ -302,12 +315,7 @@ fn a_wrong_snapshot_stops_the_engine_and_is_not_used_again() {
     let bad = mint.block_of(&[tx(&[(stolen, u32::MAX)], &[6_000_000], 0)]);
     accept(&engine, bad.clone());
     case.give(&engine, 31..=BASE);
-    let error = loop {
-        match engine.advance_historical() {
-            Ok(more) => assert!(more, "it is found"),
-            Err(error) => break error,
-        }
-    };
+    let error = failure(&engine);
     let EngineError::SnapshotInvalid { tip, validated, kept } = error else { panic!("{error}") };
     assert_eq!((tip, validated), (BASE + 1, BASE));
     assert!(Path::new(&kept).join("base_blockhash").exists());
@@ -342,18 +350,11 @@ fn an_invalid_block_below_the_base_stops_the_engine() {
     let file = [&good.file[..11], &base.0[..], &good.file[43..]].concat();
     let known = AssumeUtxo { height, block: base, ..good.known.clone() };
     let case = Case { blocks, file, known, mint };
-    let dir = tempfile::tempdir().unwrap();
-    let engine = case.open(dir.path());
-    case.headers(&engine);
+    let (dir, engine) = case.with_headers();
     case.load(&engine).unwrap();
     assert_eq!(engine.tip().height, height);
     case.give(&engine, 1..=height);
-    let error = loop {
-        match engine.advance_historical() {
-            Ok(more) => assert!(more, "it is found"),
-            Err(error) => break error,
-        }
-    };
+    let error = failure(&engine);
     assert!(matches!(error, EngineError::SnapshotInvalid { .. }), "{error}");
     drop(engine);
     let engine = case.open(dir.path());
@@ -459,9 +460,8 @@ fn an_invalid_snapshot_is_rejected_without_changes() {
 /// The engine is shut down while coins are read: an error means that the next start knows of no snapshot.
 #[test]
 fn a_shutdown_during_a_load_leaves_no_snapshot() {
-    let (case, dir) = (Case::new(), tempfile::tempdir().unwrap());
-    let engine = case.open(dir.path());
-    case.headers(&engine);
+    let case = Case::new();
+    let (dir, engine) = case.with_headers();
     case.give(&engine, 1..=5);
     let reader = SnapshotReader::new(&case.file[..], KEYS).unwrap();
     let is_open = std::cell::Cell::new(true);
@@ -481,9 +481,7 @@ fn a_shutdown_during_a_load_leaves_no_snapshot() {
 #[test]
 fn transactions_in_the_mempool_are_in_the_way() {
     let mut case = Case::new();
-    let dir = tempfile::tempdir().unwrap();
-    let engine = case.open(dir.path());
-    case.headers(&engine);
+    let (_dir, engine) = case.with_headers();
     case.give(&engine, 1..=BASE - 5);
     let mut mint = Mint::new();
     mint.branch(BASE - 5, 3);
@@ -539,9 +537,7 @@ fn old_blocks_are_removed_only_once_they_are_validated() {
 #[test]
 fn coins_of_unknown_blocks_are_not_opened_and_a_rebuild_drops_them() {
     let mut case = Case::new();
-    let dir = tempfile::tempdir().unwrap();
-    let engine = case.open(dir.path());
-    case.headers(&engine);
+    let (dir, engine) = case.with_headers();
     case.give(&engine, 1..=40);
     case.load(&engine).unwrap();
     case.give(&engine, [BASE + 1]);

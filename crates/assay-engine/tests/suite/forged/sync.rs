@@ -59,12 +59,12 @@ fn waiting_ends_with_the_block_the_timeout_or_the_engine() {
     let datadir = tempfile::tempdir().unwrap();
     let engine = forged.open(datadir.path());
     let timeout = Some(std::time::Duration::from_millis(1));
-    assert_eq!(engine.wait_for_height(1, timeout).height, 0);
+    assert_eq!(engine.wait_for(timeout, |tip| tip.height >= 1).height, 0);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| engine.wait_for_height(2, None));
+        let waiting = scope.spawn(|| engine.wait_for(None, |tip| tip.height >= 2));
         forged.feed(&engine, 1..=2);
         assert_eq!(waiting.join().unwrap().height, 2);
-        let waiting = scope.spawn(|| engine.wait_for_height(3, None));
+        let waiting = scope.spawn(|| engine.wait_for(None, |tip| tip.height >= 3));
         engine.shutdown().unwrap();
         assert_eq!(waiting.join().unwrap().height, 2);
     });

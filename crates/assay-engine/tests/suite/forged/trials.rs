@@ -100,7 +100,7 @@ fn scripts_of_real_blocks_are_verified_after_a_rejected_proposal() {
         let second_hash = Block::parse(second.clone(), Encoding::Segwit).unwrap().hash();
         assert!(matches!(case.engine.submit_block(second), SubmitOutcome::Inconclusive));
         assert!(matches!(case.engine.submit_block(first), SubmitOutcome::Accepted));
-        let tip = case.engine.wait_for_height(height + 1, Some(Duration::ZERO));
+        let tip = case.engine.wait_for(Some(Duration::ZERO), |tip| tip.height > height);
         assert_eq!(tip.height, height + 1, "batches of {script_batch:?}");
         let status = case.engine.block_status(&second_hash);
         assert_eq!(status, Some("duplicate-invalid"), "batches of {script_batch:?}");

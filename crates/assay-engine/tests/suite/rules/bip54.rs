@@ -1,12 +1,11 @@
 //! BIP-0054 in the engine: from the given height on, in Core's order, and never before.
 
-use assay_consensus::params::ChainParams;
 use assay_engine::Engine;
 use assay_testkit::chain::TxBuilder;
 use assay_wire::{OutPoint, Transaction};
 use tempfile::TempDir;
 
-use super::chain::{accept, coinbase, mature, open, outpoint, refuse, transaction};
+use super::chain::{accept, coinbase, open, outpoint, params, refuse, transaction, with_coinbase};
 
 const CHECKSIG: u8 = 0xac;
 const CHECKMULTISIG: u8 = 0xae;
@@ -14,13 +13,8 @@ const CHECKMULTISIG: u8 = 0xae;
 /// A chain of 103 blocks, of which the first has a mature coinbase and the last one outputs with many operations; the proposal is
 /// active from block 104 on.
 fn engine() -> (TempDir, Engine, Transaction) {
-    let params = ChainParams::by_name("regtest").expect("a known chain");
-    let params = params.with_activation_height("bip34", u32::MAX).expect("BIP34 can be moved");
-    let params = params.with_activation_height("bip54", 104).expect("BIP54 can be moved");
-    let folder = tempfile::tempdir().expect("a folder");
-    let engine = open(folder.path(), &params);
-    accept(&engine, &[&coinbase(1)]);
-    mature(&engine, 1000);
+    let params = params("regtest").with_activation_height("bip54", 104);
+    let (folder, engine) = with_coinbase(&params.expect("BIP54 can be moved"));
     // 2,501 operations in branches that are not executed.
     let script = |opcodes: &[u8]| [&[0, 0x63][..], opcodes, &[0x68, 0x51]].concat();
     let source = TxBuilder::new(1)

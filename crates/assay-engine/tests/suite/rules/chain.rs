@@ -7,8 +7,24 @@ use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine, SubmitOutcome};
 use assay_testkit::chain::{TxBuilder, header_on, mined_block_bytes};
 use assay_wire::{Header, OutPoint, Transaction, Txid};
+use tempfile::TempDir;
 
 const ANYONE: &[u8] = &[0x51];
+
+/// A chain without heights in coinbases.
+pub(crate) fn params(chain: &str) -> ChainParams {
+    let params = ChainParams::by_name(chain).expect("a known chain");
+    params.with_activation_height("bip34", u32::MAX).expect("BIP34 can be moved")
+}
+
+/// An engine with a mature coinbase, number 1.
+pub(crate) fn with_coinbase(params: &ChainParams) -> (TempDir, Engine) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path(), params);
+    accept(&engine, &[&coinbase(1)]);
+    mature(&engine, 1000);
+    (folder, engine)
+}
 
 pub(crate) fn open(folder: &Path, params: &ChainParams) -> Engine {
     let mut config = Config::new(folder, Arc::new(params.clone()));

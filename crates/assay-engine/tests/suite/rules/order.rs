@@ -1,20 +1,14 @@
 //! Of several broken rules the reference node reports the first it checks; Bitcoin and Bitcoin Cash differ.
 
-use assay_consensus::params::ChainParams;
 use assay_engine::Engine;
 use assay_wire::{OutPoint, Transaction, Txid};
 use tempfile::TempDir;
 
-use super::chain::{accept, coinbase, mature, open, outpoint, refuse, spend, transaction};
+use super::chain::{accept, coinbase, outpoint, params, refuse, spend, transaction, with_coinbase};
 
 /// An engine with a mature coinbase, number 1, and an immature one, number 2.
 fn engine(chain: &str) -> (TempDir, Engine) {
-    let params = ChainParams::by_name(chain).expect("a known chain");
-    let params = params.with_activation_height("bip34", u32::MAX).expect("BIP34 can be moved");
-    let folder = tempfile::tempdir().expect("a folder");
-    let engine = open(folder.path(), &params);
-    accept(&engine, &[&coinbase(1)]);
-    mature(&engine, 1000);
+    let (folder, engine) = with_coinbase(&params(chain));
     accept(&engine, &[&coinbase(2)]);
     (folder, engine)
 }

@@ -2,17 +2,12 @@
 //!
 //! On a chain without heights in coinbases (before BIP34) a coinbase can be repeated freely, and then all its descendants.
 
-use assay_consensus::params::ChainParams;
 use assay_engine::Engine;
 use assay_wire::{OutPoint, Transaction};
 
-use super::chain::{accept, coinbase, mature, open, refuse, spend, transaction};
-
-/// The regtest chain with BIP34 out of reach.
-fn params() -> ChainParams {
-    let regtest = ChainParams::by_name("regtest").expect("a known chain");
-    regtest.with_activation_height("bip34", u32::MAX).expect("BIP34 can be moved")
-}
+use super::chain::{
+    accept, coinbase, mature, open, params, refuse, spend, transaction, with_coinbase,
+};
 
 fn refuse_repeat(engine: &Engine, txs: &[&Transaction]) {
     let (reason, debug) = refuse(engine, txs);
@@ -22,7 +17,7 @@ fn refuse_repeat(engine: &Engine, txs: &[&Transaction]) {
 #[test]
 fn a_coinbase_may_come_again_only_when_it_is_spent() {
     let folder = tempfile::tempdir().expect("a folder");
-    let engine = open(folder.path(), &params());
+    let engine = open(folder.path(), &params("regtest"));
     let twin = coinbase(1);
     let child = spend(&twin, 900_000);
     accept(&engine, &[&twin]);
@@ -40,7 +35,7 @@ fn a_coinbase_may_come_again_only_when_it_is_spent() {
     drop(engine);
 
     // Repeats are known again after a restart.
-    let engine = open(folder.path(), &params());
+    let engine = open(folder.path(), &params("regtest"));
     refuse_repeat(&engine, &[&coinbase(5), &child]);
     let grandchild = spend(&child, 800_000);
     accept(&engine, &[&coinbase(3), &grandchild]);
@@ -52,12 +47,8 @@ fn a_coinbase_may_come_again_only_when_it_is_spent() {
 /// although its outputs are unspent.
 #[test]
 fn an_ordinary_transaction_that_comes_again_overwrites_before_it_lacks_inputs() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let engine = open(folder.path(), &params());
-    let root = coinbase(1);
-    let child = spend(&root, 900_000);
-    accept(&engine, &[&root]);
-    mature(&engine, 1000);
+    let (_folder, engine) = with_coinbase(&params("regtest"));
+    let child = spend(&coinbase(1), 900_000);
     accept(&engine, &[&coinbase(2), &child]);
     // Its inputs are spent, but Core checks its outputs first.
     refuse_repeat(&engine, &[&coinbase(3), &child]);
@@ -69,8 +60,8 @@ fn an_ordinary_transaction_that_comes_again_overwrites_before_it_lacks_inputs() 
 
 #[test]
 fn a_coinbase_that_comes_again_with_its_height_is_known_after_a_restart() {
-    let regtest = ChainParams::by_name("regtest").expect("a known chain");
-    let params = regtest.with_activation_height("bip34", 103).expect("BIP34 can be moved");
+    let params =
+        params("regtest").with_activation_height("bip34", 103).expect("BIP34 can be moved");
     let folder = tempfile::tempdir().expect("a folder");
     let engine = open(folder.path(), &params);
     let with_height = |height, name| {

@@ -1,25 +1,18 @@
 //! Blocks of many outputs, whose scripts are verified before their coins move (Bitcoin Cash): errors of coins still have
 //! priority, and everything is verified once.
 
-use assay_consensus::params::ChainParams;
 use assay_engine::Engine;
 use assay_testkit::chain::TxBuilder;
 use assay_wire::{OutPoint, Transaction, Txid};
 use tempfile::TempDir;
 
-use super::chain::{accept, coinbase, mature, open, outpoint, refuse};
+use super::chain::{accept, coinbase, outpoint, params, refuse, with_coinbase};
 
 /// Anyone can spend each output, except for the last, which fails.
 const OUTPUTS: u32 = 9;
 
 fn engine() -> (TempDir, Engine) {
-    let params = ChainParams::by_name("bch-regtest").expect("a known chain");
-    let params = params.with_activation_height("bip34", u32::MAX).expect("BIP34 can be moved");
-    let folder = tempfile::tempdir().expect("a folder");
-    let engine = open(folder.path(), &params);
-    accept(&engine, &[&coinbase(1)]);
-    mature(&engine, 1000);
-    (folder, engine)
+    with_coinbase(&params("bch-regtest"))
 }
 
 /// A transaction with [`OUTPUTS`] outputs.

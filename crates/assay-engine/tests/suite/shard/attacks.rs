@@ -271,6 +271,21 @@ pub(super) fn judge(
     (whole.end == End::Complete, merge(&plan, &run_all(&plan, 9)).verdict)
 }
 
+/// One pass, one part, and a part per block have the same verdict.
+pub(super) fn check_verdict(
+    name: &str,
+    is_valid: bool,
+    blocks: &[Vec<u8>],
+    params: &Arc<ChainParams>,
+) {
+    for parts in [1, blocks.len()] {
+        let (accepted, verdict) = judge(blocks, params, parts);
+        assert_eq!(accepted, is_valid, "{name}: one pass");
+        let is_found = verdict == ShardVerdict::Valid;
+        assert_eq!(is_found, is_valid, "{name}, {parts} parts: {verdict:?}");
+    }
+}
+
 /// A branch of 130 blocks, the coins of its first blocks still unspent, and what comes next.
 fn base() -> (Mint, Vec<Vec<u8>>, Vec<OutPoint>) {
     let mut mint = Mint::new();
@@ -340,14 +355,6 @@ fn no_file_of_coins_hides_a_broken_rule() {
     ];
     for (name, is_valid, more) in cases {
         let all: Vec<Vec<u8>> = blocks.iter().cloned().chain(more).collect();
-        for parts in [1, all.len()] {
-            let (accepted, verdict) = judge(&all, &params(), parts);
-            assert_eq!(accepted, is_valid, "{name}: one pass");
-            assert_eq!(
-                verdict == ShardVerdict::Valid,
-                is_valid,
-                "{name}, {parts} parts: {verdict:?}"
-            );
-        }
+        check_verdict(name, is_valid, &all, &params());
     }
 }

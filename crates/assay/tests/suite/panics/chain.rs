@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assay_hash::sha256d;
-use assay_store::BlockFileReader;
+use assay_store::{BlockFiles, RecordRules};
 use assay_wire::{Block, Encoding, Header};
 
 /// Blocks of a forged chain in order of height, without genesis.
@@ -12,11 +12,12 @@ pub(crate) fn forge(out: &Path, seed: &str, scale: &str) -> Vec<Block> {
     let forged = crate::line(&format!("chain forge bch-scaling {flags}"));
     assert!(forged.status.success(), "{}", crate::stderr(&forged));
     let file = out.join("blocks/blk00000.dat");
-    let mut reader = BlockFileReader::open(&file, MAGIC).expect("forged");
-    let mut blocks = Vec::new();
-    while let Some(raw) = reader.next_block().expect("forged") {
-        blocks.push(Block::parse(raw, Encoding::Legacy).expect("forged blocks parse"));
-    }
+    let files = BlockFiles::open(&file, MAGIC).expect("forged");
+    let rules = RecordRules { bytes_max: u32::MAX, is_header: &|_| true };
+    let found = files.search(1, &rules, &|place, _| place, &|_, _| ()).expect("forged");
+    let raw = found.entries.iter().map(|place| files.read(place).expect("forged"));
+    let parse = |raw| Block::parse(raw, Encoding::Legacy).expect("forged blocks parse");
+    let mut blocks: Vec<Block> = raw.map(parse).collect();
     // The forge may write genesis as the first block.
     blocks.retain(|block| block.header().prev_block.0 != [0; 32]);
     blocks
