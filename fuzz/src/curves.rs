@@ -1,5 +1,7 @@
 //! Pairing curves.
 
+use std::fmt::Debug;
+
 use assay_pairing::bls::{PublicKey, SecretKey, Signature, verify};
 use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve};
 use assay_pairing::evm::{self, ModexpRules, PrecompileError};
@@ -42,58 +44,40 @@ fn edited<const N: usize>(mut bytes: [u8; N], input: &mut Input<'_>) -> [u8; N] 
     input.array()
 }
 
-fn first_group(input: &mut Input<'_>) {
-    let point = point::<BlsG1>(input);
-    if input.byte() & 1 == 0 {
-        let bytes = edited(point.to_compressed(), input);
-        let (ours, theirs) = (
-            Affine::<BlsG1>::from_compressed(&bytes),
-            min_sig::Signature::sig_validate(&bytes, false),
-        );
-        assert_eq!(ours.is_ok(), theirs.is_ok(), "{bytes:02x?} {ours:?} {theirs:?}");
-        if let (Ok(point), Ok(other)) = (ours, theirs) {
-            assert_eq!(point.to_compressed(), bytes);
-            assert_eq!(point.to_uncompressed(), other.serialize());
+/// Decoders of a group against those of blst's signatures in it, which are not generic.
+macro_rules! decoders {
+    ($name:ident, $group:ty, $blst:ident) => {
+        fn $name(input: &mut Input<'_>) {
+            type Point = Affine<$group>;
+            let point = point::<$group>(input);
+            if input.byte() & 1 == 0 {
+                let bytes = edited(point.to_compressed(), input);
+                let ours = Point::from_compressed(&bytes);
+                let theirs = $blst::Signature::sig_validate(&bytes, false);
+                assert_eq!(ours.is_ok(), theirs.is_ok(), "{bytes:02x?} {ours:?} {theirs:?}");
+                if let (Ok(point), Ok(other)) = (ours, theirs) {
+                    assert_eq!(point.to_compressed(), bytes);
+                    assert_eq!(point.to_uncompressed(), other.serialize());
+                }
+                return;
+            }
+            let bytes = edited(point.to_uncompressed(), input);
+            let ours = Point::from_uncompressed(&bytes);
+            // blst takes the compressed format here as well.
+            let is_compressed = bytes[0] & 0x80 != 0;
+            let theirs = $blst::Signature::sig_validate(&bytes, false);
+            let is_valid = theirs.is_ok() && !is_compressed;
+            assert_eq!(ours.is_ok(), is_valid, "{bytes:02x?} {ours:?} {theirs:?}");
+            if let Ok(point) = ours {
+                assert_eq!(point.to_uncompressed(), bytes);
+                assert_eq!(Point::from_evm(&point.to_evm()), Ok(point));
+            }
         }
-        return;
-    }
-    let bytes = edited(point.to_uncompressed(), input);
-    let ours = Affine::<BlsG1>::from_uncompressed(&bytes);
-    // blst takes the compressed format here as well.
-    let is_compressed = bytes[0] & 0x80 != 0;
-    let theirs = min_sig::Signature::sig_validate(&bytes, false);
-    assert_eq!(ours.is_ok(), theirs.is_ok() && !is_compressed, "{bytes:02x?} {ours:?} {theirs:?}");
-    if let Ok(point) = ours {
-        assert_eq!(point.to_uncompressed(), bytes);
-        assert_eq!(Affine::<BlsG1>::from_evm(&point.to_evm()), Ok(point));
-    }
+    };
 }
 
-fn second_group(input: &mut Input<'_>) {
-    let point = point::<BlsG2>(input);
-    if input.byte() & 1 == 0 {
-        let bytes = edited(point.to_compressed(), input);
-        let (ours, theirs) = (
-            Affine::<BlsG2>::from_compressed(&bytes),
-            min_pk::Signature::sig_validate(&bytes, false),
-        );
-        assert_eq!(ours.is_ok(), theirs.is_ok(), "{bytes:02x?} {ours:?} {theirs:?}");
-        if let (Ok(point), Ok(other)) = (ours, theirs) {
-            assert_eq!(point.to_compressed(), bytes);
-            assert_eq!(point.to_uncompressed(), other.serialize());
-        }
-        return;
-    }
-    let bytes = edited(point.to_uncompressed(), input);
-    let ours = Affine::<BlsG2>::from_uncompressed(&bytes);
-    let is_compressed = bytes[0] & 0x80 != 0;
-    let theirs = min_pk::Signature::sig_validate(&bytes, false);
-    assert_eq!(ours.is_ok(), theirs.is_ok() && !is_compressed, "{bytes:02x?} {ours:?} {theirs:?}");
-    if let Ok(point) = ours {
-        assert_eq!(point.to_uncompressed(), bytes);
-        assert_eq!(Affine::<BlsG2>::from_evm(&point.to_evm()), Ok(point));
-    }
-}
+decoders!(first_group, BlsG1, min_sig);
+decoders!(second_group, BlsG2, min_pk);
 
 /// A signature of a message by a key, with bytes of any of them changed.
 fn signed(input: &mut Input<'_>) {
@@ -187,25 +171,15 @@ fn precompiles(input: &mut Input<'_>) {
     bytes.extend(input.rest());
     let bytes = bytes.as_slice();
     match which % 9 {
-        0 => {
-            written::<BnG1, 64>(evm::ec_add(bytes), |point| Affine::<BnG1>::from_evm(point).is_ok())
-        }
-        1 => {
-            written::<BnG1, 64>(evm::ec_mul(bytes), |point| Affine::<BnG1>::from_evm(point).is_ok())
-        }
+        0 => written(evm::ec_add(bytes), Affine::<BnG1>::from_evm),
+        1 => written(evm::ec_mul(bytes), Affine::<BnG1>::from_evm),
         2 if evm::ec_pairing_gas(bytes.len()) < GAS_MAX => {
             let _ = evm::ec_pairing(bytes);
         }
-        3 => written::<BlsG1, 128>(evm::bls_g1_add(bytes), |point| {
-            Affine::<BlsG1>::from_evm(point).is_ok()
-        }),
-        4 => written::<BlsG2, 256>(evm::bls_g2_add(bytes), |point| {
-            Affine::<BlsG2>::from_evm(point).is_ok()
-        }),
+        3 => written(evm::bls_g1_add(bytes), Affine::<BlsG1>::from_evm),
+        4 => written(evm::bls_g2_add(bytes), Affine::<BlsG2>::from_evm),
         5 if evm::bls_g1_msm_gas(bytes.len()) < GAS_MAX => {
-            written::<BlsG1, 128>(evm::bls_g1_msm(bytes), |point| {
-                Affine::<BlsG1>::from_evm(point).is_ok()
-            });
+            written(evm::bls_g1_msm(bytes), Affine::<BlsG1>::from_evm);
         }
         6 if evm::bls_pairing_gas(bytes.len()) < GAS_MAX => {
             let _ = evm::bls_pairing(bytes);
@@ -223,11 +197,13 @@ fn precompiles(input: &mut Input<'_>) {
 }
 
 /// The answer, if there is one, is a point.
-fn written<C: Curve, const N: usize>(
+fn written<P, E: Debug, const N: usize>(
     answer: Result<[u8; N], PrecompileError>,
-    is_point: impl Fn(&[u8; N]) -> bool,
+    point: impl Fn(&[u8; N]) -> Result<P, E>,
 ) {
-    if let Ok(bytes) = answer {
-        assert!(is_point(&bytes), "{bytes:02x?}");
+    if let Ok(bytes) = answer
+        && let Err(error) = point(&bytes)
+    {
+        panic!("{bytes:02x?}: {error:?}");
     }
 }

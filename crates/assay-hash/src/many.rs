@@ -20,15 +20,6 @@ const BUCKETS: usize = 64;
 /// # Panics
 ///
 /// If the slices differ in length.
-pub fn sha256d_many(messages: &[&[u8]], digests: &mut [[u8; 32]]) {
-    sha256d_many_with(Backend::detect(), messages, digests);
-}
-
-/// [`sha256d_many`] on a given backend.
-///
-/// # Panics
-///
-/// As [`sha256d_many`].
 pub fn sha256d_many_with(backend: Backend, messages: &[&[u8]], digests: &mut [[u8; 32]]) {
     hash_many::<true>(backend, messages, digests);
 }
@@ -51,15 +42,6 @@ pub fn sha256_many_with(backend: Backend, messages: &[&[u8]], digests: &mut [[u8
 /// # Panics
 ///
 /// If the slices differ in length.
-pub fn hash160_many(messages: &[&[u8]], digests: &mut [[u8; 20]]) {
-    hash160_many_with(Backend::detect(), messages, digests);
-}
-
-/// [`hash160_many`] on a given backend.
-///
-/// # Panics
-///
-/// As [`hash160_many`].
 pub fn hash160_many_with(backend: Backend, messages: &[&[u8]], digests: &mut [[u8; 20]]) {
     let mut inner = vec![[0; 32]; messages.len()];
     hash_many::<false>(backend, messages, &mut inner);

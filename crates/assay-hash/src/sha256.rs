@@ -15,6 +15,32 @@ pub struct Sha256 {
     backend: Backend,
 }
 
+/// Passes on the whole blocks of a message, whose last `used` bytes are in the buffer, and buffers the rest.
+#[inline(always)]
+pub(crate) fn absorb<const BLOCK: usize>(
+    buffer: &mut [u8; BLOCK],
+    used: usize,
+    mut data: &[u8],
+    mut compress: impl FnMut(&[[u8; BLOCK]]),
+) {
+    if used != 0 {
+        let room = BLOCK - used;
+        if data.len() < room {
+            buffer[used..used + data.len()].copy_from_slice(data);
+            return;
+        }
+        let (head, rest) = data.split_at(room);
+        buffer[used..].copy_from_slice(head);
+        compress(core::slice::from_ref(buffer));
+        data = rest;
+    }
+    let (blocks, rest) = data.as_chunks::<BLOCK>();
+    if !blocks.is_empty() {
+        compress(blocks);
+    }
+    buffer[..rest.len()].copy_from_slice(rest);
+}
+
 impl Default for Sha256 {
     fn default() -> Self {
         Self::new()
@@ -58,25 +84,11 @@ impl Sha256 {
 
     /// Absorbs `data`.
     #[inline]
-    pub fn update(&mut self, mut data: &[u8]) {
+    pub fn update(&mut self, data: &[u8]) {
         let used = (self.bytes % 64) as usize;
         self.bytes = self.bytes.wrapping_add(data.len() as u64);
-        if used != 0 {
-            let room = 64 - used;
-            if data.len() < room {
-                self.buffer[used..used + data.len()].copy_from_slice(data);
-                return;
-            }
-            let (head, rest) = data.split_at(room);
-            self.buffer[used..].copy_from_slice(head);
-            self.backend.compress(&mut self.state, core::slice::from_ref(&self.buffer));
-            data = rest;
-        }
-        let (blocks, rest) = data.as_chunks::<64>();
-        if !blocks.is_empty() {
-            self.backend.compress(&mut self.state, blocks);
-        }
-        self.buffer[..rest.len()].copy_from_slice(rest);
+        let Self { state, buffer, backend, .. } = self;
+        absorb(buffer, used, data, |blocks| backend.compress(state, blocks));
     }
 
     /// Absorbs the same `data` into each of `hashers`, faster than one by one if all have absorbed the same number of bytes so
@@ -153,15 +165,6 @@ pub fn sha256d(data: &[u8]) -> [u8; 32] {
 /// # Panics
 ///
 /// If `input` is not a multiple of 64 bytes long or `output` is not half as long.
-pub fn sha256d_64_many(input: &[u8], output: &mut [u8]) {
-    sha256d_64_many_with(Backend::detect(), input, output);
-}
-
-/// [`sha256d_64_many`] on a given backend.
-///
-/// # Panics
-///
-/// As [`sha256d_64_many`].
 pub fn sha256d_64_many_with(backend: Backend, input: &[u8], output: &mut [u8]) {
     let (messages, rest) = input.as_chunks::<64>();
     assert!(rest.is_empty(), "input is a whole number of 64-byte messages");

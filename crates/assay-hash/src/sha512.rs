@@ -2,6 +2,8 @@
 //!
 //! The larger parameter sets of FIPS 205 use it for tree nodes.
 
+use crate::sha256::absorb;
+
 /// An incremental SHA-512 computation.
 ///
 /// Messages are shorter than 2^61 bytes, so the upper half of the length field is zero.
@@ -32,25 +34,11 @@ impl Sha512 {
     }
 
     /// Absorbs `data`.
-    pub fn update(&mut self, mut data: &[u8]) {
+    pub fn update(&mut self, data: &[u8]) {
         let used = (self.bytes % 128) as usize;
         self.bytes = self.bytes.wrapping_add(data.len() as u64);
-        if used != 0 {
-            let room = 128 - used;
-            if data.len() < room {
-                self.buffer[used..used + data.len()].copy_from_slice(data);
-                return;
-            }
-            let (head, rest) = data.split_at(room);
-            self.buffer[used..].copy_from_slice(head);
-            compress(&mut self.state, &self.buffer);
-            data = rest;
-        }
-        let (blocks, rest) = data.as_chunks::<128>();
-        for block in blocks {
-            compress(&mut self.state, block);
-        }
-        self.buffer[..rest.len()].copy_from_slice(rest);
+        let Self { state, buffer, .. } = self;
+        absorb(buffer, used, data, |blocks| blocks.iter().for_each(|block| compress(state, block)));
     }
 
     /// Pads as FIPS 180-4, section 5.1.2, and returns the digest.

@@ -34,29 +34,71 @@ pub(crate) struct Kernels {
     pub(crate) formulas: Formulas,
 }
 
-/// Vector types with arithmetic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Vectors {
-    /// Eight lanes in portable Rust.
-    Portable,
-    /// Four lanes in portable Rust, with a multiplier that rounds.
-    PortableRounded,
-    /// Eight lanes of AVX-512 with IFMA.
+/// Arithmetic of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Backend {
+    /// libsecp256k1, one check after the other.
+    Libsecp,
+    /// Eight lanes of AVX-512 with its 52-bit multiplier.
     Ifma,
-    /// Four lanes of AVX-512 with IFMA.
+    /// Four lanes of AVX-512 with its 52-bit multiplier.
     Ifma256,
-    /// Four lanes of AVX-IFMA.
+    /// Four lanes with the 52-bit multiplier of AVX-IFMA.
     AvxIfma,
-    /// Eight lanes of AVX-512, products of doubles.
+    /// Eight lanes of AVX-512 that multiply doubles.
     Avx512,
-    /// Four lanes of AVX2, products of doubles.
+    /// Four lanes of AVX2 that multiply doubles.
     Avx2,
+    /// Eight lanes in portable Rust: much slower than libsecp256k1, and the oracle of the other backends that truncate products.
+    /// Available on x86-64 with the feature `portable` only.
+    Portable,
+    /// Four lanes in portable Rust: the oracle of [`Backend::Avx2`], which rounds products. Available like [`Backend::Portable`].
+    PortableRounded,
 }
 
-impl Vectors {
-    /// The arithmetic, if this CPU can run it.
+impl Backend {
+    pub(crate) const ALL: [(Self, &'static str); 8] = [
+        (Self::Libsecp, "libsecp256k1"),
+        (Self::Ifma, "ifma"),
+        (Self::Ifma256, "ifma-256"),
+        (Self::AvxIfma, "avx-ifma"),
+        (Self::Avx512, "avx512"),
+        (Self::Avx2, "avx2"),
+        (Self::Portable, "portable"),
+        (Self::PortableRounded, "portable-rounded"),
+    ];
+
+    /// Every backend, whatever the CPU.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().map(|(backend, _)| backend)
+    }
+
+    /// The presumably fastest backend of this CPU. [`Backend::measure`] measures it.
+    pub fn detect() -> Self {
+        let order = [Self::Ifma, Self::AvxIfma, Self::Avx512, Self::Avx2];
+        order.into_iter().find(|backend| backend.available()).unwrap_or(Self::Libsecp)
+    }
+
+    /// True if this CPU can run it.
+    pub fn available(self) -> bool {
+        self == Self::Libsecp || self.kernels().is_some()
+    }
+
+    /// The name for [`Backend::by_name`].
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// The backend of this name, or `None`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::all().find(|backend| backend.name() == name)
+    }
+
+    /// Its arithmetic; `None` without lanes or CPU support.
     pub(crate) fn kernels(self) -> Option<Kernels> {
         match self {
+            Self::Libsecp => None,
             #[cfg(any(test, feature = "portable", not(target_arch = "x86_64")))]
             Self::Portable => Some(portable::EIGHT),
             #[cfg(any(test, feature = "portable", not(target_arch = "x86_64")))]

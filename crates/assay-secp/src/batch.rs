@@ -18,7 +18,7 @@ use prover::Prover;
 pub use recover::{Recoverer, Signed};
 pub use sample::{Disagreement, Proof, Sample, SampledVerifier};
 
-use crate::backend::{Kernels, Vectors};
+use crate::backend::Backend;
 use crate::{taproot_tweak_ok, verify_ecdsa, verify_schnorr, verify_schnorr_bch};
 
 /// One check with a boolean result. Each variant corresponds to the function of its name.
@@ -88,72 +88,7 @@ impl Check<'_> {
     }
 }
 
-/// Arithmetic of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Backend {
-    /// libsecp256k1, one check after the other.
-    Libsecp,
-    /// Eight lanes of AVX-512 with its 52-bit multiplier.
-    Ifma,
-    /// Four lanes of AVX-512 with its 52-bit multiplier.
-    Ifma256,
-    /// Four lanes with the 52-bit multiplier of AVX-IFMA.
-    AvxIfma,
-    /// Eight lanes of AVX-512 that multiply doubles.
-    Avx512,
-    /// Four lanes of AVX2 that multiply doubles.
-    Avx2,
-    /// Eight lanes in portable Rust: much slower than libsecp256k1, and the oracle of the other backends that truncate products.
-    /// Available on x86-64 with the feature `portable` only.
-    Portable,
-    /// Four lanes in portable Rust: the oracle of [`Backend::Avx2`], which rounds products. Available like [`Backend::Portable`].
-    PortableRounded,
-}
-
 impl Backend {
-    const ALL: [(Self, &'static str, Option<Vectors>); 8] = [
-        (Self::Libsecp, "libsecp256k1", None),
-        (Self::Ifma, "ifma", Some(Vectors::Ifma)),
-        (Self::Ifma256, "ifma-256", Some(Vectors::Ifma256)),
-        (Self::AvxIfma, "avx-ifma", Some(Vectors::AvxIfma)),
-        (Self::Avx512, "avx512", Some(Vectors::Avx512)),
-        (Self::Avx2, "avx2", Some(Vectors::Avx2)),
-        (Self::Portable, "portable", Some(Vectors::Portable)),
-        (Self::PortableRounded, "portable-rounded", Some(Vectors::PortableRounded)),
-    ];
-
-    /// Every backend, whatever the CPU.
-    pub fn all() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().map(|(backend, _, _)| backend)
-    }
-
-    /// The presumably fastest backend of this CPU. [`Backend::measure`] measures it.
-    pub fn detect() -> Self {
-        let order = [Self::Ifma, Self::AvxIfma, Self::Avx512, Self::Avx2];
-        order.into_iter().find(|backend| backend.available()).unwrap_or(Self::Libsecp)
-    }
-
-    /// True if this CPU can run it.
-    pub fn available(self) -> bool {
-        self == Self::Libsecp || self.kernels().is_some()
-    }
-
-    /// The name for [`Backend::by_name`].
-    pub fn name(self) -> &'static str {
-        Self::ALL[self as usize].1
-    }
-
-    /// The backend of this name, or `None`.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::all().find(|backend| backend.name() == name)
-    }
-
-    /// Its arithmetic; `None` without lanes or CPU support.
-    pub(crate) fn kernels(self) -> Option<Kernels> {
-        Self::ALL[self as usize].2.and_then(Vectors::kernels)
-    }
-
     /// True if the self-test passes. Runs once per backend and process.
     pub(crate) fn passes_self_test(self) -> bool {
         static PASSES: [OnceLock<bool>; Backend::ALL.len()] =

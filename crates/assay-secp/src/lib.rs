@@ -17,8 +17,9 @@ mod measure;
 mod scalar;
 mod words;
 
+pub use backend::Backend;
 pub use batch::{
-    Backend, BatchVerifier, Check, Disagreement, Proof, Recoverer, Sample, SampledVerifier, Signed,
+    BatchVerifier, Check, Disagreement, Proof, Recoverer, Sample, SampledVerifier, Signed,
 };
 pub use bch::verify_schnorr_bch;
 pub use measure::Speed;

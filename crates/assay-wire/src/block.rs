@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use assay_hash::sha256d_many;
+use assay_hash::{Backend, sha256d_many_with};
 
 use crate::Encoding;
 use crate::error::{ParseError, ParseErrorKind};
@@ -186,7 +186,7 @@ const HASHED_AT_ONCE: usize = 1024;
 
 fn hash_into<T>(messages: &[&[u8]], ids: &mut Vec<T>, id: fn([u8; 32]) -> T) {
     let mut digests = vec![[0; 32]; messages.len()];
-    sha256d_many(messages, &mut digests);
+    sha256d_many_with(Backend::detect(), messages, &mut digests);
     ids.extend(digests.into_iter().map(id));
 }
 

@@ -33,12 +33,9 @@ use crate::msm::Backend;
 use crate::pairing::{Bn254, Pairing};
 use crate::tower::Fp12;
 
-/// Gas of [`ec_add`].
 pub const EC_ADD_GAS: u64 = 150;
-/// Gas of [`ec_mul`].
 pub const EC_MUL_GAS: u64 = 6_000;
 
-/// Gas of [`ec_pairing`] for the length of an input.
 pub fn ec_pairing_gas(input_bytes: usize) -> u64 {
     45_000 + 34_000 * (input_bytes / PAIR_BYTES) as u64
 }
@@ -151,7 +148,6 @@ pub fn ec_pairing(input: &[u8]) -> Result<bool, PrecompileError> {
     Ok(product == Fp12::ONE)
 }
 
-/// Gas of [`point_evaluation`].
 pub const POINT_EVALUATION_GAS: u64 = 50_000;
 
 /// The first byte of hashes of commitments, in place of their own.

@@ -1,6 +1,40 @@
 //! Field elements in eight lanes, generic over a vector of 64-bit lanes with a 52-bit multiplier.
 //! `docs/kernels/pairing-ifma.md` has the bounds of every limb.
 
+/// Defines a function over `LaneFe<L, M, N, K>` whose code runs with the target features of the lanes, apart from its caller's
+/// ([`Lanes::run`]). Operands are of the lifetime `'t`.
+macro_rules! task {
+    (
+        $(#[$documentation:meta])*
+        $visibility:vis fn $name:ident<M: $bound:ident>($($operand:ident: $type:ty),+ $(,)?) -> $result:ty $code:block
+    ) => {
+        $(#[$documentation])*
+        #[inline(always)]
+        $visibility fn $name<'t, L: $crate::lanes::Lanes, M: $bound<N>, const N: usize, const K: usize>(
+            $($operand: $type),+
+        ) -> $result {
+            struct Operands<'t, L, M, const N: usize, const K: usize>(
+                $($type,)+
+                core::marker::PhantomData<(&'t (), L, M)>,
+            );
+
+            impl<'t, L: $crate::lanes::Lanes, M: $bound<N>, const N: usize, const K: usize>
+                $crate::lanes::Task for Operands<'t, L, M, N, K>
+            {
+                type Result = $result;
+
+                #[inline(always)]
+                fn run(self) -> $result {
+                    let Self($($operand,)+ _) = self;
+                    $code
+                }
+            }
+
+            L::run(Operands($($operand,)+ core::marker::PhantomData))
+        }
+    };
+}
+
 pub(crate) mod field;
 pub(crate) mod fp12;
 pub(crate) mod groups;
@@ -9,6 +43,8 @@ pub(crate) mod points;
 mod ring;
 #[cfg(test)]
 pub(crate) mod tests;
+
+pub(crate) use task;
 
 /// Number of lanes of a vector.
 pub(crate) const LANES: usize = 8;

@@ -154,7 +154,6 @@ pub fn share_of_products<C: MultiScalar>(
     C::sum(backend, points, scalars, share)
 }
 
-/// A share of the sum of few points.
 fn share_of_few<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]], share: Share) -> Jacobian<C> {
     if share.index == 0 { sum_of_few(points, scalars) } else { Jacobian::INFINITY }
 }

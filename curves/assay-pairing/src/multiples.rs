@@ -7,8 +7,9 @@
 
 use crate::backend::on_backend;
 use crate::bls12_381::{FpModulus, X};
-use crate::curve::{Affine, BlsG1, Curve as _, Jacobian};
+use crate::curve::{Affine, BlsG1, Jacobian};
 use crate::lanes::field::LaneFe;
+use crate::lanes::groups::{self, finite};
 use crate::lanes::points::{Coordinate as _, LanePoint, double_product};
 use crate::lanes::{LANES, Lanes, Task};
 use crate::msm::Backend;
@@ -57,34 +58,17 @@ fn in_lanes<L: Lanes>(
     multipliers: &[&Multiplier],
 ) -> Vec<Jacobian<BlsG1>> {
     let affine = Jacobian::all_to_affine(points);
-    let mut products = Vec::with_capacity(points.len());
-    for first in (0..points.len()).step_by(LANES) {
-        let place = |lane: usize| (first + lane).min(points.len() - 1);
-        let task = Product::<L> {
-            points: core::array::from_fn(|lane| finite(&affine[place(lane)])),
-            a: masks(&core::array::from_fn(|lane| multipliers[place(lane)].a)),
-            b: masks(&core::array::from_fn(|lane| multipliers[place(lane)].b)),
+    let are_infinite: Vec<bool> = affine.iter().map(|point| point.is_infinity).collect();
+    let in_lanes = |places: [usize; LANES]| {
+        L::run(Product::<L> {
+            points: places.map(|place| finite(&affine[place])),
+            a: masks(&places.map(|place| multipliers[place].a)),
+            b: masks(&places.map(|place| multipliers[place].b)),
             lanes: core::marker::PhantomData,
-        };
-        let eight = L::run(task);
-        for (lane, product) in eight.into_iter().enumerate().take(points.len() - first) {
-            let (point, multiplier) = (&points[first + lane], multipliers[first + lane]);
-            products.push(if point.is_infinity() {
-                Jacobian::INFINITY
-            } else if product.is_infinity() {
-                // Infinity, or an intermediate sum that the formulas of lanes do not support.
-                point.multiply(&multiplier.number)
-            } else {
-                product
-            });
-        }
-    }
-    products
-}
-
-/// Replaces infinity, which has no coordinates; its product is set at the end.
-fn finite(point: &Affine<BlsG1>) -> Affine<BlsG1> {
-    if point.is_infinity { BlsG1::GENERATOR } else { *point }
+        })
+    };
+    let slow = |index: usize| points[index].multiply(&multipliers[index].number);
+    groups::products(&are_infinite, in_lanes, slow)
 }
 
 /// Mask of lanes with each bit.

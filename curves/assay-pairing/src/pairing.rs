@@ -4,7 +4,6 @@
 //! factor of three (Hayashida, Hayasaka, Teruya 2020), for BN curves the cofactor of
 //! Fuentes-Castañeda, Knapp and Rodríguez-Henríquez (2011).
 
-mod backends;
 mod bls12;
 mod bn;
 mod in_lanes;

@@ -73,6 +73,11 @@ impl Rng {
     }
 }
 
+/// Lowercase hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Random elements of any field.
 pub(crate) trait Random {
     fn random(rng: &mut Rng) -> Self;

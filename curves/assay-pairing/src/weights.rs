@@ -11,7 +11,7 @@ mod tests;
 use crate::backend::on_backend;
 use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian};
 use crate::field::Field as _;
-use crate::lanes::groups::InLanes;
+use crate::lanes::groups::{self, InLanes, finite};
 use crate::lanes::points::{Bits, double_product};
 use crate::lanes::{LANES, Lanes, Task};
 use crate::msm::Backend;
@@ -69,33 +69,18 @@ fn products_in_lanes<C: Weighted, L: Lanes>(
     let sums: Vec<_> =
         points.iter().zip(&others).map(|(point, other)| other.add_affine(&finite(point))).collect();
     let (others, sums) = (Jacobian::all_to_affine(&others), Jacobian::all_to_affine(&sums));
-    let mut products = Vec::with_capacity(points.len());
-    for first in (0..points.len()).step_by(LANES) {
-        let lane = |k: usize| (first + k).min(points.len() - 1);
-        let of = |list: &[Affine<C>]| core::array::from_fn(|k| finite(&list[lane(k)]));
-        let task = Product::<C, L> {
+    let are_infinite: Vec<bool> = points.iter().map(|point| point.is_infinity).collect();
+    let in_lanes = |places: [usize; LANES]| {
+        let of = |list: &[Affine<C>]| places.map(|place| finite(&list[place]));
+        L::run(Product::<C, L> {
             points: [of(points), of(&others), of(&sums)],
-            a: Bits::new(&core::array::from_fn(|k| weights[lane(k)].a)),
-            b: Bits::new(&core::array::from_fn(|k| weights[lane(k)].b)),
+            a: Bits::new(&places.map(|place| weights[place].a)),
+            b: Bits::new(&places.map(|place| weights[place].b)),
             lanes: core::marker::PhantomData,
-        };
-        let in_lanes = L::run(task);
-        for (k, product) in in_lanes.into_iter().enumerate().take(points.len() - first) {
-            let (point, weight) = (&points[first + k], weights[first + k]);
-            products.push(if point.is_infinity {
-                Jacobian::INFINITY
-            } else if product.is_infinity() {
-                slow_product(point, weight)
-            } else {
-                product
-            });
-        }
-    }
-    products
-}
-
-fn finite<C: Curve>(point: &Affine<C>) -> Affine<C> {
-    if point.is_infinity { C::GENERATOR } else { *point }
+        })
+    };
+    let slow = |index: usize| slow_product(&points[index], weights[index]);
+    groups::products(&are_infinite, in_lanes, slow)
 }
 
 /// Products of eight points.

@@ -36,41 +36,23 @@ const SHOWN: f64 = 10.0;
 /// Percentiles of the sorted samples that are used as upper bounds.
 const BOUNDS: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
-/// A measured operation, and its permission to depend on the secret.
-struct Operation {
-    name: &'static str,
-    is_constant: bool,
-    run: fn(&Secret),
-}
-
 /// A secret in all representations.
 struct Secret {
     key: SecretKey,
     number: [u64; 4],
 }
 
-const OPERATIONS: [Operation; 3] = [
-    Operation {
-        name: "SecretKey::sign",
-        is_constant: true,
-        run: |secret| {
-            black_box(secret.key.sign(black_box(b"a message")));
-        },
-    },
-    Operation {
-        name: "SecretKey::public_key",
-        is_constant: true,
-        run: |secret| {
-            black_box(secret.key.public_key());
-        },
-    },
-    Operation {
-        name: "Affine::multiply, variable time",
-        is_constant: false,
-        run: |secret| {
-            let _ = black_box(BlsG1::GENERATOR.multiply(black_box(&secret.number)));
-        },
-    },
+/// The measured operations: their names, whether they are constant-time, and what they do.
+const OPERATIONS: [(&str, bool, fn(&Secret)); 3] = [
+    ("SecretKey::sign", true, |secret| {
+        black_box(secret.key.sign(black_box(b"a message")));
+    }),
+    ("SecretKey::public_key", true, |secret| {
+        black_box(secret.key.public_key());
+    }),
+    ("Affine::multiply, variable time", false, |secret| {
+        let _ = black_box(BlsG1::GENERATOR.multiply(black_box(&secret.number)));
+    }),
 ];
 
 fn main() -> Result<()> {
@@ -81,7 +63,7 @@ fn main() -> Result<()> {
     }
     let mut results = Vec::new();
     let mut is_as_said = true;
-    for Operation { name, is_constant, run } in OPERATIONS {
+    for (name, is_constant, run) in OPERATIONS {
         eprintln!("{name}: {samples} samples");
         let times = sample(&secrets, samples, run);
         let statistic = largest_statistic(&times);
@@ -137,7 +119,7 @@ fn arguments() -> Result<Arguments> {
 
 /// Secrets as uninitialised memory.
 mod memcheck {
-    use super::{OPERATIONS, Operation, Result, Secret, bail, ensure, json};
+    use super::{OPERATIONS, Result, Secret, bail, ensure, json};
 
     /// Request numbers of `valgrind.h` and `memcheck.h`.
     const RUNNING_ON_VALGRIND: u64 = 0x1001;
@@ -183,7 +165,7 @@ mod memcheck {
             bail!("--memcheck runs under valgrind on x86-64: valgrind constant_time --memcheck");
         }
         let (mut results, mut is_as_said) = (Vec::new(), true);
-        for Operation { name, is_constant, run } in OPERATIONS {
+        for (name, is_constant, run) in OPERATIONS {
             let before = request(COUNT_ERRORS, [0; 2]);
             mark(secret, MAKE_MEM_UNDEFINED);
             run(secret);

@@ -187,26 +187,20 @@ fn bip340() -> Vec<Subject> {
     let mut subjects =
         vec![Subject::single("BIP340", "libsecp256k1, one by one", &all, one_by_one)];
     if backend != Backend::Libsecp {
-        let mut verifier = BatchVerifier::with_backend(backend);
-        let lanes = move |signed: &[Signed]| {
-            let mut valid = Vec::new();
-            verifier.verify(&curve_checks(signed), &mut valid);
-            valid
-        };
-        subjects.push(Subject::new(
-            "BIP340",
-            format!("assay-secp, {}", backend.name()),
-            &all,
-            lanes,
-        ));
-        let mut verifier = BatchVerifier::with_backend(backend);
-        let sum = move |signed: &[Signed]| {
-            let mut valid = Vec::new();
-            verifier.verify_weighted(&curve_checks(signed), &mut valid);
-            valid
-        };
-        let name = format!("assay-secp, {}, one sum", backend.name());
-        subjects.push(Subject::new("BIP340", name, &all, sum));
+        for (suffix, is_weighted) in [("", false), (", one sum", true)] {
+            let mut verifier = BatchVerifier::with_backend(backend);
+            let verify = move |signed: &[Signed]| {
+                let (checks, mut valid) = (curve_checks(signed), Vec::new());
+                if is_weighted {
+                    verifier.verify_weighted(&checks, &mut valid);
+                } else {
+                    verifier.verify(&checks, &mut valid);
+                }
+                valid
+            };
+            let name = format!("assay-secp, {}{suffix}", backend.name());
+            subjects.push(Subject::new("BIP340", name, &all, verify));
+        }
     }
     subjects
 }

@@ -113,19 +113,9 @@ fn prover(path: &Path) -> Result<Prover> {
 /// Parser for the subset of YAML in these files: flow mappings and lists of quoted strings. Quotes and commas are
 /// JSON's except for names, indented names of block mappings end a flow, and lists of lists have a dash per element.
 fn from_yaml(text: &str) -> Result<Value> {
+    const NAMES: &str = "cell_indices cells blobs commitments proofs blob commitment proof z y";
     let mut json = text.replace('\'', "\"");
-    for name in [
-        "cell_indices",
-        "cells",
-        "blobs",
-        "commitments",
-        "proofs",
-        "blob",
-        "commitment",
-        "proof",
-        "z",
-        "y",
-    ] {
+    for name in NAMES.split(' ') {
         json = json.replace(&format!("{name}: "), &format!("\"{name}\": "));
     }
     let (input, output) = json.split_once("\noutput:").context("an output")?;
@@ -348,32 +338,26 @@ fn precompiles(directory: &Path, counts: &mut Counts) -> Result<()> {
             "modexp_eip2565" => modexp_gas(input, ModexpRules::Berlin),
             _ => gas(address, input),
         };
-        for case in &cases(&directory.join(file).with_extension("json"))?.unwrap_or_default() {
-            let input = case["Input"].as_str().and_then(bytes).context("an input")?;
-            let found = run(&input).ok().map(|output| hex(&output));
-            let right = hex(&case["Expected"].as_str().and_then(bytes).context("an output")?);
-            let title = case["Name"].as_str().unwrap_or_default();
-            counts.add(&format!("evm/{file}"), title, found.as_ref(), Some(&right));
-            let (found, right) = (Value::from(gas(&input)), &case["Gas"]);
-            counts.add(&format!("evm/{file} gas"), title, Some(&found), Some(right));
-        }
         // One file has an irregular name.
-        let failing = file.replace("blake2F", "blake2f");
-        let failing = directory.join(format!("fail-{failing}")).with_extension("json");
-        for case in &cases(&failing)?.unwrap_or_default() {
-            let input = case["Input"].as_str().and_then(bytes).context("an input")?;
-            let found = run(&input).ok().map(|output| hex(&output));
-            let title = case["Name"].as_str().unwrap_or_default();
-            counts.add(&format!("evm/fail-{file}"), title, found.as_ref(), None);
+        let failing = format!("fail-{}", file.replace("blake2F", "blake2f"));
+        for (name, is_failing) in [(file, false), (failing.as_str(), true)] {
+            let path = directory.join(name).with_extension("json");
+            let cases: Vec<Value> =
+                if path.exists() { serde_json::from_slice(&fs::read(path)?)? } else { Vec::new() };
+            for case in &cases {
+                let input = case["Input"].as_str().and_then(bytes).context("an input")?;
+                let found = run(&input).ok().map(|output| hex(&output));
+                let title = case["Name"].as_str().unwrap_or_default();
+                if is_failing {
+                    counts.add(&format!("evm/fail-{file}"), title, found.as_ref(), None);
+                    continue;
+                }
+                let right = hex(&case["Expected"].as_str().and_then(bytes).context("an output")?);
+                counts.add(&format!("evm/{file}"), title, found.as_ref(), Some(&right));
+                let (found, right) = (Value::from(gas(&input)), &case["Gas"]);
+                counts.add(&format!("evm/{file} gas"), title, Some(&found), Some(right));
+            }
         }
     }
     Ok(())
-}
-
-/// The cases of a file, if it exists.
-fn cases(path: &Path) -> Result<Option<Vec<Value>>> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    Ok(serde_json::from_slice(&fs::read(path)?)?)
 }

@@ -206,7 +206,6 @@ fn top_of_tower<F: TowerField + Canonical>(table: &mut Table, curve: &'static st
     });
 }
 
-/// Number of threads for the work.
 fn threads(work: &Work) -> usize {
     match work.threads {
         0 => thread::available_parallelism().map_or(1, NonZero::get),

@@ -29,11 +29,21 @@ pub struct Counts<'r> {
 }
 
 impl Counts<'_> {
-    fn push(&mut self, (name, cases): (&'static str, usize)) {
+    /// Compares all cases of an operation, and reports its progress.
+    fn each(
+        &mut self,
+        name: &'static str,
+        cases: usize,
+        mut compare: impl FnMut(usize) -> Result<()>,
+    ) -> Result<()> {
+        for case in 0..cases {
+            self.step(name, case, cases);
+            compare(case)?;
+        }
         self.done.push((name, cases));
+        Ok(())
     }
 
-    /// Reports the progress of an operation.
     fn step(&mut self, name: &'static str, case: usize, cases: usize) {
         if case.is_multiple_of(64) {
             (self.report)(name, case, cases);
@@ -109,14 +119,7 @@ pub fn compare(
 }
 
 fn work(seed: u64) -> Work {
-    Work {
-        curve: String::new(),
-        operation: String::new(),
-        size: 0,
-        threads: 1,
-        seed,
-        inputs: String::new(),
-    }
+    Work { threads: 1, seed, ..Work::default() }
 }
 
 /// Numbers of 64 bytes each: half of them random, the others with limbs of all ones, all zeros or one bit.
@@ -145,6 +148,13 @@ impl Numbers {
         }
         bytes
     }
+
+    /// The lower half of a number: the bytes, and its limbs.
+    fn scalar(&mut self) -> ([u8; 32], [u64; 4]) {
+        let bytes: [u8; 32] = self.bytes()[32..].try_into().expect("half of them");
+        let (words, _) = bytes.as_chunks::<8>();
+        (bytes, std::array::from_fn(|limb| u64::from_be_bytes(words[3 - limb])))
+    }
 }
 
 /// The same element in both libraries.
@@ -153,7 +163,7 @@ trait Both<A>: Canonical {
 }
 
 macro_rules! both {
-    ($ours:ty, $ark:ty, $ark2:ty) => {
+    ($ours:ty, $ark:ty $(, $ark2:ty)?) => {
         impl Both<$ark> for $ours {
             fn both(numbers: &mut Numbers) -> (Self, $ark) {
                 let bytes = numbers.bytes();
@@ -161,20 +171,12 @@ macro_rules! both {
             }
         }
 
-        impl Both<$ark2> for Fp2<$ours> {
+        $(impl Both<$ark2> for Fp2<$ours> {
             fn both(numbers: &mut Numbers) -> (Self, $ark2) {
                 let ((c0, a0), (c1, a1)) = (<$ours>::both(numbers), <$ours>::both(numbers));
                 (Self { c0, c1 }, <$ark2>::new(a0, a1))
             }
-        }
-    };
-    ($ours:ty, $ark:ty) => {
-        impl Both<$ark> for $ours {
-            fn both(numbers: &mut Numbers) -> (Self, $ark) {
-                let bytes = numbers.bytes();
-                (Self::from_be_bytes_reduced(&bytes), <$ark>::from_be_bytes_mod_order(&bytes))
-            }
-        }
+        })?
     };
 }
 
@@ -192,8 +194,7 @@ fn fields<F: Field + Both<A>, A: ArkField>(
     counts: &mut Counts<'_>,
 ) -> Result<()> {
     let mut numbers = Numbers { work: work(seed), next: 0 };
-    for case in 0..cases {
-        counts.step(name, case, cases);
+    counts.each(name, cases, |case| {
         let ((x, a), (y, b)) = (F::both(&mut numbers), F::both(&mut numbers));
         let same = |ours: F, theirs: A| ours.bytes() == arkworks::bytes(&theirs);
         let mut is_equal = same(x * y, a * b)
@@ -211,9 +212,8 @@ fn fields<F: Field + Both<A>, A: ArkField>(
             };
         }
         ensure!(is_equal, "{name}: {x:?}, {y:?}");
-    }
-    counts.push((name, cases));
-    Ok(())
+        Ok(())
+    })
 }
 
 fn towers<F, A>(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()>
@@ -222,8 +222,7 @@ where
     A: ArkField,
 {
     let work = work(seed);
-    for case in 0..cases {
-        counts.step(name, case, cases);
+    counts.each(name, cases, |case| {
         let [x, y] = [0, 1].map(|k| Fp12::<F>::element(&work, "fp12", 2 * case + k));
         let [a, b] = [0, 1].map(|k| arkworks::element::<A>(&work, "fp12", 2 * case + k));
         let same = |ours: &Fp12<F>, theirs: A| ours.bytes() == arkworks::bytes(&theirs);
@@ -233,9 +232,8 @@ where
             && same(&inverse, a.inverse().unwrap_or(A::ZERO))
             && same(&x.frobenius(1 + case % 3), a.frobenius_map(1 + case % 3));
         ensure!(is_equal, "{name}: {x:?}, {y:?}");
-    }
-    counts.push((name, cases));
-    Ok(())
+        Ok(())
+    })
 }
 
 fn coordinates<C: Curve<Base: Canonical>>(point: &Affine<C>) -> Vec<u8> {
@@ -252,23 +250,17 @@ where
     let mut ours: Jacobian<C> = C::GENERATOR.into();
     let mut ark = Projective::<P>::generator();
     ensure!(coordinates(&C::GENERATOR) == arkworks::affine_bytes(&ark.into_affine()), "{name}");
-    for case in 0..cases {
-        counts.step(name, case, cases);
-        let bytes = numbers.bytes();
-        let scalar = P::ScalarField::from_be_bytes_mod_order(&bytes[32..]);
-        let mut limbs = [0; 4];
-        for (limb, word) in limbs.iter_mut().zip(bytes[32..].rchunks_exact(8)) {
-            *limb = u64::from_be_bytes(word.try_into()?);
-        }
+    counts.each(name, cases, |_| {
+        let (bytes, limbs) = numbers.scalar();
+        let scalar = P::ScalarField::from_be_bytes_mod_order(&bytes);
         let (product, right) = (ours.multiply(&limbs), ark * scalar);
         let is_equal = coordinates(&product.to_affine()) == arkworks::point_bytes(&right)
             && coordinates(&(product + ours).to_affine()) == arkworks::point_bytes(&(right + ark))
             && coordinates(&(product - ours).to_affine()) == arkworks::point_bytes(&(right - ark));
         ensure!(is_equal, "{name}: {ours:?} times {limbs:x?}");
         (ours, ark) = (product.double() + C::GENERATOR.into(), right + right + P::GENERATOR);
-    }
-    counts.push((name, cases));
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Verdicts of blst and ours on bytes that may be points. Both libraries use Zcash's format.
@@ -308,7 +300,7 @@ fn decoders(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>
         let ours = Affine::<BlsG2>::from_compressed(&g1).map(|point| point.to_uncompressed());
         ensure!(ours.ok() == g2_of_blst(&g1), "g2 {g1:x?}");
     }
-    counts.push((name, 3 * cases));
+    counts.done.push((name, 3 * cases));
     Ok(())
 }
 
@@ -347,7 +339,7 @@ fn signatures(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'
     let mut compared = 0;
     while compared < cases {
         counts.step(name, compared, cases);
-        let bytes: [u8; 32] = numbers.bytes()[32..].try_into()?;
+        let (bytes, _) = numbers.scalar();
         let message = numbers.bytes();
         let ours = assay_pairing::bls::SecretKey::from_bytes(&bytes);
         let theirs = blst::min_pk::SecretKey::from_bytes(&bytes).ok();
@@ -358,7 +350,7 @@ fn signatures(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'
         ensure!(is_equal, "secret {bytes:x?}, message {message:x?}");
         compared += 1;
     }
-    counts.push((name, cases));
+    counts.done.push((name, cases));
     Ok(())
 }
 
@@ -374,8 +366,7 @@ fn precompile(
     let mut numbers = Numbers { work: work(seed ^ 3 ^ address << 32), next: 0 };
     let theirs = evm::at(address)?;
     let first = crate::assay::precompile_input(name, &Work { size: 1, ..work(seed) })?;
-    for case in 0..cases {
-        counts.step(name, case, cases);
+    counts.each(name, cases, |case| {
         let bytes = numbers.bytes();
         // Its proof takes longer than the comparison.
         let mut input = if name == "kzg-point-evaluation" {
@@ -417,9 +408,8 @@ fn precompile(
         }
         let ours = run(&input).ok().map(|output| (output, gas(address, &input)));
         ensure!(ours == evm::verdict(theirs, &input), "{name}: {input:x?}");
-    }
-    counts.push((name, cases));
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Signature recovery in lanes against revm's single calls, most of them with one changed number.
@@ -452,7 +442,7 @@ fn recoveries(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'
         }
         done += inputs.len();
     }
-    counts.push((name, done));
+    counts.done.push((name, done));
     Ok(())
 }
 
@@ -468,13 +458,8 @@ where
     E: ark_ec::pairing::Pairing,
 {
     let mut numbers = Numbers { work: work(seed), next: 0 };
-    for case in 0..cases {
-        counts.step(name, case, cases);
-        let bytes = numbers.bytes();
-        let mut scalar = [0; 4];
-        for (limb, word) in scalar.iter_mut().zip(bytes[32..].rchunks_exact(8)) {
-            *limb = u64::from_be_bytes(word.try_into()?);
-        }
+    counts.each(name, cases, |_| {
+        let (_, scalar) = numbers.scalar();
         let other = [9, 8, 7, scalar[0]];
         let (p, q) = (P::G1::GENERATOR.multiply(&scalar), P::G2::GENERATOR.multiply(&other));
         let (p, q) = (p.to_affine(), q.to_affine());
@@ -487,9 +472,8 @@ where
         let right = E::multi_pairing([a, a], [b, b]);
         let ours = P::product(&[(p, q), (p, q)]);
         ensure!(ours.bytes() == arkworks::bytes(&right.0), "{name}: {scalar:x?}");
-    }
-    counts.push((name, cases));
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Cells, their proofs, recovery from some of them and verification, also with a changed byte: c-kzg's and ours.
@@ -497,8 +481,7 @@ fn cells(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -
     let prover = crate::assay::cell_prover()?;
     let verifier = CellVerifier::ethereum();
     let settings = crate::kzg::settings_for_cells();
-    for case in 0..cases {
-        counts.step(name, case, cases);
+    counts.each(name, cases, |case| {
         let blob_work = work(seed.wrapping_add(case as u64));
         let Extended { made, cells, proofs } = crate::kzg::extended(&blob_work)?;
         let ours = prover.prove(&made.blob[..])?;
@@ -543,7 +526,6 @@ fn cells(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -
             let (again, _) = settings.recover_cells_and_kzg_proofs(&indices, &theirs)?;
             ensure!(again[..] == cells[..], "{name}: c-kzg's recovery of {indices:?}");
         }
-    }
-    counts.push((name, cases));
-    Ok(())
+        Ok(())
+    })
 }

@@ -74,7 +74,6 @@ fn ecrecover_many(table: &mut Table) {
 #[cfg(test)]
 mod tests {
     use assay_pairing::curve::{BlsG1, Curve as _};
-    use sha2::{Digest as _, Sha256};
 
     use super::*;
 
@@ -93,27 +92,5 @@ mod tests {
         let y = "166a9d8cabc673a322fda673779d8e3822ba3ecb8670e461f73bb9021d5fd76a4c56d9d4cd16bd1bba86881979749d28";
         let zeros = "00".repeat(16);
         assert_eq!(sum, bytes_of(&[&zeros, x, &zeros, y].concat()));
-    }
-
-    /// c-kzg-4844, `verify_kzg_proof_case_correct_proof_4_4`, in the input format of the precompile of EIP-4844.
-    #[test]
-    fn a_point_evaluation() {
-        let commitment = bytes_of(
-            "8f59a8d2a1a625a17f3fea0fe5eb8c896db3764f3185481bc22f91b4aaffcca25f26936857bc3a7c2539ea8ec3a952b7",
-        );
-        let z = bytes_of("73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000000");
-        let y = bytes_of("1522a4a7f34e1ea350ae07c29c96c7e79655aa926122e95fe69fcbd932ca49e9");
-        let proof = bytes_of(
-            "a62ad71d14c5719385c0686f1871430475bf3a00f0aa3f7b8dd99a9abc2160744faf0070725e00b60ad9a026a15b1a8c",
-        );
-        let mut hash = Sha256::digest(&commitment).to_vec();
-        hash[0] = 1;
-        let mut input = [hash, z, y, commitment, proof].concat();
-        let precompile = at(0x0a).expect("there");
-        let output = call(precompile, &input).expect("a right proof");
-        let modulus = "73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001";
-        assert_eq!(output[30..], [&[0x10, 0][..], &bytes_of(modulus)].concat());
-        input[95] ^= 1;
-        assert!(call(precompile, &input).is_err(), "another value");
     }
 }

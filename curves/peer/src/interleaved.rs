@@ -1,6 +1,6 @@
 //! Interleaved timing on one thread: medians of CPU time, and ratios within rounds, so that a common load cancels out.
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::session::cpu_ns;
 
 /// Minimum length of a sample, in nanoseconds.
 const SAMPLE_NS: u64 = 2_000_000;
@@ -78,10 +78,4 @@ pub fn measure(sides: &mut [Side], rounds: usize) -> Vec<Figures> {
 fn sorted(mut numbers: Vec<f64>) -> Vec<f64> {
     numbers.sort_by(f64::total_cmp);
     numbers
-}
-
-/// CPU time of all threads of this process so far: some libraries start their own.
-fn cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -178,8 +178,8 @@ fn digest(answer: &[u8]) -> String {
     faster_hex::hex_string(&Sha256::digest(answer))
 }
 
-/// CPU time of all threads of this process so far.
-fn cpu_ns() -> u64 {
+/// CPU time of all threads of this process so far: some libraries start their own.
+pub(crate) fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

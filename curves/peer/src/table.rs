@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::trace::Trace;
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Work {
     /// Curve, or group of protocols: `bn254`, `kzg`, `evm`, `pool`.
@@ -141,13 +141,9 @@ impl Table {
         how: impl Into<String>,
         prepare: impl Fn(&Work) -> Result<Prepared> + Send + Sync + 'static,
     ) {
-        self.0.push(Operation {
-            curve,
-            name: name.into(),
-            how: how.into(),
-            is_for_trace: false,
-            prepare: Box::new(prepare),
-        });
+        let (name, how) = (name.into(), how.into());
+        let prepare = Box::new(prepare);
+        self.0.push(Operation { curve, name, how, is_for_trace: false, prepare });
     }
 
     /// Adds an operation that is only traced.

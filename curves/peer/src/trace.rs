@@ -58,7 +58,6 @@ pub struct Trace {
 /// Activity of one thread in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Thread {
-    /// Number of rows.
     pub rows: usize,
     /// Time spent in rows, without the gaps merged into `spans`.
     pub busy_ns: u64,

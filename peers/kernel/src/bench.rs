@@ -206,13 +206,10 @@ impl Loaded {
         for tx in parsed.transactions().skip(1) {
             let raw = tx.consensus_encode().context("encoding a transaction")?;
             let tx = bitcoinkernel::Transaction::new(&raw).context("decoding a transaction")?;
-            let (mut scripts, mut outputs) = (Vec::new(), Vec::new());
-            for output in spent.by_ref().take(tx.input_count()) {
-                let script = ScriptPubkey::new(output.script_pubkey).context("a script")?;
-                outputs.push(TxOut::new(&script, output.value));
-                scripts.push(script);
-            }
-            loaded.txs.push(Spend::new(tx, scripts, outputs, flags));
+            let count = tx.input_count();
+            let spent =
+                spent.by_ref().take(count).map(|output| (output.value, output.script_pubkey));
+            loaded.txs.push(Spend::new(tx, spent, flags)?);
         }
         loaded.check_answers()?;
         Ok(loaded)
@@ -297,25 +294,28 @@ impl Loaded {
 impl Spend {
     fn new(
         tx: bitcoinkernel::Transaction,
-        scripts: Vec<ScriptPubkey>,
-        outputs: Vec<TxOut>,
+        spent: impl Iterator<Item = (i64, impl AsRef<[u8]>)>,
         flags: u32,
-    ) -> Self {
+    ) -> Result<Self> {
+        let (mut scripts, mut outputs) = (Vec::new(), Vec::new());
+        for (value, script) in spent {
+            let script = ScriptPubkey::new(script.as_ref()).context("a script")?;
+            outputs.push(TxOut::new(&script, value));
+            scripts.push(script);
+        }
         let is_taproot = |script: &ScriptPubkey| matches!(script.to_bytes()[..], [0x51, 0x20, ..]);
         let has_taproot = scripts.iter().any(is_taproot);
-        Self { tx, scripts, outputs, flags, has_taproot }
+        Ok(Self { tx, scripts, outputs, flags, has_taproot })
     }
 
     fn read(tx: &str, spent: &[SpentOutput], flags: u32) -> Result<Self> {
         let tx = bitcoinkernel::Transaction::new(&from_hex(tx)?).context("decoding")?;
         ensure!(tx.input_count() == spent.len(), "one output for each input is needed");
-        let (mut scripts, mut outputs) = (Vec::new(), Vec::new());
-        for SpentOutput { value, script } in spent {
-            let script = ScriptPubkey::new(&from_hex(script)?).context("a script")?;
-            outputs.push(TxOut::new(&script, *value));
-            scripts.push(script);
-        }
-        Ok(Self::new(tx, scripts, outputs, flags))
+        let spent: Vec<_> = spent
+            .iter()
+            .map(|SpentOutput { value, script }| Ok((*value, from_hex(script)?)))
+            .collect::<Result<_>>()?;
+        Self::new(tx, spent.into_iter(), flags)
     }
 
     /// Hashes shared by the inputs, and the flags that go with them.

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -20,19 +19,33 @@ use serde::Serialize;
 use crate::build::{Output, Tx};
 use crate::classes::{self, Listed, Meant};
 use crate::judge::{Judged, Pair};
+use crate::kernel::lock;
+use crate::scripts::share;
 use crate::verdict::Verdict;
 use crate::world::World;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Options {
+    /// Seed of all choices
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Number of blocks in addition to the base chains.
+    /// Blocks to submit in addition to the base chains
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub blocks: u64,
-    pub round_blocks: u64,
-    pub first_round: u64,
-    /// The only class to draw; `None` for all.
+    /// Only blocks of this class; an unknown name lists them
+    #[arg(long, value_name = "NAME")]
     pub class: Option<String>,
+    /// Number of the first round
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub first_round: u64,
+    /// Blocks in a round
+    #[arg(long, default_value_t = ROUND_BLOCKS, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub round_blocks: u64,
+    /// Parallel rounds
+    #[arg(long, default_value_t = 2, value_name = "N")]
     pub jobs: usize,
+    /// Folder for disagreements
+    #[arg(long, default_value = "disagreements", value_name = "DIR")]
     pub out: PathBuf,
 }
 
@@ -179,31 +192,19 @@ pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Summary
         }
     }
     let rounds = options.blocks.div_ceil(options.round_blocks.max(1));
-    let next = AtomicU64::new(0);
     let total = Mutex::new((Summary { seed: options.seed, ..Summary::default() }, Ok(())));
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs.max(1) {
-            scope.spawn(|| {
-                loop {
-                    let round = next.fetch_add(1, Ordering::Relaxed);
-                    if round >= rounds {
-                        break;
-                    }
-                    let left = options.blocks - round * options.round_blocks;
-                    let count = left.min(options.round_blocks);
-                    let result = run_round(options, options.first_round + round, count, &classes);
-                    let mut total = total.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    match result {
-                        Ok(summary) => total.0.merge(summary),
-                        Err(error) => {
-                            total.1 = Err(error);
-                            next.store(rounds, Ordering::Relaxed);
-                        }
-                    }
-                    progress(total.0.blocks());
-                }
-            });
+    share(options.jobs, rounds, |round| {
+        let left = options.blocks - round * options.round_blocks;
+        let count = left.min(options.round_blocks);
+        let result = run_round(options, options.first_round + round, count, &classes);
+        let mut total = lock(&total);
+        let (summary, outcome) = &mut *total;
+        match result {
+            Ok(part) => summary.merge(part),
+            Err(error) => *outcome = Err(error),
         }
+        progress(summary.blocks());
+        outcome.is_ok()
     });
     let (mut summary, outcome) =
         total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -238,7 +239,7 @@ fn run_round(options: &Options, round: u64, count: u64, classes: &[Listed]) -> R
     let mut next_restart = RESTART_BLOCKS;
     while submitted < count && empty_draws < 1000 {
         let class = draw(classes, weights, &mut world);
-        let blocks = class.make(&mut world);
+        let blocks = (class.make)(&mut world);
         let tally = summary.classes.entry(class.name.to_owned()).or_default();
         if blocks.is_empty() {
             tally.skipped += 1;
@@ -363,10 +364,7 @@ pub(crate) fn is_other_input(world: &World, raw: &[u8], judged: &Judged) -> bool
         })
         .collect();
     let Some(spent) = spent else { return false };
-    let views: Vec<TxOut<'_>> = spent
-        .iter()
-        .map(|output| TxOut { value: output.value, script_pubkey: &output.script_pubkey })
-        .collect();
+    let views: Vec<TxOut<'_>> = spent.iter().map(Output::view).collect();
     let context = TxContext::new(tx, &views);
     input < views.len()
         && verify_input(&context, input, Flags::BITCOIN_BLOCK, &mut ImmediateChecker)

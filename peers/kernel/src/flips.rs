@@ -146,7 +146,7 @@ fn flip_one(
     interpreter: &mut Interpreter,
     summary: &mut Summary,
 ) {
-    let (mut tx, mut spent, target, input) = loop {
+    let (tx, spent, target, input) = loop {
         let index = rng.below(block.txs.len());
         let (mut tx, mut spent) = (block.txs[index].clone(), block.spent[index].clone());
         let input = rng.below(tx.inputs.len());
@@ -192,6 +192,4 @@ fn flip_one(
         summary.ignored += 1;
         counts.1 += 1;
     }
-    tx.inputs.clear();
-    spent.clear();
 }

@@ -106,16 +106,10 @@ fn built_case(bytes: &mut Bytes<'_>) -> (Vec<u8>, Vec<Output>) {
 }
 
 fn built_lock(bytes: &mut Bytes<'_>) -> Lock {
-    const PLACES: [Place; 8] = [
-        Place::Bare,
-        Place::P2sh,
-        Place::Wpkh,
-        Place::NestedWpkh,
-        Place::Wsh,
-        Place::NestedWsh,
-        Place::TapKey,
-        Place::TapScript,
-    ];
+    const PLACES: [Place; 8] = {
+        use Place::{Bare, NestedWpkh, NestedWsh, P2sh, TapKey, TapScript, Wpkh, Wsh};
+        [Bare, P2sh, Wpkh, NestedWpkh, Wsh, NestedWsh, TapKey, TapScript]
+    };
     let place = PLACES[usize::from(bytes.byte() % 8)];
     let script = bytes.string().to_vec();
     let items = (0..bytes.byte() % 6)

@@ -17,6 +17,7 @@ use crate::build::{
     Input, Item, KEY_COUNT, KeyForm, Lock, Output, Place, Rng, Sig, Tx, Writer, chaotic_lock,
     encoded_key, random_lock, unlock,
 };
+use crate::kernel::lock;
 
 /// The flags that the kernel's interface supports, with the same bits as ours.
 pub const KERNEL_FLAGS: [Flags; 7] = [
@@ -90,10 +91,7 @@ pub fn judge_tx(
     if ours.view().input_count() != spent.len() || spent.is_empty() {
         return TxVerdict::Inputs(Vec::new());
     }
-    let views: Vec<TxOut<'_>> = spent
-        .iter()
-        .map(|output| TxOut { value: output.value, script_pubkey: &output.script_pubkey })
-        .collect();
+    let views: Vec<TxOut<'_>> = spent.iter().map(Output::view).collect();
     let context = TxContext::new(ours.view(), &views);
     let scripts: Vec<ScriptPubkey> = spent
         .iter()
@@ -144,33 +142,42 @@ pub struct Summary {
 pub fn run(seed: u64, inputs: u64, jobs: usize) -> Summary {
     const PER_STREAM: u64 = 2000;
     let start = Instant::now();
-    let next = AtomicU64::new(0);
     let total = Mutex::new(Summary { seed, ..Summary::default() });
-    let streams = inputs.div_ceil(PER_STREAM);
+    share(jobs, inputs.div_ceil(PER_STREAM), |stream| {
+        let part = run_stream(seed, stream, PER_STREAM);
+        let mut total = lock(&total);
+        total.inputs += part.inputs;
+        total.passed += part.passed;
+        total.undecodable += part.undecodable;
+        total.disagreements.extend(part.disagreements);
+        for (error, count) in part.errors {
+            *total.errors.entry(error).or_default() += count;
+        }
+        true
+    });
+    let mut summary = total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    summary.elapsed_s = start.elapsed().as_secs_f64();
+    summary
+}
+
+/// Does numbered pieces of work on `jobs` threads, until one returns false.
+pub(crate) fn share(jobs: usize, pieces: u64, work: impl Fn(u64) -> bool + Sync) {
+    let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
                 loop {
-                    let stream = next.fetch_add(1, Ordering::Relaxed);
-                    if stream >= streams {
+                    let piece = next.fetch_add(1, Ordering::Relaxed);
+                    if piece >= pieces {
                         break;
                     }
-                    let part = run_stream(seed, stream, PER_STREAM);
-                    let mut total = total.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    total.inputs += part.inputs;
-                    total.passed += part.passed;
-                    total.undecodable += part.undecodable;
-                    total.disagreements.extend(part.disagreements);
-                    for (error, count) in part.errors {
-                        *total.errors.entry(error).or_default() += count;
+                    if !work(piece) {
+                        next.store(pieces, Ordering::Relaxed);
                     }
                 }
             });
         }
     });
-    let mut summary = total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    summary.elapsed_s = start.elapsed().as_secs_f64();
-    summary
 }
 
 fn run_stream(seed: u64, stream: u64, inputs: u64) -> Summary {

@@ -12,16 +12,25 @@ use crate::blockfile::Folder;
 use crate::kernel::{Kernel, Settings, VERSIONS, chain_of_name};
 use crate::verdict::Verdict;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Folder of block files, or its parent.
+    /// Folder with blk*.dat in it or in its `blocks`, obfuscated (xor.dat) or plain, blocks in any order; or one file
+    #[arg(long, value_name = "DIR")]
     pub blocks: PathBuf,
+    /// main, test, testnet4, signet or regtest
+    #[arg(long, value_name = "NAME")]
     pub chain: String,
+    /// Folder for the kernel's chain
+    #[arg(long, value_name = "DIR")]
     pub datadir: PathBuf,
+    /// Submit no blocks above this height
+    #[arg(long, value_name = "N")]
     pub stop_height: Option<u32>,
-    /// Number of script check threads in addition to the submitting one.
-    pub workers: i32,
-    /// True to keep index and coins in memory only.
+    /// Script check threads in addition to the submitting one [default: number of cores less one]
+    #[arg(long, value_name = "N")]
+    pub worker_threads: Option<i32>,
+    /// Keep index and coins in memory only
+    #[arg(long)]
     pub in_memory: bool,
 }
 
@@ -77,6 +86,8 @@ pub fn run(
         options.blocks.display(),
         options.chain
     );
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = options.worker_threads.unwrap_or(cores as i32 - 1);
     std::fs::create_dir_all(&options.datadir)
         .with_context(|| format!("making {}", options.datadir.display()))?;
     settings(&Explicit {
@@ -84,11 +95,11 @@ pub fn run(
         versions: VERSIONS,
         chain: options.chain.clone(),
         blocks: folder.count(),
-        worker_threads: options.workers,
+        worker_threads: workers,
         db_cache_mib: DB_CACHE_MIB,
         in_memory: options.in_memory,
     });
-    let kernel_settings = Settings { workers: options.workers, in_memory: options.in_memory };
+    let kernel_settings = Settings { workers, in_memory: options.in_memory };
     let kernel = Kernel::open(&chain, &options.datadir, &kernel_settings)?;
     let start = Instant::now();
     let mut last_line = start;
@@ -132,7 +143,7 @@ mod tests {
             chain: "regtest".to_owned(),
             datadir: dir.path().join("data"),
             stop_height: None,
-            workers: 0,
+            worker_threads: Some(0),
             in_memory: true,
         };
         let error = run(&options, &|_| {}, &|_| {}).unwrap_err().to_string();

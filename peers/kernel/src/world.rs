@@ -380,15 +380,23 @@ impl World {
             &[(coin, spent_by)],
             vec![Output { value: part, script_pubkey: script_pubkey.clone() }, change],
         );
-        let funded = Coin {
-            outpoint: tx.outpoint(0),
-            output: tx.outputs[0].clone(),
-            height: self.state.height() + 1,
-            coinbase: false,
-            lock: Some(Rc::new(lock.clone())),
-        };
+        let funded = self.made(&tx, 0, Some(Rc::new(lock.clone())));
         txs.push(tx);
-        Some(Rc::new(funded))
+        Some(funded)
+    }
+
+    /// The coin of an output of a transaction in the next block.
+    pub fn made(&self, tx: &Tx, vout: usize, lock: Option<Rc<Lock>>) -> Rc<Coin> {
+        let (outpoint, output) = (tx.outpoint(vout), tx.outputs[vout].clone());
+        let height = self.state.height() + 1;
+        Rc::new(Coin { outpoint, output, height, coinbase: false, lock })
+    }
+
+    /// Appends a transaction that pays to `lock`, and one that spends this.
+    pub fn pass_through(&mut self, txs: &mut Vec<Tx>, lock: &Lock) -> Option<()> {
+        let coin = self.fund(txs, lock)?;
+        txs.push(self.sweep(&coin, lock));
+        Some(())
     }
 
     /// A transaction that spends one coin by a lock, with its whole value to an anyone-can-spend output.

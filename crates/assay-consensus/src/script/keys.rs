@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use assay_hash::{hash160, hash160_many};
+use assay_hash::{Backend, hash160, hash160_many_with};
 use assay_wire::{Tx, TxOut};
 
 use super::opcode::{Instructions, is_p2pkh, is_p2sh, op};
@@ -47,7 +47,7 @@ impl<'a> KeyHashes<'a> {
         let wanted = || self.all.iter().filter(|known| !known.data.is_empty());
         let messages: Vec<&[u8]> = wanted().map(|known| known.data).collect();
         let mut digests = vec![[0; 20]; messages.len()];
-        hash160_many(&messages, &mut digests);
+        hash160_many_with(Backend::detect(), &messages, &mut digests);
         let wanted = self.all.iter_mut().filter(|known| !known.data.is_empty());
         for (known, digest) in wanted.zip(digests) {
             known.hash = digest;

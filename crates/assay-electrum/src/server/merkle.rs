@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use assay_hash::{sha256d, sha256d_64_many};
+use assay_hash::{Backend, sha256d, sha256d_64_many_with};
 use assay_wire::BlockHash;
 use parking_lot::Mutex;
 
@@ -55,7 +55,7 @@ fn pairs(level: &[[u8; 32]]) -> Vec<[u8; 32]> {
         input.extend_from_slice(&level[level.len() - 1]);
     }
     let mut output = vec![0; input.len() / 2];
-    sha256d_64_many(&input, &mut output);
+    sha256d_64_many_with(Backend::detect(), &input, &mut output);
     output.chunks_exact(32).map(|hash| hash.try_into().expect("32 bytes")).collect()
 }
 

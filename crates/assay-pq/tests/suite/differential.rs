@@ -124,7 +124,7 @@ fn message_formats() {
     while signed.context.is_empty() {
         signed = (signer.sign)(&mut random);
     }
-    let Signed { key, context, message, signature, .. } = &signed;
+    let Signed { key, context, message, signature } = &signed;
     let verify = |message| verify(&signer.set, &Check { key, message, signature });
     assert!(verify(Message::Pure { context, message }));
     assert!(!verify(Message::Pure { context: &[], message }));

@@ -1,7 +1,5 @@
 //! Signatures by the crate `slh-dsa`, and its verdicts.
 
-#![allow(dead_code, reason = "tests and examples use some of it each")]
-
 use assay_pq::{Check, Message, ParameterSet};
 use slh_dsa::{
     ParameterSet as Oracle, Sha2_128f, Sha2_128s, Sha2_192f, Sha2_192s, Sha2_256f, Sha2_256s,
@@ -41,7 +39,6 @@ pub(crate) struct Signed {
     pub(crate) context: Vec<u8>,
     pub(crate) message: Vec<u8>,
     pub(crate) signature: Vec<u8>,
-    pub(crate) is_flipped: bool,
 }
 
 impl Signed {
@@ -52,8 +49,7 @@ impl Signed {
 
     /// Flips a bit of the signature, the key, the message or the context.
     pub(crate) fn flip(&mut self, random: &mut Random) {
-        self.is_flipped = true;
-        let Self { key, context, message, signature, .. } = self;
+        let Self { key, context, message, signature } = self;
         let bytes = match random.below(7) {
             4 => key,
             5 if !message.is_empty() => message,
@@ -99,7 +95,7 @@ fn sign<P: Oracle, const N: usize>(random: &mut Random) -> Signed {
         .try_sign_with_context(&message, &context, Some(&randomizer))
         .expect("the context has at most 255 bytes");
     let key: &VerifyingKey<P> = key.as_ref();
-    Signed { key: key.to_vec(), context, message, signature: signature.to_vec(), is_flipped: false }
+    Signed { key: key.to_vec(), context, message, signature: signature.to_vec() }
 }
 
 fn verify<P: Oracle>(signed: &Signed) -> bool {

@@ -11,7 +11,7 @@ use assay_hash::cpu::has;
 use super::avx2::Quad;
 use super::avx512::Octet;
 use super::multiplier::{AvxIfma, Doubles, Ifma};
-use super::{Kernels, Vectors};
+use super::{Backend, Kernels};
 #[cfg(test)]
 use crate::lanes::LANES;
 use crate::lanes::Line;
@@ -21,17 +21,39 @@ use crate::lanes::msm::{self, Work};
 #[cfg(test)]
 use crate::lanes::small_groups::{self, Formulas, Raw};
 
-/// The kernels for these vectors, if this CPU has the features.
-pub(super) fn kernels(vectors: Vectors) -> Option<Kernels> {
-    let (needs, kernels): (&[CpuFeature], Kernels) = match vectors {
-        Vectors::Ifma => (&[Avx512f, Avx512ifma], ifma::KERNELS),
-        Vectors::Ifma256 => (&[Avx512f, Avx512ifma, Avx512vl], ifma_256::KERNELS),
-        Vectors::AvxIfma => (&[Avx2, Avxifma], avx_ifma::KERNELS),
-        Vectors::Avx512 => (&[Avx512f], avx512::KERNELS),
-        Vectors::Avx2 => (&[Avx2, Fma], avx2::KERNELS),
-        Vectors::Portable | Vectors::PortableRounded => return None,
+/// The kernels of this backend, if this CPU has the features.
+pub(super) fn kernels(backend: Backend) -> Option<Kernels> {
+    let (needs, kernels): (&[CpuFeature], Kernels) = match backend {
+        Backend::Ifma => (&[Avx512f, Avx512ifma], ifma::KERNELS),
+        Backend::Ifma256 => (&[Avx512f, Avx512ifma, Avx512vl], ifma_256::KERNELS),
+        Backend::AvxIfma => (&[Avx2, Avxifma], avx_ifma::KERNELS),
+        Backend::Avx512 => (&[Avx512f], avx512::KERNELS),
+        Backend::Avx2 => (&[Avx2, Fma], avx2::KERNELS),
+        Backend::Libsecp | Backend::Portable | Backend::PortableRounded => return None,
     };
     needs.iter().all(|feature| has(*feature)).then_some(kernels)
+}
+
+/// The formulas over some vectors.
+#[cfg(test)]
+macro_rules! formulas {
+    (
+        $features:literal, $lanes:ty;
+        $($name:ident($($operand:ident: $type:ty),+) -> $result:ty;)+
+    ) => {{
+        $(
+            #[target_feature(enable = $features)]
+            fn $name($($operand: $type),+) -> $result {
+                small_groups::$name::<$lanes>($($operand),+)
+            }
+        )+
+        Formulas {
+            $(
+                // SAFETY: `kernels` returns this only on CPUs with the features.
+                $name: |$($operand),+| unsafe { $name($($operand),+) },
+            )+
+        }
+    }};
 }
 
 /// A module of kernels over some vectors. Nothing is computed if `is_possible` is false.
@@ -68,40 +90,14 @@ macro_rules! kernels {
             }
 
             #[cfg(test)]
-            const FORMULAS: Formulas = {
-                #[target_feature(enable = $features)]
-                fn double(a: &Raw) -> Raw {
-                    small_groups::double::<$lanes>(a)
-                }
-                #[target_feature(enable = $features)]
-                fn add(a: &Raw, b: &Raw) -> Raw {
-                    small_groups::add::<$lanes>(a, b)
-                }
-                #[target_feature(enable = $features)]
-                fn add_jacobian(a: &Raw, b: &Raw) -> Raw {
-                    small_groups::add_jacobian::<$lanes>(a, b)
-                }
-                #[target_feature(enable = $features)]
-                fn products(operands: &[[u64; LANES]; 2]) -> [[u64; LANES]; 4] {
-                    small_groups::products::<$lanes>(operands)
-                }
-                #[target_feature(enable = $features)]
-                fn ladders(key: &Raw, digits: &Group, table: &[Line]) -> [Raw; 2] {
-                    small_groups::ladders::<$lanes>(key, digits, table)
-                }
-                Formulas {
-                    // SAFETY: as above.
-                    double: |a| unsafe { double(a) },
-                    // SAFETY: as above.
-                    add: |a, b| unsafe { add(a, b) },
-                    // SAFETY: as above.
-                    add_jacobian: |a, b| unsafe { add_jacobian(a, b) },
-                    // SAFETY: as above.
-                    products: |operands| unsafe { products(operands) },
-                    // SAFETY: as above.
-                    ladders: |key, digits, table| unsafe { ladders(key, digits, table) },
-                }
-            };
+            const FORMULAS: Formulas = formulas!(
+                $features, $lanes;
+                double(a: &Raw) -> Raw;
+                add(a: &Raw, b: &Raw) -> Raw;
+                add_jacobian(a: &Raw, b: &Raw) -> Raw;
+                products(operands: &[[u64; LANES]; 2]) -> [[u64; LANES]; 4];
+                ladders(key: &Raw, digits: &Group, table: &[Line]) -> [Raw; 2];
+            );
         }
     };
 }

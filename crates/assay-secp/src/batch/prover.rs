@@ -29,7 +29,6 @@ const QUESTIONS: [Question; 4] =
 #[derive(Debug)]
 pub(super) struct Prover {
     kernels: Kernels,
-    /// Jobs by question.
     jobs: [Vec<Job>; QUESTIONS.len()],
     octets: Octets,
     /// Prefix products of s over the jobs.

@@ -56,7 +56,6 @@ pub(crate) struct Group {
     pub(crate) r_odd: u8,
     /// Digits of u2, lowest window first, with both halves of a window adjacent.
     pub(crate) q_digits: [Digit<u8>; Q_HALVES * Q_WINDOWS],
-    /// Digits of u1.
     pub(crate) g_digits: [Digit<u16>; G_HALVES * G_WINDOWS],
     /// Mask of the lanes proven true.
     pub(crate) proven: u8,

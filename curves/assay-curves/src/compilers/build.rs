@@ -9,16 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use anyhow::{Context as _, Result, anyhow};
 use assay_bench::BenchError;
 use assay_bench::harness::Sample;
 use assay_bench::talk::Talk;
 use assay_lab::process::bounded::output_within;
 use serde::Deserialize;
 
-use super::code::{Code, CodeError, function};
+use super::code::{Code, function};
 use super::discover::{Compiler, Family};
 use super::kernel::{KERNELS, Kernel, SOURCES, Style, hexadecimal};
-use super::stack_usage::{self, StackUsageError};
+use super::stack_usage;
 
 /// Timeout of a compiler command; each takes about a second.
 const COMPILE_WITHIN: Duration = Duration::from_mins(3);
@@ -42,20 +43,6 @@ impl Flags {
     pub(super) fn label(self) -> String {
         format!("-O{}{}", self.level, if self.mulx { " +mulx" } else { "" })
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub(super) enum BuildError {
-    #[error("cannot use {}", path.display())]
-    File { path: PathBuf, source: io::Error },
-    #[error("{program} cannot compile: {said}")]
-    Compiler { program: String, said: String },
-    #[error(transparent)]
-    StackUsage(#[from] StackUsageError),
-    #[error("{name}")]
-    Code { name: String, source: CodeError },
-    #[error(transparent)]
-    Start(#[from] BenchError),
 }
 
 /// Machine code of a routine, and its stack use as the compiler reports it.
@@ -88,15 +75,18 @@ struct Timed {
 }
 
 /// Writes the sources into a subfolder of `folder`.
-pub(super) fn write_sources(folder: &Path) -> Result<(), BuildError> {
+pub(super) fn write_sources(folder: &Path) -> Result<()> {
     let sources = folder.join(SOURCES_FOLDER);
-    let file = |path: &Path, source| BuildError::File { path: path.to_owned(), source };
-    fs::create_dir_all(&sources).map_err(|source| file(&sources, source))?;
+    fs::create_dir_all(&sources).with_context(|| cannot_use(&sources))?;
     for (name, text) in SOURCES {
         let path = sources.join(name);
-        fs::write(&path, text).map_err(|source| file(&path, source))?;
+        fs::write(&path, text).with_context(|| cannot_use(&path))?;
     }
     Ok(())
+}
+
+fn cannot_use(path: &Path) -> String {
+    format!("cannot use {}", path.display())
 }
 
 impl Build {
@@ -106,11 +96,10 @@ impl Build {
         index: usize,
         compiler: &Compiler,
         flags: Flags,
-    ) -> Result<Self, BuildError> {
+    ) -> Result<Self> {
         let suffix = if flags.mulx { "-mulx" } else { "" };
         let work = folder.join(format!("{index}-O{}{suffix}", flags.level));
-        fs::create_dir_all(&work)
-            .map_err(|source| BuildError::File { path: work.clone(), source })?;
+        fs::create_dir_all(&work).with_context(|| cannot_use(&work))?;
         for arguments in commands(compiler.family, flags) {
             compile(&compiler.program, &arguments, &work)?;
         }
@@ -189,8 +178,8 @@ pub(super) fn commands(family: Family, flags: Flags) -> Vec<Vec<OsString>> {
     ]
 }
 
-fn compile(program: &Path, arguments: &[OsString], work: &Path) -> Result<(), BuildError> {
-    let fail = |said: String| BuildError::Compiler { program: program.display().to_string(), said };
+fn compile(program: &Path, arguments: &[OsString], work: &Path) -> Result<()> {
+    let fail = |said: String| anyhow!("{} cannot compile: {said}", program.display());
     let mut command = Command::new(program);
     command.args(arguments).current_dir(work).env("LC_ALL", "C");
     let output = output_within(&mut command, COMPILE_WITHIN, work)
@@ -204,28 +193,24 @@ fn compile(program: &Path, arguments: &[OsString], work: &Path) -> Result<(), Bu
 }
 
 /// Stack use reported by the compiler; rustc reports none.
-fn reported_stack(work: &Path, family: Family) -> Result<BTreeMap<String, u64>, BuildError> {
+fn reported_stack(work: &Path, family: Family) -> Result<BTreeMap<String, u64>> {
     let mut functions = BTreeMap::new();
     for unit in UNITS.iter().filter(|_| family != Family::Rustc) {
         let path = work.join(format!("{unit}.su"));
         // Older clang accepts the flag and writes nothing.
         let text = match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            text => text.map_err(|source| BuildError::File { path, source })?,
+            text => text.with_context(|| cannot_use(&path))?,
         };
         functions.extend(stack_usage::parse(&text, family == Family::Gcc)?);
     }
     Ok(functions)
 }
 
-fn routines(
-    program: &Path,
-    reported: &BTreeMap<String, u64>,
-) -> Result<BTreeMap<String, Routine>, BuildError> {
-    let data = fs::read(program)
-        .map_err(|source| BuildError::File { path: program.to_owned(), source })?;
-    let in_file = |source| BuildError::Code { name: program.display().to_string(), source };
-    let file = object::File::parse(&data[..]).map_err(|error| in_file(error.into()))?;
+fn routines(program: &Path, reported: &BTreeMap<String, u64>) -> Result<BTreeMap<String, Routine>> {
+    let data = fs::read(program).with_context(|| cannot_use(program))?;
+    let file = object::File::parse(&data[..])
+        .with_context(|| format!("{} is no ELF file that can be read", program.display()))?;
     let mut routines = BTreeMap::new();
     for (kernel, style) in
         KERNELS.into_iter().flat_map(|kernel| Style::ALL.map(|style| (kernel, style)))
@@ -233,7 +218,7 @@ fn routines(
         let symbol = kernel.symbol(style);
         let code = function(&file, &symbol)
             .and_then(|(bytes, address)| Code::of(bytes, address))
-            .map_err(|source| BuildError::Code { name: symbol.clone(), source })?;
+            .with_context(|| symbol.clone())?;
         let reported_stack = reported.get(&symbol).copied();
         routines.insert(symbol, Routine { code, reported_stack });
     }

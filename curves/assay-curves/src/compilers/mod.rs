@@ -16,13 +16,14 @@ mod tables;
 use std::cell::OnceCell;
 use std::env;
 
+use anyhow::{Context as _, anyhow};
 use assay_bench::harness::{Alternative, Row, Sample};
 use assay_bench::plan::CompilersSettings;
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
 use assay_bench::{BenchError, Progress};
 use tempfile::TempDir;
 
-use build::{Build, BuildError, Flags};
+use build::{Build, Flags};
 use discover::{Absent, Compiler, Found};
 use kernel::{KERNELS, Kernel, Style};
 
@@ -35,34 +36,17 @@ const TRIAL_CALLS: u64 = 2_000;
 /// Maximum number of calls per epoch.
 const CALLS_MAX: f64 = 1e8;
 
-/// Reason why no benchmark can run on this machine.
-#[derive(Debug, thiserror::Error)]
-enum CompilersError {
-    #[error(
+/// Error on a machine on which no benchmark can run.
+fn other_machine() -> BenchError {
+    unusable(anyhow!(
         "the kernels need Linux on x86-64 (intrinsics, assembly and ELF files); this is {} on {}",
         env::consts::OS,
         env::consts::ARCH
-    )]
-    Machine,
-    #[error("none of the compilers of the plan is there: {}", absent_text(.absent))]
-    NoCompiler { absent: Vec<Absent> },
-    #[error("no compiler could make a program")]
-    NoProgram(#[source] Box<BuildError>),
-    #[error("no folder for programs can be made in {}", env::temp_dir().display())]
-    Folder(#[source] std::io::Error),
-    #[error("the sources cannot be written")]
-    Sources(#[source] Box<BuildError>),
+    ))
 }
 
-fn absent_text(absent: &[Absent]) -> String {
-    let each = |one: &Absent| format!("{} ({})", one.name, one.why);
-    absent.iter().map(each).collect::<Vec<_>>().join(", ")
-}
-
-impl From<CompilersError> for BenchError {
-    fn from(error: CompilersError) -> Self {
-        Self::Setting(Box::new(error))
-    }
+fn unusable(error: anyhow::Error) -> BenchError {
+    BenchError::Setting(error.into())
 }
 
 #[derive(Debug)]
@@ -77,7 +61,7 @@ pub(crate) struct CompilersSuite {
 struct Missing {
     compiler: usize,
     flags: Flags,
-    why: BuildError,
+    why: anyhow::Error,
 }
 
 #[derive(Debug)]
@@ -173,12 +157,18 @@ fn trial(time: impl Fn() -> Result<Sample, BenchError>) -> Result<u64, BenchErro
 impl Programs {
     fn make(settings: &CompilersSettings, extent: Extent) -> Result<Self, BenchError> {
         if !is_supported() {
-            return Err(CompilersError::Machine.into());
+            return Err(other_machine());
         }
+        let temporary = env::temp_dir();
         let folder = tempfile::Builder::new().prefix("assay-compilers-").tempdir();
-        let folder = folder.map_err(CompilersError::Folder)?;
+        let folder = folder
+            .with_context(|| {
+                format!("no folder for programs can be made in {}", temporary.display())
+            })
+            .map_err(unusable)?;
         build::write_sources(folder.path())
-            .map_err(|error| CompilersError::Sources(Box::new(error)))?;
+            .context("the sources cannot be written")
+            .map_err(unusable)?;
         let path = env::var_os("PATH").unwrap_or_default();
         let mut found = Found::look(&settings.compilers, &path, folder.path());
         let mut levels = &settings.levels[..];
@@ -187,7 +177,9 @@ impl Programs {
             levels = &levels[..levels.len().min(1)];
         }
         if found.compilers.is_empty() {
-            return Err(CompilersError::NoCompiler { absent: found.absent }.into());
+            let each = |one: &Absent| format!("{} ({})", one.name, one.why);
+            let absent = found.absent.iter().map(each).collect::<Vec<_>>().join(", ");
+            return Err(unusable(anyhow!("none of the compilers of the plan is there: {absent}")));
         }
         let has_mulx = has_mulx();
         let (mut builds, mut missing) = (Vec::new(), Vec::new());
@@ -204,7 +196,7 @@ impl Programs {
         }
         match missing.pop() {
             Some(last) if builds.is_empty() => {
-                return Err(CompilersError::NoProgram(Box::new(last.why)).into());
+                return Err(unusable(last.why.context("no compiler could make a program")));
             }
             last => missing.extend(last),
         }
@@ -291,7 +283,7 @@ fn elsewhere<'a>() -> Benchmark<'a> {
         unit: "",
         bytes_per_op: None,
         baseline: None,
-        make: Box::new(|| Err(CompilersError::Machine.into())),
+        make: Box::new(|| Err(other_machine())),
     }
 }
 
@@ -387,7 +379,7 @@ mod tests {
     #[test]
     fn a_compiler_that_fails_is_no_program() {
         if !is_supported() {
-            eprintln!("skipped: {}", CompilersError::Machine);
+            eprintln!("skipped: {}", other_machine());
             return;
         }
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -3,13 +3,13 @@
 use std::sync::LazyLock;
 
 use assay_bench::harness::Row;
-use assay_bench::suite::{Study, StudyTable};
+use assay_bench::suite::Study;
 use serde::Deserialize;
 
 use super::build::Build;
 use super::kernel::{KERNELS, Kernel, Style};
 use super::{Programs, tables};
-use crate::pairing::interval;
+use crate::pairing::{interval, table};
 
 const CLAIMS: &str = include_str!("../../../../plans/claims/compilers.toml");
 
@@ -99,12 +99,12 @@ pub(super) fn study(programs: &Programs, rows: &[Row]) -> Option<Study> {
              fastest program here that fits, whatever its level, so a ratio is one of compilers at their best."
                 .to_owned(),
         ],
-        tables: vec![StudyTable {
-            caption: "Ratios of times: published, and the nearest here with its interval".to_owned(),
-            head: head.map(str::to_owned).to_vec(),
-            word_columns: 5,
-            rows: lines,
-        }],
+        tables: vec![table(
+            "Ratios of times: published, and the nearest here with its interval",
+            &head,
+            5,
+            lines,
+        )],
         ..Study::default()
     })
 }

@@ -2,31 +2,27 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::{Result, bail};
+
 /// gcc counts the return address, clang does not.
 const RETURN_ADDRESS: u64 = 8;
 
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} of the stack usage is not `FILE:LINE:FUNCTION BYTES KIND`: {text}")]
-pub(super) struct StackUsageError {
-    line: usize,
-    text: String,
-}
-
 /// Bytes by function, without the return address.
-pub(super) fn parse(
-    text: &str,
-    counts_return_address: bool,
-) -> Result<BTreeMap<String, u64>, StackUsageError> {
+pub(super) fn parse(text: &str, counts_return_address: bool) -> Result<BTreeMap<String, u64>> {
     let mut functions = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
-        let malformed = || StackUsageError { line: index + 1, text: line.to_owned() };
         let mut fields = line.split('\t');
-        let (Some(place), Some(bytes), Some(_)) = (fields.next(), fields.next(), fields.next())
-        else {
-            return Err(malformed());
+        let fields = (fields.next(), fields.next(), fields.next().is_some());
+        let (Some((_, function)), Some(bytes), true) = (
+            fields.0.and_then(|place| place.rsplit_once(':')),
+            fields.1.and_then(|bytes| bytes.parse::<u64>().ok()),
+            fields.2,
+        ) else {
+            bail!(
+                "line {} of the stack usage is not `FILE:LINE:FUNCTION BYTES KIND`: {line}",
+                index + 1
+            );
         };
-        let (_, function) = place.rsplit_once(':').ok_or_else(malformed)?;
-        let bytes: u64 = bytes.parse().map_err(|_| malformed())?;
         let own = if counts_return_address { bytes.saturating_sub(RETURN_ADDRESS) } else { bytes };
         functions.insert(function.to_owned(), own);
     }

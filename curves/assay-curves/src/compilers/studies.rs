@@ -1,8 +1,7 @@
 //! Studies of the measurements: gain of assembly, code for carries, and all counts.
 
 use assay_bench::harness::Row;
-use assay_bench::suite::{Study, StudyChart, StudyTable};
-use assay_lab::builds::whole_text;
+use assay_bench::suite::{Study, StudyChart};
 use assay_report::number::three_digits;
 
 use super::build::Build;
@@ -10,7 +9,7 @@ use super::discover::{Compiler, Family};
 use super::kernel::{KERNELS, Kernel, Style};
 use super::tables::{self, Timed, fastest};
 use super::{Missing, Programs, benchmark_name, published};
-use crate::pairing::interval;
+use crate::pairing::{interval, table};
 
 pub(super) fn all(programs: &Programs, rows: &[Row]) -> Vec<Study> {
     let mut studies = vec![first(programs, rows)];
@@ -213,12 +212,6 @@ fn participants(programs: &Programs) -> Study {
             made.to_string(),
         ]
     };
-    let table = |caption: &str, head: &[&str], words: usize, rows: Vec<Vec<String>>| StudyTable {
-        caption: caption.to_owned(),
-        head: head.iter().map(|&word| word.to_owned()).collect(),
-        word_columns: words,
-        rows,
-    };
     let mut tables = vec![table(
         "Compilers",
         &["compiler", "in the plan", "version", "path", "programs"],
@@ -231,7 +224,11 @@ fn participants(programs: &Programs) -> Study {
         tables.push(table("Absent", &["compiler", "why, and what to do"], 2, absent));
     }
     let missing = |one: &Missing| {
-        vec![found.compilers[one.compiler].label.clone(), one.flags.label(), whole_text(&one.why)]
+        vec![
+            found.compilers[one.compiler].label.clone(),
+            one.flags.label(),
+            format!("{:#}", one.why),
+        ]
     };
     let failed: Vec<Vec<String>> = programs.missing.iter().map(missing).collect();
     if !failed.is_empty() {

@@ -7,7 +7,7 @@ use assay_report::number::three_digits;
 use super::Programs;
 use super::build::{Build, Routine};
 use super::kernel::{Kernel, Style};
-use crate::pairing::interval;
+use crate::pairing::{interval, table};
 
 /// Time of a program for a kernel.
 pub(super) struct Timed<'a> {
@@ -46,10 +46,6 @@ pub(super) fn fastest<'a>(
 
 fn none() -> String {
     "-".to_owned()
-}
-
-fn owned(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
 }
 
 /// Time of a kernel by compiler at one level: each style, with and without MULX, and the gain of
@@ -94,18 +90,12 @@ pub(super) fn by_compiler(programs: &Programs, row: &Row, kernel: Kernel, level:
             ratio.map_or_else(none, |ratio| interval(&ratio)),
         ]);
     }
-    StudyTable {
-        caption: format!("{}, {}: ns at -O{level}", row.name, kernel.title),
-        head: owned(&head),
-        word_columns: 1,
-        rows,
-    }
+    table(format!("{}, {}: ns at -O{level}", row.name, kernel.title), &head, 1, rows)
 }
 
 /// Time of a kernel in every program.
 pub(super) fn times(programs: &Programs, row: &Row, kernel: Kernel) -> StudyTable {
-    let mut head = owned(&["compiler", "flags"]);
-    head.extend(Style::ALL.iter().map(|style| style.name().to_owned()));
+    let head = [&["compiler", "flags"][..], &Style::ALL.map(Style::name)].concat();
     let line = |build: &Build| {
         let mut cells = vec![programs.compiler(build).label.clone(), build.flags.label()];
         cells.extend(Style::ALL.iter().map(|style| {
@@ -116,12 +106,8 @@ pub(super) fn times(programs: &Programs, row: &Row, kernel: Kernel) -> StudyTabl
         }));
         cells
     };
-    StudyTable {
-        caption: format!("{}, {}: ns, with the median absolute deviation", row.name, kernel.title),
-        head,
-        word_columns: 2,
-        rows: programs.builds.iter().map(line).collect(),
-    }
+    let caption = format!("{}, {}: ns, with the median absolute deviation", row.name, kernel.title);
+    table(caption, &head, 2, programs.builds.iter().map(line).collect())
 }
 
 /// Generated code for the report's example, by compiler.
@@ -155,12 +141,13 @@ pub(super) fn carries(programs: &Programs, row: Option<&Row>, kernel: Kernel) ->
         }
         cells
     };
-    StudyTable {
-        caption: "The report's `add256`: instructions in the routine (a branch is a loop of 4 rounds), carries that go through a register, and latency".to_owned(),
-        head: owned(&head),
-        word_columns: 2,
-        rows: programs.builds.iter().filter(|build| !build.flags.mulx).map(line).collect(),
-    }
+    let rows = programs.builds.iter().filter(|build| !build.flags.mulx).map(line).collect();
+    table(
+        "The report's `add256`: instructions in the routine (a branch is a loop of 4 rounds), carries that go through a register, and latency",
+        &head,
+        2,
+        rows,
+    )
 }
 
 /// Instructions, size and stack of a kernel in every program.
@@ -209,10 +196,6 @@ pub(super) fn code(programs: &Programs, kernel: Kernel) -> StudyTable {
         cells.push(reported_stack.map_or_else(none, |bytes| bytes.to_string()));
         Some(cells)
     };
-    StudyTable {
-        caption: format!("{}: {}", kernel.name, kernel.title),
-        head: owned(&head),
-        word_columns: 3,
-        rows: pairs.filter_map(line).collect(),
-    }
+    let caption = format!("{}: {}", kernel.name, kernel.title);
+    table(caption, &head, 3, pairs.filter_map(line).collect())
 }

@@ -1,10 +1,11 @@
 //! Load balance of thread pools: a loop of unequal rows, recorded by each pool.
 
-use assay_bench::suite::{Extent, Study, StudyLaneGroup, StudyLanes, StudyTable};
+use assay_bench::suite::{Extent, Study, StudyLaneGroup, StudyLanes};
 use assay_bench::{BenchError, Progress};
 use assay_report::number::duration;
 
 use super::protocol::{Order, Thread, Trace};
+use super::ranking::table;
 use super::subjects::{Subject, Subjects};
 
 const CURVE: &str = "pool";
@@ -84,6 +85,17 @@ fn median(mut traces: Vec<Trace>) -> Option<Trace> {
     traces.into_iter().nth(middle)
 }
 
+/// Columns of the table; [`Load::line`] makes its lines.
+const HEAD: [&str; 7] = [
+    "pool",
+    "time",
+    "threads",
+    "busy",
+    "least busy thread",
+    "busiest thread",
+    "wait of the first idle thread",
+];
+
 /// Adds lanes and a table of the traces to a study, if there are any.
 pub(super) fn added(study: Study, loads: &[Load]) -> Study {
     let Study { mut prose, mut tables, mut lanes, .. } = study;
@@ -95,30 +107,15 @@ pub(super) fn added(study: Study, loads: &[Load]) -> Study {
              `sequential` needs no lane, and is in the table only."
                 .to_owned(),
         );
-        tables.push(table(loads));
+        tables.push(table(
+            "Load of threads: an image whose rows differ in cost; shares are of the whole time",
+            &HEAD,
+            1,
+            loads.iter().map(Load::line).collect(),
+        ));
         lanes.extend(chart(loads));
     }
     Study { prose, tables, lanes, ..study }
-}
-
-fn table(loads: &[Load]) -> StudyTable {
-    let head = [
-        "pool",
-        "time",
-        "threads",
-        "busy",
-        "least busy thread",
-        "busiest thread",
-        "wait of the first idle thread",
-    ];
-    StudyTable {
-        caption:
-            "Load of threads: an image whose rows differ in cost; shares are of the whole time"
-                .to_owned(),
-        head: head.map(str::to_owned).to_vec(),
-        word_columns: 1,
-        rows: loads.iter().map(Load::line).collect(),
-    }
 }
 
 /// The chart without `sequential`; `None` if no pool is left.

@@ -22,7 +22,7 @@ use assay_bench::published::PublishedFile;
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
 use assay_bench::{BenchError, Progress};
 
-pub(crate) use ranking::interval;
+pub(crate) use ranking::{interval, table};
 
 use cases::Case;
 use protocol::{Answer, Order};

@@ -1,8 +1,9 @@
 //! Thread pools: number of workloads in which each is clearly slower than another.
 
 use assay_bench::harness::Row;
-use assay_bench::suite::{Study, StudyTable};
+use assay_bench::suite::Study;
 
+use super::ranking::table;
 use super::subjects::figures_of;
 
 /// `None` with fewer than two pools. `names` are the subjects in the order of the report.
@@ -24,12 +25,12 @@ pub(super) fn losses(names: &[&str], rows: &[&Row]) -> Option<Study> {
         id: "pairing-pools".to_owned(),
         title: "Thread pools: who is slower how often".to_owned(),
         prose: vec![prose],
-        tables: vec![StudyTable {
-            caption: format!("{} workloads, each pool against all others", rows.len()),
-            head: head.map(str::to_owned).to_vec(),
-            word_columns: 2,
-            rows: lines.into_iter().map(|(_, cells)| cells).collect(),
-        }],
+        tables: vec![table(
+            format!("{} workloads, each pool against all others", rows.len()),
+            &head,
+            2,
+            lines.into_iter().map(|(_, cells)| cells).collect(),
+        )],
         ..Study::default()
     })
 }

@@ -93,16 +93,26 @@ pub(super) fn fastest(settings: &PairingSettings, rows: &[Row]) -> Option<Study>
             interval(ratio),
         ]
     };
-    let head = ["operation", "fastest", "second", "ratio"].map(str::to_owned).to_vec();
+    let head = ["operation", "fastest", "second", "ratio"];
     let rows = winners.iter().map(line).collect();
-    let caption = "Who is fastest, and by how much".to_owned();
     Some(Study {
         id: "pairing-fastest".to_owned(),
         title: "Who is fastest where".to_owned(),
         prose,
-        tables: vec![StudyTable { caption, head, word_columns: 3, rows }],
+        tables: vec![table("Who is fastest, and by how much", &head, 3, rows)],
         ..Study::default()
     })
+}
+
+/// A table of a study; the first `word_columns` columns hold words.
+pub(crate) fn table(
+    caption: impl Into<String>,
+    head: &[&str],
+    word_columns: usize,
+    rows: Vec<Vec<String>>,
+) -> StudyTable {
+    let head = head.iter().map(|&word| word.to_owned()).collect();
+    StudyTable { caption: caption.into(), head, word_columns, rows }
 }
 
 pub(crate) fn interval(ratio: &Ratio) -> String {

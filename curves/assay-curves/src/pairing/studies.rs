@@ -10,7 +10,7 @@ use super::load::{self, Load};
 use super::pools;
 use super::protocol::Description;
 use super::published;
-use super::ranking::{fastest, interval};
+use super::ranking::{fastest, interval, table};
 use super::subjects::{Subjects, TIMINGS, figures_of, timing_of};
 
 pub(super) fn all(
@@ -81,15 +81,10 @@ fn participants(subjects: &Subjects, clock: &Clock) -> Study {
         .collect();
     for absent in &subjects.absent {
         let build = format!("absent; build it with `{}`", absent.build);
-        rows.push(vec![
-            absent.names.join(", "),
-            String::new(),
-            String::new(),
-            build,
-            String::new(),
-        ]);
+        let [names, none] = [absent.names.join(", "), String::new()];
+        rows.push(vec![names, none.clone(), none.clone(), build, none]);
     }
-    let head = ["subject", "library", "version", "compiled by", "operations"].map(str::to_owned);
+    let head = ["subject", "library", "version", "compiled by", "operations"];
     Study {
         id: "pairing-subjects".to_owned(),
         title: "Who took part".to_owned(),
@@ -103,7 +98,7 @@ fn participants(subjects: &Subjects, clock: &Clock) -> Study {
             format!("Cycles are times multiplied by {:.2} GHz, {}.", clock.ghz, clock.source),
             "`forte` is not among the thread pools: it needs Rust 1.96, and this repository is built with 1.95.".to_owned(),
         ],
-        tables: vec![StudyTable { caption: "Subjects".to_owned(), head: head.to_vec(), word_columns: 4, rows }],
+        tables: vec![table("Subjects", &head, 4, rows)],
         ..Study::default()
     }
 }
@@ -114,7 +109,7 @@ fn summary(curve: &str, subjects: &Subjects, rows: &[&Row], clock: &Clock) -> St
     let mut tables = Vec::new();
     if !others.is_empty() {
         let cell = |ns: f64| format!("{} ({})", duration(ns), cycles(ns * clock.ghz));
-        tables.push(table(
+        tables.push(times(
             &format!("{curve}: time of one operation (cycles)"),
             subjects,
             &others,
@@ -125,7 +120,7 @@ fn summary(curve: &str, subjects: &Subjects, rows: &[&Row], clock: &Clock) -> St
         let rows: Vec<&Row> = msm.iter().copied().filter(|row| row.name.contains(suffix)).collect();
         if !rows.is_empty() {
             let caption = format!("{curve}: multi-scalar multiplication, {caption}");
-            tables.push(table(&caption, subjects, &rows, duration));
+            tables.push(times(&caption, subjects, &rows, duration));
         }
     }
     tables.extend(against_published(curve, rows));
@@ -138,7 +133,7 @@ fn summary(curve: &str, subjects: &Subjects, rows: &[&Row], clock: &Clock) -> St
     }
 }
 
-fn table(
+fn times(
     caption: &str,
     subjects: &Subjects,
     rows: &[&Row],
@@ -151,8 +146,7 @@ fn table(
         .map(|subject| subject.name.as_str())
         .filter(|name| takes_part(name))
         .collect();
-    let mut head = vec!["operation".to_owned()];
-    head.extend(names.iter().map(|name| (*name).to_owned()));
+    let head = [&["operation"][..], &names].concat();
     let line = |row: &&Row| {
         let mut cells = vec![operation(row).to_owned()];
         cells.extend(names.iter().map(|name| {
@@ -164,12 +158,7 @@ fn table(
         }));
         cells
     };
-    StudyTable {
-        caption: caption.to_owned(),
-        head,
-        word_columns: 1,
-        rows: rows.iter().map(line).collect(),
-    }
+    table(caption, &head, 1, rows.iter().map(line).collect())
 }
 
 /// Published times against the fastest library measured here, by name: only `assay` is ours.
@@ -202,14 +191,10 @@ fn against_published(curve: &str, rows: &[&Row]) -> Option<StudyTable> {
         "here",
         "published / here",
     ];
-    (!lines.is_empty()).then(|| StudyTable {
-        caption: format!(
-            "{curve}: published times against the fastest library measured here; the machines differ"
-        ),
-        head: head.map(str::to_owned).to_vec(),
-        word_columns: 4,
-        rows: lines,
-    })
+    let caption = format!(
+        "{curve}: published times against the fastest library measured here; the machines differ"
+    );
+    (!lines.is_empty()).then(|| table(caption, &head, 4, lines))
 }
 
 /// Name of the benchmark without its curve.
@@ -250,12 +235,9 @@ fn builds(subjects: &Subjects, rows: &[Row]) -> Option<Study> {
                 medians.len(),
             ));
             let line = |(name, ratio): &(&str, Ratio)| vec![(*name).to_owned(), interval(ratio)];
-            tables.push(StudyTable {
-                caption: format!("Time of {} over time of {}", other.name, first.name),
-                head: ["operation", "ratio"].map(str::to_owned).to_vec(),
-                word_columns: 1,
-                rows: ratios.iter().map(line).collect(),
-            });
+            let caption = format!("Time of {} over time of {}", other.name, first.name);
+            let lines = ratios.iter().map(line).collect();
+            tables.push(table(caption, &["operation", "ratio"], 1, lines));
         }
     }
     (!tables.is_empty()).then(|| Study {
@@ -295,13 +277,12 @@ fn how(settings: &PairingSettings, subjects: &Subjects, rows: &[Row]) -> Study {
         }
     }
     lines.sort();
-    let head = ["operation", "subject", "what it calls"].map(str::to_owned).to_vec();
-    let caption = "What each subject calls".to_owned();
+    let head = ["operation", "subject", "what it calls"];
     Study {
         id: "pairing-how".to_owned(),
         title: "How each operation is done".to_owned(),
         prose,
-        tables: vec![StudyTable { caption, head, word_columns: 3, rows: lines }],
+        tables: vec![table("What each subject calls", &head, 3, lines)],
         ..Study::default()
     }
 }

@@ -2,19 +2,11 @@
 
 use super::DecodeError;
 use crate::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve as _};
-use crate::testing::{Point as _, Rng};
+use crate::testing::{Point as _, Rng, hex};
 
 /// The generator as printed in the BLS signature draft and Zcash's specification.
 const BLS_G1: &str = "97f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb";
 const BLS_G2: &str = "93e02b6052719f607dacd3a088274f65596bd0d09920b61ab5da61bbdc7f5049334cf11213945d57e5ac7d055d042b7e024aa2b2f08f0a91260805272dc51051c6e47ad4fa403b02b4510b647ae3d1770bac0326a805bbefd48056c8c121bdb8";
-
-fn hex(bytes: &[u8]) -> String {
-    use core::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string");
-        text
-    })
-}
 
 #[test]
 fn generators_as_published() {

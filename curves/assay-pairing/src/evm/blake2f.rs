@@ -79,7 +79,6 @@ impl blake2::Constants for Blake2b {
     const ORDERS: [[usize; 16]; 10] = SIGMA;
 }
 
-/// The same in words.
 fn compressed_in_words(
     rounds: u32,
     state: &[u8; 64],

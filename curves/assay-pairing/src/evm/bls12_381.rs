@@ -19,13 +19,9 @@ const G2_BYTES: usize = 256;
 const SCALAR_BYTES: usize = 32;
 const PAIR_BYTES: usize = G1_BYTES + G2_BYTES;
 
-/// Gas of [`bls_g1_add`].
 pub const BLS_G1_ADD_GAS: u64 = 375;
-/// Gas of [`bls_g2_add`].
 pub const BLS_G2_ADD_GAS: u64 = 600;
-/// Gas of [`bls_map_fp_to_g1`].
 pub const BLS_MAP_FP_TO_G1_GAS: u64 = 5_500;
-/// Gas of [`bls_map_fp2_to_g2`].
 pub const BLS_MAP_FP2_TO_G2_GAS: u64 = 23_800;
 
 /// Gas of one product in thousandths of the single price, by the number of products; constant from 128 on.
@@ -57,17 +53,14 @@ fn discounted(products: usize, gas: u64, discounts: &Discounts) -> u64 {
     products as u64 * gas * u64::from(discount) / 1000
 }
 
-/// Gas of [`bls_g1_msm`] for the length of an input.
 pub fn bls_g1_msm_gas(input_bytes: usize) -> u64 {
     discounted(input_bytes / (G1_BYTES + SCALAR_BYTES), 12_000, &G1_DISCOUNTS)
 }
 
-/// Gas of [`bls_g2_msm`] for the length of an input.
 pub fn bls_g2_msm_gas(input_bytes: usize) -> u64 {
     discounted(input_bytes / (G2_BYTES + SCALAR_BYTES), 22_500, &G2_DISCOUNTS)
 }
 
-/// Gas of [`bls_pairing`] for the length of an input.
 pub fn bls_pairing_gas(input_bytes: usize) -> u64 {
     37_700 + 32_600 * (input_bytes / PAIR_BYTES) as u64
 }

@@ -7,17 +7,14 @@ const fn by_words(base: u64, per_word: u64, input_bytes: usize) -> u64 {
     base + per_word * input_bytes.div_ceil(32) as u64
 }
 
-/// Gas of [`sha256`] for the length of an input.
 pub const fn sha256_gas(input_bytes: usize) -> u64 {
     by_words(60, 12, input_bytes)
 }
 
-/// Gas of [`ripemd160`] for the length of an input.
 pub const fn ripemd160_gas(input_bytes: usize) -> u64 {
     by_words(600, 120, input_bytes)
 }
 
-/// Gas of [`identity`] for the length of an input.
 pub const fn identity_gas(input_bytes: usize) -> u64 {
     by_words(15, 3, input_bytes)
 }

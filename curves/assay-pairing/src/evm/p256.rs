@@ -6,7 +6,6 @@ use super::exactly;
 use crate::field::{Fe, Field as _, Modulus};
 use crate::limbs;
 
-/// Gas of [`p256_verify`].
 pub const P256_VERIFY_GAS: u64 = 6_900;
 
 const INPUT_BYTES: usize = 160;

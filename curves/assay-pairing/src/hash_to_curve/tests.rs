@@ -5,16 +5,8 @@ use crate::bls12_381::Fp;
 use crate::curve::{BlsG1, BlsG2};
 use crate::field::Field as _;
 use crate::msm::Backend;
-use crate::testing::Rng;
+use crate::testing::{Rng, hex};
 use crate::tower::Fp2;
-
-fn hex(bytes: &[u8]) -> String {
-    use core::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string");
-        text
-    })
-}
 
 /// The long messages of the standard by their short names.
 fn message(name: &str) -> Vec<u8> {

@@ -40,7 +40,6 @@ const EXTENDED: usize = 2 * BLOB_ELEMENTS;
 /// All cells of an extended blob, and a proof for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cells {
-    /// The [`CELLS`] cells.
     pub cells: Vec<[u8; CELL_BYTES]>,
     /// One proof per cell; compressed points.
     pub proofs: Vec<[u8; 48]>,

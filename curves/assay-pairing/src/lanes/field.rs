@@ -8,7 +8,7 @@
 
 use core::marker::PhantomData;
 
-use super::{LANES, Lanes, Task, Words};
+use super::{LANES, Lanes, Words};
 use crate::field::{Fe, Modulus};
 use crate::limbs;
 
@@ -29,30 +29,15 @@ macro_rules! for_limbs {
 
 pub(super) use for_limbs;
 
-/// [`LaneFe::times`].
-struct Product<'o, L, M, const N: usize, const K: usize>(
-    &'o LaneFe<L, M, N, K>,
-    &'o LaneFe<L, M, N, K>,
-);
-
-impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> Task for Product<'_, L, M, N, K> {
-    type Result = LaneFe<L, M, N, K>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Result {
-        self.0.product(self.1)
+task! {
+    fn product<M: Modulus>(a: &'t LaneFe<L, M, N, K>, b: &'t LaneFe<L, M, N, K>) -> LaneFe<L, M, N, K> {
+        a.product(b)
     }
 }
 
-/// [`LaneFe::squared`].
-struct Square<'o, L, M, const N: usize, const K: usize>(&'o LaneFe<L, M, N, K>);
-
-impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> Task for Square<'_, L, M, N, K> {
-    type Result = LaneFe<L, M, N, K>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Result {
-        self.0.square()
+task! {
+    fn square<M: Modulus>(a: &'t LaneFe<L, M, N, K>) -> LaneFe<L, M, N, K> {
+        a.square()
     }
 }
 
@@ -247,13 +232,13 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
     /// Product of factors, below 2 p. Not inlined: otherwise kernels would take minutes to compile.
     #[inline(always)]
     pub(crate) fn times(&self, other: &Self) -> Self {
-        L::run(Product(self, other))
+        product(self, other)
     }
 
     /// The square of a factor, below 2 p.
     #[inline(always)]
     pub(crate) fn squared(&self) -> Self {
-        L::run(Square(self))
+        square(self)
     }
 
     #[inline(always)]

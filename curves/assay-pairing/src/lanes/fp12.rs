@@ -4,7 +4,7 @@
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
 
 use super::field::LaneFe;
-use super::ring::{Dot, Karatsuba, Term};
+use super::ring::{Dot, Term, karatsuba};
 use super::{LANES, Lanes, Words};
 use crate::field::Fe;
 use crate::tower::{Fp2, Fp6, Fp12, TowerField as _, TowerModulus};
@@ -122,7 +122,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M
                 lane: lanes[t],
             })));
         }
-        Self::from_pair(L::run(Karatsuba(&columns, core::marker::PhantomData)))
+        Self::from_pair(karatsuba(&columns))
     }
 
     #[inline(always)]

@@ -35,6 +35,36 @@ pub(crate) trait InLanes: Curve {
     }
 }
 
+/// A product for each point, eight at a time: `in_lanes` computes those of the points with eight indices, in which
+/// infinity is replaced ([`finite`]), and `slow` one whose result in lanes is infinity: it may be, or an intermediate sum
+/// that the formulas of lanes do not support.
+pub(crate) fn products<C: Curve>(
+    are_infinite: &[bool],
+    in_lanes: impl Fn([usize; LANES]) -> [Jacobian<C>; LANES],
+    slow: impl Fn(usize) -> Jacobian<C>,
+) -> Vec<Jacobian<C>> {
+    let count = are_infinite.len();
+    let mut products = Vec::with_capacity(count);
+    for first in (0..count).step_by(LANES) {
+        let eight = in_lanes(core::array::from_fn(|lane| (first + lane).min(count - 1)));
+        for (index, product) in (first..count).zip(eight) {
+            products.push(if are_infinite[index] {
+                Jacobian::INFINITY
+            } else if product.is_infinity() {
+                slow(index)
+            } else {
+                product
+            });
+        }
+    }
+    products
+}
+
+/// Replaces infinity, which has no coordinates.
+pub(crate) fn finite<C: Curve>(point: &Affine<C>) -> Affine<C> {
+    if point.is_infinity { C::GENERATOR } else { *point }
+}
+
 /// Implements coordinates of a group over the base field, or over Fp2: words, and limbs in lanes.
 macro_rules! in_lanes {
     ($group:ty, $module:ident: base of $n:literal, $k:literal) => {

@@ -62,17 +62,12 @@ impl<L: Lanes, const K: usize, const T: usize> Task for Dot<'_, L, K, T> {
     }
 }
 
-/// [`TowerRing::product`]: Karatsuba's, on columns.
-struct Product2<'o, F>(&'o Fp2<F>, &'o Fp2<F>);
-
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
-    for Product2<'_, LaneFe<L, M, N, K>>
-{
-    type Result = Fp2<LaneFe<L, M, N, K>>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Result {
-        let Self(a, b) = self;
+task! {
+    /// [`TowerRing::product`]: Karatsuba's, on columns.
+    fn product_2<M: TowerModulus>(
+        a: &'t Fp2<LaneFe<L, M, N, K>>,
+        b: &'t Fp2<LaneFe<L, M, N, K>>,
+    ) -> Fp2<LaneFe<L, M, N, K>> {
         let sums = [a.c0.plus(&a.c1), b.c0.plus(&b.c1)];
         let mut columns = [[L::splat(0); 16]; 3];
         add_product(&mut columns[0], a.c0.limbs(), b.c0.limbs());
@@ -82,38 +77,24 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
     }
 }
 
-/// [`TowerRing::square`], or two products with the same factor.
-struct Products<'o, F>([&'o F; 2], [&'o F; 2]);
-
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
-    for Products<'_, LaneFe<L, M, N, K>>
-{
-    type Result = Fp2<LaneFe<L, M, N, K>>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Result {
+task! {
+    /// [`TowerRing::square`], or two products with the same factor.
+    fn products<M: TowerModulus>(
+        a: [&'t LaneFe<L, M, N, K>; 2],
+        b: [&'t LaneFe<L, M, N, K>; 2],
+    ) -> Fp2<LaneFe<L, M, N, K>> {
         let mut columns = [[L::splat(0); 16]; 2];
-        add_product(&mut columns[0], self.0[0].limbs(), self.1[0].limbs());
-        add_product(&mut columns[1], self.0[1].limbs(), self.1[1].limbs());
+        add_product(&mut columns[0], a[0].limbs(), b[0].limbs());
+        add_product(&mut columns[1], a[1].limbs(), b[1].limbs());
         let [c0, c1] = LaneFe::both_reduced(columns[0], columns[1]);
         Fp2 { c0, c1 }
     }
 }
 
-/// [`LaneFe::of_karatsuba`] as a separate function, settled if products of sums are not below 2.4 p.
-pub(super) struct Karatsuba<'o, L, M, const N: usize, const K: usize>(
-    pub(super) &'o [Columns<L>; 3],
-    pub(super) core::marker::PhantomData<M>,
-);
-
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
-    for Karatsuba<'_, L, M, N, K>
-{
-    type Result = Fp2<LaneFe<L, M, N, K>>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Result {
-        let x = LaneFe::<L, M, N, K>::of_karatsuba(self.0);
+task! {
+    /// [`LaneFe::of_karatsuba`] as a separate function, settled if products of sums are not below 2.4 p.
+    pub(super) fn karatsuba<M: TowerModulus>(columns: &'t [Columns<L>; 3]) -> Fp2<LaneFe<L, M, N, K>> {
+        let x = LaneFe::<L, M, N, K>::of_karatsuba(columns);
         if LaneFe::<L, M, N, K>::HAS_ROOM {
             return x;
         }
@@ -121,15 +102,10 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
     }
 }
 
-/// [`LaneFe::settle`].
-struct Settle<'o, L, M, const N: usize, const K: usize>(&'o [L; K], core::marker::PhantomData<M>);
-
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Settle<'_, L, M, N, K> {
-    type Result = LaneFe<L, M, N, K>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Result {
-        LaneFe::settled_now(*self.0)
+task! {
+    /// [`LaneFe::settle`].
+    fn settle<M: TowerModulus>(limbs: &'t [L; K]) -> LaneFe<L, M, N, K> {
+        LaneFe::settled_now(*limbs)
     }
 }
 
@@ -179,7 +155,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
     /// Settles a value from -16 p to 47 p whose limbs are less than 2^61 in magnitude.
     #[inline(always)]
     pub(super) fn settle(limbs: &[L; K]) -> Self {
-        L::run(Settle(limbs, core::marker::PhantomData))
+        settle(limbs)
     }
 
     /// The same, inlined. 17 p are added; the top limbs yield the quotient by p, rounded down with
@@ -249,7 +225,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
 
     #[inline(always)]
     pub(crate) fn both_products(a: &[Self; 2], b: &[Self; 2]) -> [Self; 2] {
-        let products = L::run(Products([&a[0], &a[1]], [&b[0], &b[1]]));
+        let products = products([&a[0], &a[1]], [&b[0], &b[1]]);
         [products.c0, products.c1]
     }
 
@@ -349,7 +325,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> TowerRing
 
     #[inline(always)]
     fn product(a: &Fp2<Self>, b: &Fp2<Self>) -> Fp2<Self> {
-        L::run(Product2(a, b))
+        product_2(a, b)
     }
 
     /// `(a0 + a1) (a0 - n a1)`, with the imaginary part `2 a0 a1` added (n - 1) / 2 times.
@@ -358,16 +334,16 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> TowerRing
         let sum = a.c0.plus(&a.c1);
         if M::NON_RESIDUE == 1 {
             let difference = a.c0.minus(&a.c1);
-            return L::run(Products([&sum, &a.c0.plus(&a.c0)], [&difference, &a.c1]));
+            return products([&sum, &a.c0.plus(&a.c0)], [&difference, &a.c1]);
         }
         let difference = a.c0.combined_with(&a.c1, M::NON_RESIDUE, true);
-        let square = L::run(Products([&sum, &a.c0.plus(&a.c0)], [&difference, &a.c1]));
+        let square = products([&sum, &a.c0.plus(&a.c0)], [&difference, &a.c1]);
         Fp2 { c0: square.c0.combined_with(&square.c1, M::NON_RESIDUE / 2, false), ..square }
     }
 
     #[inline(always)]
     fn scaled(a: &Fp2<Self>, factor: &Self) -> Fp2<Self> {
-        L::run(Products([&a.c0, &a.c1], [factor, factor]))
+        products([&a.c0, &a.c1], [factor, factor])
     }
 
     #[inline(always)]

@@ -2,7 +2,8 @@
 
 use core::marker::PhantomData;
 
-use super::{Multiple, Pair, Pairing, backends};
+use super::{Multiple, Pair, Pairing, easy_part, in_lanes, miller_loop_in_words};
+use crate::backend::on_backend;
 use crate::curve::bls12::{G1, G2, Parameters};
 use crate::curve::{Affine, Jacobian};
 use crate::field::Fe;
@@ -64,10 +65,19 @@ impl<F: Parameters> Pairing for Bls12<F> {
         backend: Backend,
         pairs: &[Pair<Self>],
     ) -> (Fp12<Self::Base>, Vec<Multiple<Self>>) {
-        backends::miller_loop::<Self, F::Base, 6, 8>(backend, pairs)
+        on_backend!(
+            backend;
+            miller_loop_in_words::<Self>(pairs),
+            L => in_lanes::miller_loop::<Self, L, F::Base, 6, 8>(pairs)
+        )
     }
 
     fn final_exponentiation(backend: Backend, x: &Fp12<Self::Base>) -> Fp12<Self::Base> {
-        backends::final_exponentiation::<Self, F::Base, 6, 8>(backend, x)
+        let x = easy_part(x);
+        on_backend!(
+            backend;
+            Self::hard_part(&x),
+            L => in_lanes::hard_part::<Self, L, F::Base, 6, 8>(&x)
+        )
     }
 }

@@ -2,7 +2,8 @@
 
 use core::marker::PhantomData;
 
-use super::{Multiple, Pair, Pairing, backends};
+use super::{Multiple, Pair, Pairing, easy_part, in_lanes, miller_loop_in_words};
+use crate::backend::on_backend;
 use crate::curve::bn::{G2, Parameters};
 use crate::curve::prime_order::PrimeOrder;
 use crate::curve::{Affine, Jacobian};
@@ -90,10 +91,19 @@ impl<F: Parameters> Pairing for Bn<F> {
         backend: Backend,
         pairs: &[Pair<Self>],
     ) -> (Fp12<Self::Base>, Vec<Multiple<Self>>) {
-        backends::miller_loop::<Self, F::Base, 4, 5>(backend, pairs)
+        on_backend!(
+            backend;
+            miller_loop_in_words::<Self>(pairs),
+            L => in_lanes::miller_loop::<Self, L, F::Base, 4, 5>(pairs)
+        )
     }
 
     fn final_exponentiation(backend: Backend, x: &Fp12<Self::Base>) -> Fp12<Self::Base> {
-        backends::final_exponentiation::<Self, F::Base, 4, 5>(backend, x)
+        let x = easy_part(x);
+        on_backend!(
+            backend;
+            Self::hard_part(&x),
+            L => in_lanes::hard_part::<Self, L, F::Base, 4, 5>(&x)
+        )
     }
 }

@@ -7,7 +7,7 @@ use crate::curve::Affine;
 use crate::field::Fe;
 use crate::lanes::field::LaneFe;
 use crate::lanes::fp12::{Factors, LaneFp12};
-use crate::lanes::{LANES, Lanes, Task};
+use crate::lanes::{LANES, Lanes, task};
 use crate::tower::cyclotomic::Cyclotomic;
 use crate::tower::{Fp2, Fp12, TowerModulus};
 
@@ -24,21 +24,13 @@ struct Group<L, M, const N: usize, const K: usize> {
     line: [Factors<K>; 3],
 }
 
-/// Scalars in lanes, padded with zeros.
-struct Load<'s, L, M, const N: usize, const K: usize>(
-    &'s [Fe<M, N>; LANES],
-    core::marker::PhantomData<L>,
-);
-
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Load<'_, L, M, N, K> {
-    type Result = LaneFe<L, M, N, K>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Result {
-        LaneFe::from_scalars(self.0)
+task! {
+    fn from_scalars<M: TowerModulus>(scalars: &'t [Fe<M, N>; LANES]) -> LaneFe<L, M, N, K> {
+        LaneFe::from_scalars(scalars)
     }
 }
 
+/// Scalars in lanes, padded with zeros.
 fn load<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
     scalars: impl Iterator<Item = Fe<M, N>>,
 ) -> LaneFe<L, M, N, K> {
@@ -46,7 +38,7 @@ fn load<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
     for (lane, scalar) in all.iter_mut().zip(scalars) {
         *lane = scalar;
     }
-    L::run(Load(&all, core::marker::PhantomData))
+    from_scalars(&all)
 }
 
 fn load_points<C, L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
@@ -62,18 +54,12 @@ where
     ]
 }
 
-/// The next line of a group: the tangent, or the line through these points.
-struct Step<'g, L, M, const N: usize, const K: usize>(
-    &'g mut Group<L, M, N, K>,
-    Option<(&'g Coordinates<L, M, N, K>, bool)>,
-);
-
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Step<'_, L, M, N, K> {
-    type Result = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Self(group, points) = self;
+task! {
+    /// The next line of a group: the tangent, or the line through these points, negated or not.
+    fn step<M: TowerModulus>(
+        group: &'t mut Group<L, M, N, K>,
+        points: Option<(&'t Coordinates<L, M, N, K>, bool)>,
+    ) -> () {
         let line: Line<LaneFe<L, M, N, K>> = match points {
             None => group.sum.double(),
             Some(([x, y], is_negative)) => group.sum.add(*x, if is_negative { -*y } else { *y }),
@@ -83,30 +69,17 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Step
     }
 }
 
-/// Multiplies a function by the lines of a group.
-struct TimesLines<'g, L, M, const N: usize, const K: usize>(
-    &'g mut LaneFp12<L, M, N, K>,
-    &'g Group<L, M, N, K>,
-);
-
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
-    for TimesLines<'_, L, M, N, K>
-{
-    type Result = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for lane in 0..self.1.count {
-            *self.0 = self.0.times_line(const { places(M::TWIST) }, &self.1.line, lane);
+task! {
+    /// Multiplies a function by the lines of a group.
+    fn times_lines<M: TowerModulus>(
+        f: &'t mut LaneFp12<L, M, N, K>,
+        group: &'t Group<L, M, N, K>,
+    ) -> () {
+        for lane in 0..group.count {
+            *f = f.times_line(const { places(M::TWIST) }, &group.line, lane);
         }
     }
 }
-
-/// Updates a value.
-struct Update<'x, L, M, const N: usize, const K: usize>(
-    &'x mut LaneFp12<L, M, N, K>,
-    Operation<'x, L, M, N, K>,
-);
 
 enum Operation<'x, L, M, const N: usize, const K: usize> {
     Square,
@@ -116,12 +89,11 @@ enum Operation<'x, L, M, const N: usize, const K: usize> {
     Frobenius(usize),
 }
 
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Update<'_, L, M, N, K> {
-    type Result = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Self(x, operation) = self;
+task! {
+    fn update<M: TowerModulus>(
+        x: &'t mut LaneFp12<L, M, N, K>,
+        operation: Operation<'t, L, M, N, K>,
+    ) -> () {
         match operation {
             Operation::Square => *x = x.times(x),
             Operation::Times(other) => *x = x.times(other),
@@ -140,45 +112,22 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Upda
     }
 }
 
-/// Conversion from the tower.
-struct FromTower<'x, L, M, const N: usize, const K: usize>(
-    &'x Fp12<Fe<M, N>>,
-    core::marker::PhantomData<L>,
-);
-
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
-    for FromTower<'_, L, M, N, K>
-{
-    type Result = LaneFp12<L, M, N, K>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Result {
-        LaneFp12::new(self.0)
+task! {
+    fn from_tower<M: TowerModulus>(x: &'t Fp12<Fe<M, N>>) -> LaneFp12<L, M, N, K> {
+        LaneFp12::new(x)
     }
 }
 
-/// Conversion to the tower.
-struct ToTower<'x, L, M, const N: usize, const K: usize>(&'x LaneFp12<L, M, N, K>);
-
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
-    for ToTower<'_, L, M, N, K>
-{
-    type Result = Fp12<Fe<M, N>>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Result {
-        self.0.to_tower()
+task! {
+    fn to_tower<M: TowerModulus>(x: &'t LaneFp12<L, M, N, K>) -> Fp12<Fe<M, N>> {
+        x.to_tower()
     }
 }
 
 impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M, N, K> {
-    fn from_tower(value: &Fp12<Fe<M, N>>) -> Self {
-        L::run(FromTower(value, core::marker::PhantomData))
-    }
-
     fn updated(&self, operation: Operation<'_, L, M, N, K>) -> Self {
         let mut x = *self;
-        L::run(Update(&mut x, operation));
+        update(&mut x, operation);
         x
     }
 }
@@ -187,7 +136,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Cyclotomic
     for LaneFp12<L, M, N, K>
 {
     fn one() -> Self {
-        Self::from_tower(&Fp12::ONE)
+        from_tower(&Fp12::ONE)
     }
 
     fn times(&self, other: &Self) -> Self {
@@ -207,16 +156,10 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Cyclotomic
     }
 }
 
-/// End of the loop for a group.
-struct End<'g, L, M, const N: usize, const K: usize>(&'g Group<L, M, N, K>);
-
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for End<'_, L, M, N, K> {
-    /// X, Y and Z of all points.
-    type Result = [[Fp2<Fe<M, N>>; LANES]; 3];
-
-    #[inline(always)]
-    fn run(self) -> Self::Result {
-        let [x, y, z] = self.0.sum.coordinates();
+task! {
+    /// End of the loop for a group: X, Y and Z of all points.
+    fn end<M: TowerModulus>(group: &'t Group<L, M, N, K>) -> [[Fp2<Fe<M, N>>; LANES]; 3] {
+        let [x, y, z] = group.sum.coordinates();
         [LaneFe::pairs_to_scalars(&x), LaneFe::pairs_to_scalars(&y), LaneFe::pairs_to_scalars(&z)]
     }
 }
@@ -246,34 +189,34 @@ where
             Group { count: p.len(), p: [x, y], q, sum, line: [Factors::ZERO; 3] }
         })
         .collect();
-    let mut f = LaneFp12::<L, M, N, K>::from_tower(&Fp12::ONE);
+    let mut f = from_tower::<L, M, N, K>(&Fp12::ONE);
     for (index, digit) in P::DIGITS.iter().enumerate() {
         if index != 0 {
-            L::run(Update(&mut f, Operation::Square));
+            update(&mut f, Operation::Square);
         }
         for group in &mut groups {
-            L::run(Step(group, None));
-            L::run(TimesLines(&mut f, group));
+            step(group, None);
+            times_lines(&mut f, group);
             if *digit != 0 {
                 let q = group.q;
-                L::run(Step(group, Some((&q, *digit < 0))));
-                L::run(TimesLines(&mut f, group));
+                step(group, Some((&q, *digit < 0)));
+                times_lines(&mut f, group);
             }
         }
     }
     for index in 0..P::LAST_POINTS {
         for (group, q) in groups.iter_mut().zip(q.chunks(LANES)) {
             let last: Vec<_> = q.iter().map(|q| P::last_point(q, index)).collect();
-            L::run(Step(group, Some((&load_points(&last), false))));
-            L::run(TimesLines(&mut f, group));
+            step(group, Some((&load_points(&last), false)));
+            times_lines(&mut f, group);
         }
     }
     let mut ends = Vec::with_capacity(q.len());
     for group in &groups {
-        let [x, y, z] = L::run(End(group));
+        let [x, y, z] = end(group);
         ends.extend((0..group.count).map(|lane| [x[lane], y[lane], z[lane]]));
     }
-    let f = L::run(ToTower(&f));
+    let f = to_tower(&f);
     (if P::IS_NEGATIVE { f.conjugate() } else { f }, ends)
 }
 
@@ -286,5 +229,5 @@ where
     L: Lanes,
     M: TowerModulus<N>,
 {
-    L::run(ToTower(&P::hard_part(&LaneFp12::<L, M, N, K>::from_tower(x))))
+    to_tower(&P::hard_part(&from_tower::<L, M, N, K>(x)))
 }

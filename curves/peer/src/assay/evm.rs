@@ -130,43 +130,48 @@ pub fn input(name: &str, work: &Work) -> Result<Vec<u8>> {
         RECOVER => peer::recovery(work, 0)?,
         "kzg-point-evaluation" => peer::point_evaluation(work)?,
         "p256verify" => peer::p256_verify(work)?,
-        "bn254-add" => encoded(&points::<BnG1>(work, "g1", 2), |p| p.to_evm().to_vec()),
+        "bn254-add" => encoded::<BnG1>(work, "g1", 2),
         "bn254-mul" => {
-            let point = encoded(&points::<BnG1>(work, "g1", 1), |p| p.to_evm().to_vec());
-            [point, bn254::Fr::element(work, "fr", 0).bytes()].concat()
+            let scalar = bn254::Fr::element(work, "fr", 0).bytes();
+            [encoded::<BnG1>(work, "g1", 1), scalar].concat()
         }
-        "bn254-pairing" => {
-            pairs::<BnG1, BnG2>(work, |p| p.to_evm().to_vec(), |q| q.to_evm().to_vec())
-        }
-        "bls12-381-g1add" => encoded(&points::<BlsG1>(work, "g1", 2), |p| p.to_evm().to_vec()),
-        "bls12-381-g2add" => encoded(&points::<BlsG2>(work, "g2", 2), |p| p.to_evm().to_vec()),
-        "bls12-381-g1msm" => {
-            products(work, &points::<BlsG1>(work, "g1", count), |p| p.to_evm().to_vec())
-        }
-        "bls12-381-g2msm" => {
-            products(work, &points::<BlsG2>(work, "g2", count), |p| p.to_evm().to_vec())
-        }
-        "bls12-381-pairing" => {
-            pairs::<BlsG1, BlsG2>(work, |p| p.to_evm().to_vec(), |q| q.to_evm().to_vec())
-        }
+        "bn254-pairing" => pairs::<BnG1, BnG2>(work),
+        "bls12-381-g1add" => encoded::<BlsG1>(work, "g1", 2),
+        "bls12-381-g2add" => encoded::<BlsG2>(work, "g2", 2),
+        "bls12-381-g1msm" => products::<BlsG1>(work, "g1"),
+        "bls12-381-g2msm" => products::<BlsG2>(work, "g2"),
+        "bls12-381-pairing" => pairs::<BlsG1, BlsG2>(work),
         "bls12-381-map-fp-to-g1" => padded(&bls12_381::Fp::element(work, "fp", 0)),
         _ => padded(&Fp2::<bls12_381::Fp>::element(work, "fp2", 0)),
     })
 }
 
-fn encoded<C: Curve>(points: &[Affine<C>], encode: impl Fn(&Affine<C>) -> Vec<u8>) -> Vec<u8> {
-    points.iter().flat_map(encode).collect()
+/// Groups whose points have an encoding here.
+trait Encoded: Curve {
+    fn encode(point: &Affine<Self>) -> Vec<u8>;
+}
+
+macro_rules! encoded {
+    ($($group:ty),+) => {$(
+        impl Encoded for $group {
+            fn encode(point: &Affine<Self>) -> Vec<u8> {
+                point.to_evm().to_vec()
+            }
+        }
+    )+};
+}
+
+encoded!(BnG1, BnG2, BlsG1, BlsG2);
+
+fn encoded<C: Encoded>(work: &Work, label: &str, count: usize) -> Vec<u8> {
+    points::<C>(work, label, count).iter().flat_map(C::encode).collect()
 }
 
 /// Each point followed by its scalar.
-fn products<C: Curve>(
-    work: &Work,
-    points: &[Affine<C>],
-    encode: impl Fn(&Affine<C>) -> Vec<u8>,
-) -> Vec<u8> {
+fn products<C: Encoded>(work: &Work, label: &str) -> Vec<u8> {
     let mut input = Vec::new();
-    for (index, point) in points.iter().enumerate() {
-        input.extend(encode(point));
+    for (index, point) in points::<C>(work, label, work.size).iter().enumerate() {
+        input.extend(C::encode(point));
         let limbs = scalar::<C>(work, "fr", index);
         input.extend(limbs.iter().rev().flat_map(|limb| limb.to_be_bytes()));
     }
@@ -174,18 +179,14 @@ fn products<C: Curve>(
 }
 
 /// Every second pair cancels the one before.
-fn pairs<P: Curve, Q: Curve>(
-    work: &Work,
-    encode_p: impl Fn(&Affine<P>) -> Vec<u8>,
-    encode_q: impl Fn(&Affine<Q>) -> Vec<u8>,
-) -> Vec<u8> {
+fn pairs<P: Encoded, Q: Encoded>(work: &Work) -> Vec<u8> {
     let mut p = points::<P>(work, "g1", work.size);
     let mut q = points::<Q>(work, "g2", work.size);
     for index in (1..work.size).step_by(2) {
         p[index] = -p[index - 1];
         q[index] = q[index - 1];
     }
-    p.iter().zip(&q).flat_map(|(p, q)| [encode_p(p), encode_q(q)].concat()).collect()
+    p.iter().zip(&q).flat_map(|(p, q)| [P::encode(p), Q::encode(q)].concat()).collect()
 }
 
 /// Numbers of EIP-2537: 64 bytes with 16 leading zero bytes.

@@ -1,9 +1,5 @@
 //! Thread pools behind the interface of the workloads: forks with a join, and loops.
 
-mod own;
-mod render;
-mod workloads;
-
 use std::num::NonZero;
 use std::thread;
 
@@ -52,6 +48,60 @@ pub trait Forks: Pool {
 pub trait Task<R>: Send {
     fn run<F: Forks>(self, scope: &mut F::Scope<'_>) -> R;
 }
+
+/// Implements [`Pool`], whose signatures are the same for each.
+macro_rules! pool {
+    (
+        $pool:ty;
+        reduce($count:ident, $identity:ident, $map:ident, $combine:ident) $reduce:block
+        rows($table:ident, $columns:ident, $body:ident) $rows:block
+    ) => {
+        impl $crate::pools::Pool for $pool {
+            fn reduce<T: Send + 'static>(
+                self,
+                $count: usize,
+                $identity: fn() -> T,
+                $map: impl Fn(usize) -> T + Sync + Send,
+                $combine: fn(T, T) -> T,
+            ) -> T $reduce
+
+            fn rows<T: Send>(
+                self,
+                $table: &mut [T],
+                $columns: usize,
+                $body: impl Fn(usize, &mut [T]) + Sync + Send,
+            ) $rows
+        }
+    };
+}
+
+/// Implements [`Forks`] for a pool with its scope.
+macro_rules! forks {
+    (
+        $(#[$documentation:meta])*
+        $pool:ty: $scope_type:ty;
+        join($scope:ident, $first:ident, $second:ident) $join:block
+        run($task:ident) $run:block
+    ) => {
+        impl $crate::pools::Forks for $pool {
+            $(#[$documentation])*
+            type Scope<'a> = $scope_type;
+
+            #[inline(always)]
+            fn join<A: Send, B: Send>(
+                $scope: &mut Self::Scope<'_>,
+                $first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
+                $second: impl FnOnce(&mut Self::Scope<'_>) -> B + Send,
+            ) -> (A, B) $join
+
+            fn run<R: Send>(self, $task: impl $crate::pools::Task<R>) -> R $run
+        }
+    };
+}
+
+mod own;
+mod render;
+mod workloads;
 
 pub const NAMES: [&str; 6] =
     ["sequential", "assay-pool", "rayon", "chili", "orx-parallel", "scoped-threads"];
@@ -109,40 +159,24 @@ fn loops(table: &mut Table, pool: impl Pool, how: &str) {
 #[derive(Clone, Copy)]
 struct Sequential;
 
-impl Pool for Sequential {
-    fn reduce<T: Send + 'static>(
-        self,
-        count: usize,
-        identity: fn() -> T,
-        map: impl Fn(usize) -> T + Sync + Send,
-        combine: fn(T, T) -> T,
-    ) -> T {
+pool! {
+    Sequential;
+    reduce(count, identity, map, combine) {
         (0..count).map(map).fold(identity(), combine)
     }
 
-    fn rows<T: Send>(
-        self,
-        table: &mut [T],
-        columns: usize,
-        body: impl Fn(usize, &mut [T]) + Sync + Send,
-    ) {
+    rows(table, columns, body) {
         table.chunks_mut(columns).enumerate().for_each(|(row, cells)| body(row, cells));
     }
 }
 
-impl Forks for Sequential {
-    type Scope<'a> = ();
-
-    #[inline(always)]
-    fn join<A: Send, B: Send>(
-        scope: &mut Self::Scope<'_>,
-        first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
-        second: impl FnOnce(&mut Self::Scope<'_>) -> B + Send,
-    ) -> (A, B) {
+forks! {
+    Sequential: ();
+    join(scope, first, second) {
         (first(scope), second(scope))
     }
 
-    fn run<R: Send>(self, task: impl Task<R>) -> R {
+    run(task) {
         task.run::<Self>(&mut ())
     }
 }
@@ -151,41 +185,25 @@ impl Forks for Sequential {
 #[derive(Clone, Copy)]
 struct Rayon;
 
-impl Pool for Rayon {
-    fn reduce<T: Send + 'static>(
-        self,
-        count: usize,
-        identity: fn() -> T,
-        map: impl Fn(usize) -> T + Sync + Send,
-        combine: fn(T, T) -> T,
-    ) -> T {
+pool! {
+    Rayon;
+    reduce(count, identity, map, combine) {
         ParallelIterator::reduce((0..count).into_par_iter().map(map), identity, combine)
     }
 
-    fn rows<T: Send>(
-        self,
-        table: &mut [T],
-        columns: usize,
-        body: impl Fn(usize, &mut [T]) + Sync + Send,
-    ) {
+    rows(table, columns, body) {
         let rows = IndexedParallelIterator::enumerate(table.par_chunks_mut(columns));
         ParallelIterator::for_each(rows, |(row, cells)| body(row, cells));
     }
 }
 
-impl Forks for Rayon {
-    type Scope<'a> = ();
-
-    #[inline(always)]
-    fn join<A: Send, B: Send>(
-        (): &mut Self::Scope<'_>,
-        first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
-        second: impl FnOnce(&mut Self::Scope<'_>) -> B + Send,
-    ) -> (A, B) {
+forks! {
+    Rayon: ();
+    join(_scope, first, second) {
         rayon::join(|| first(&mut ()), || second(&mut ()))
     }
 
-    fn run<R: Send>(self, task: impl Task<R>) -> R {
+    run(task) {
         task.run::<Self>(&mut ())
     }
 }
@@ -194,14 +212,9 @@ impl Forks for Rayon {
 #[derive(Clone, Copy)]
 struct Chili;
 
-impl Pool for Chili {
-    fn reduce<T: Send + 'static>(
-        self,
-        count: usize,
-        identity: fn() -> T,
-        map: impl Fn(usize) -> T + Sync + Send,
-        combine: fn(T, T) -> T,
-    ) -> T {
+pool! {
+    Chili;
+    reduce(count, identity, map, combine) {
         fn half<T: Send>(
             scope: &mut chili::Scope<'_>,
             (from, to): (usize, usize),
@@ -224,12 +237,7 @@ impl Pool for Chili {
         half(&mut chili::Scope::global(), (0, count), &map, combine)
     }
 
-    fn rows<T: Send>(
-        self,
-        table: &mut [T],
-        columns: usize,
-        body: impl Fn(usize, &mut [T]) + Sync + Send,
-    ) {
+    rows(table, columns, body) {
         fn half<T: Send>(
             scope: &mut chili::Scope<'_>,
             first_row: usize,
@@ -251,19 +259,13 @@ impl Pool for Chili {
     }
 }
 
-impl Forks for Chili {
-    type Scope<'a> = chili::Scope<'a>;
-
-    #[inline(always)]
-    fn join<A: Send, B: Send>(
-        scope: &mut Self::Scope<'_>,
-        first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
-        second: impl FnOnce(&mut Self::Scope<'_>) -> B + Send,
-    ) -> (A, B) {
+forks! {
+    Chili: chili::Scope<'a>;
+    join(scope, first, second) {
         scope.join(first, second)
     }
 
-    fn run<R: Send>(self, task: impl Task<R>) -> R {
+    run(task) {
         task.run::<Self>(&mut chili::Scope::global())
     }
 }
@@ -272,26 +274,16 @@ impl Forks for Chili {
 #[derive(Clone, Copy)]
 struct Orx;
 
-impl Pool for Orx {
-    fn reduce<T: Send + 'static>(
-        self,
-        count: usize,
-        identity: fn() -> T,
-        map: impl Fn(usize) -> T + Sync + Send,
-        combine: fn(T, T) -> T,
-    ) -> T {
+pool! {
+    Orx;
+    reduce(count, identity, map, combine) {
         orx_parallel::IntoParIter::into_par(0..count)
             .map(&map)
             .reduce(combine)
             .unwrap_or_else(identity)
     }
 
-    fn rows<T: Send>(
-        self,
-        table: &mut [T],
-        columns: usize,
-        body: impl Fn(usize, &mut [T]) + Sync + Send,
-    ) {
+    rows(table, columns, body) {
         let rows: Vec<(usize, &mut [T])> = table.chunks_mut(columns).enumerate().collect();
         rows.into_par().for_each(|(row, cells)| body(row, cells));
     }
@@ -305,14 +297,9 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-impl Pool for Threads {
-    fn reduce<T: Send + 'static>(
-        self,
-        count: usize,
-        identity: fn() -> T,
-        map: impl Fn(usize) -> T + Sync + Send,
-        combine: fn(T, T) -> T,
-    ) -> T {
+pool! {
+    Threads;
+    reduce(count, identity, map, combine) {
         let (parts, map) = (cores(), &map);
         thread::scope(|scope| {
             let part = |part: usize| {
@@ -328,12 +315,7 @@ impl Pool for Threads {
         })
     }
 
-    fn rows<T: Send>(
-        self,
-        table: &mut [T],
-        columns: usize,
-        body: impl Fn(usize, &mut [T]) + Sync + Send,
-    ) {
+    rows(table, columns, body) {
         let (body, part_rows) = (&body, (table.len() / columns).div_ceil(cores()).max(1));
         thread::scope(|scope| {
             for (part, cells) in table.chunks_mut(part_rows * columns).enumerate() {
@@ -347,16 +329,10 @@ impl Pool for Threads {
     }
 }
 
-impl Forks for Threads {
+forks! {
     /// Remaining levels at which a task may start a thread.
-    type Scope<'a> = u32;
-
-    #[inline(always)]
-    fn join<A: Send, B: Send>(
-        budget: &mut Self::Scope<'_>,
-        first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
-        second: impl FnOnce(&mut Self::Scope<'_>) -> B + Send,
-    ) -> (A, B) {
+    Threads: u32;
+    join(budget, first, second) {
         if *budget == 0 {
             return (first(budget), second(budget));
         }
@@ -368,7 +344,7 @@ impl Forks for Threads {
         })
     }
 
-    fn run<R: Send>(self, task: impl Task<R>) -> R {
+    run(task) {
         // Levels for one thread per core, and one more against unequal halves.
         task.run::<Self>(&mut (cores().ilog2() + 1))
     }

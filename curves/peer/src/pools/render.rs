@@ -145,9 +145,8 @@ mod tests {
                 curve: GROUP.to_owned(),
                 operation: "render".to_owned(),
                 size: 64,
-                threads: 0,
                 seed: 7,
-                inputs: String::new(),
+                ..Work::default()
             };
             let found = table.find(GROUP, "render").expect("every pool has loops");
             let mut prepared = (found.prepare)(&work).expect("64 rows");

@@ -396,10 +396,8 @@ mod tests {
         let work = Work {
             curve: "pool".to_owned(),
             operation: operation.to_owned(),
-            size: 0,
-            threads: 0,
             seed: 7,
-            inputs: String::new(),
+            ..Work::default()
         };
         let found = table.find("pool", operation)?;
         Some((found.prepare)(&work).expect("no pool refuses").answer)

@@ -27,7 +27,7 @@ fn libraries_agree() {
                 size: 5,
                 threads: 1,
                 seed: 11,
-                inputs: String::new(),
+                ..Work::default()
             };
             let mut prepared = (operation.prepare)(&work).expect(&operation.name);
             (prepared.run)(3);

@@ -54,7 +54,6 @@ impl Block {
         self.txs.first_mut()?.inputs.first_mut()
     }
 
-    /// The first output of the first transaction.
     pub fn first_output(&mut self) -> Option<&mut Output> {
         self.txs.first_mut()?.outputs.first_mut()
     }

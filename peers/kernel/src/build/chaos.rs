@@ -100,32 +100,24 @@ fn random_sig(rng: &mut Rng) -> Sig {
 /// A random lock with random elements for it: a known script with other elements, a slightly
 /// changed script, or an arbitrary one.
 pub fn chaotic_lock(rng: &mut Rng) -> Lock {
-    const PLACES: [Place; 6] = [
-        Place::Bare,
-        Place::P2sh,
-        Place::Wsh,
-        Place::NestedWsh,
-        Place::TapScript,
-        Place::TapScript,
-    ];
+    const PLACES: [Place; 6] = {
+        use Place::{Bare, NestedWsh, P2sh, TapScript, Wsh};
+        [Bare, P2sh, Wsh, NestedWsh, TapScript, TapScript]
+    };
     if rng.chance(1, 8) {
         return chaotic_key_lock(rng);
     }
     let place = *rng.pick(&PLACES);
     let mut lock = match rng.below(4) {
         0 => {
-            let made = inner(rng, place);
-            let mut lock = Lock::new(place, made.script, made.items);
-            lock.sequence = made.sequence;
-            lock.lock_time = made.lock_time;
+            let mut lock = inner(rng, place);
             change_items(rng, &mut lock.items);
             lock
         }
         1 => {
-            let made = inner(rng, place);
-            let mut script = made.script;
+            let Lock { mut script, items, .. } = inner(rng, place);
             change_script(rng, &mut script);
-            Lock::new(place, script, made.items)
+            Lock::new(place, script, items)
         }
         _ => {
             let count = rng.below(5);

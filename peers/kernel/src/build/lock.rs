@@ -7,7 +7,7 @@ use assay_consensus::script::{
 };
 use assay_hash::{hash160, sha256};
 use assay_wire::{Encoding, Transaction, TxOut};
-use secp256k1::{Keypair, Message, Parity, Scalar, ecdsa};
+use secp256k1::{Keypair, Message, Parity, Scalar, SecretKey, XOnlyPublicKey, ecdsa};
 
 use super::keys::{KeyForm, encoded_key, keypair, x_only};
 use super::script::Writer;
@@ -153,8 +153,7 @@ impl Lock {
     /// Bare pay-to-public-key-hash.
     pub fn p2pkh(key: usize, form: KeyForm) -> Self {
         let encoded = encoded_key(key, form);
-        let script =
-            Writer::new().op(0x76).op(0xa9).push(&hash160(&encoded)).op(0x88).op(0xac).done();
+        let script = Self::p2pkh_script(&encoded);
         Self::new(Place::Bare, script, vec![Item::Sig(Sig::all(key)), Item::Bytes(encoded)])
     }
 
@@ -171,6 +170,11 @@ impl Lock {
         Self { key, ..Self::new(Place::TapKey, Vec::new(), items) }
     }
 
+    /// True without requirements on sequence number and lock time.
+    pub fn is_timeless(&self) -> bool {
+        self.sequence.is_none() && self.lock_time.is_none()
+    }
+
     #[must_use]
     pub fn with_items(&self, items: Vec<Item>) -> Self {
         Self { items, ..self.clone() }
@@ -184,6 +188,11 @@ impl Lock {
         })
     }
 
+    /// The output key of Taproot, with its parity.
+    fn tap_output(&self) -> (XOnlyPublicKey, Parity) {
+        x_only(self.key).add_tweak(&self.tap_tweak()).expect("no tweak hits the negated key")
+    }
+
     fn tap_tweak(&self) -> Scalar {
         let internal = x_only(self.key).to_byte_array();
         Scalar::from_be_bytes(tap_tweak_hash(&internal, self.tap_root().as_ref()))
@@ -192,8 +201,7 @@ impl Lock {
 
     /// The control block that reveals the leaf.
     pub fn control_block(&self) -> Vec<u8> {
-        let (_, parity) =
-            x_only(self.key).add_tweak(&self.tap_tweak()).expect("no tweak hits the negated key");
+        let (_, parity) = self.tap_output();
         let mut block = vec![(self.leaf_version & 0xfe) | u8::from(parity == Parity::Odd)];
         block.extend_from_slice(&x_only(self.key).to_byte_array());
         block.extend(self.path.iter().flatten());
@@ -209,10 +217,7 @@ impl Lock {
                 .done(),
             Place::Wsh | Place::NestedWsh => Writer::new().op(0).push(&sha256(&self.script)).done(),
             Place::TapKey | Place::TapScript => {
-                let (output, _) = x_only(self.key)
-                    .add_tweak(&self.tap_tweak())
-                    .expect("no tweak hits the negated key");
-                Writer::new().op(0x51).push(&output.to_byte_array()).done()
+                Writer::new().op(0x51).push(&self.tap_output().0.to_byte_array()).done()
             }
             Place::Bare | Place::P2sh => Vec::new(),
         }
@@ -357,18 +362,10 @@ impl Lock {
 
 /// The other valid signature of the same message: S becomes the order minus S.
 fn high_s(signature: &ecdsa::Signature) -> ecdsa::Signature {
-    const ORDER: [u8; 32] = [
-        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-        0xfe, 0xba, 0xae, 0xdc, 0xe6, 0xaf, 0x48, 0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36,
-        0x41, 0x41,
-    ];
     let mut compact = signature.serialize_compact();
-    let mut borrow = 0i16;
-    for at in (0..32).rev() {
-        let digit = i16::from(ORDER[at]) - i16::from(compact[32 + at]) - borrow;
-        borrow = i16::from(digit < 0);
-        compact[32 + at] = digit.rem_euclid(256) as u8;
-    }
+    let (_, s) = compact.split_last_chunk_mut::<32>().expect("64 bytes");
+    let scalar = SecretKey::from_secret_bytes(*s).expect("S is between 1 and the order");
+    *s = scalar.negate().to_secret_bytes();
     ecdsa::Signature::from_compact(&compact).expect("order minus S is again between 1 and order")
 }
 
@@ -376,10 +373,7 @@ fn high_s(signature: &ecdsa::Signature) -> ecdsa::Signature {
 pub fn unlock(tx: &mut Tx, locks: &[&Lock], spent: &[Output]) {
     let parsed = Transaction::parse(tx.stripped(), Encoding::Segwit)
         .expect("a transaction with inputs parses");
-    let spent_views: Vec<TxOut<'_>> = spent
-        .iter()
-        .map(|output| TxOut { value: output.value, script_pubkey: &output.script_pubkey })
-        .collect();
+    let spent_views: Vec<TxOut<'_>> = spent.iter().map(Output::view).collect();
     let context = TxContext::new(parsed.view(), &spent_views);
     for (index, lock) in locks.iter().enumerate() {
         lock.unlock_input(&context, tx, index, spent[index].value);

@@ -11,7 +11,7 @@ pub use block::Block;
 pub use chaos::{chaotic_lock, random_item, random_script};
 pub use keys::{KEY_COUNT, KeyForm, encoded_key, keypair, x_only};
 pub use lock::{Flaw, Item, Lock, Place, Sig, unlock};
-pub use script::{Inner, Writer, inner, random_lock};
+pub use script::{Writer, random_lock};
 pub use tx::{Input, Output, Tx};
 
 use assay_hash::Sha256;

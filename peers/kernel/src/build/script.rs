@@ -52,20 +52,9 @@ impl Writer {
     }
 }
 
-/// A script with satisfying input and its requirements on the transaction.
-#[derive(Clone, Debug)]
-pub struct Inner {
-    pub script: Vec<u8>,
-    /// Satisfying input, bottom first.
-    pub items: Vec<Item>,
-    pub sequence: Option<u32>,
-    pub lock_time: Option<u32>,
-}
-
-impl Inner {
-    fn new(script: Vec<u8>, items: Vec<Item>) -> Self {
-        Self { script, items, sequence: None, lock_time: None }
-    }
+/// A bare lock of a script with satisfying input, bottom first.
+fn bare(script: Vec<u8>, items: Vec<Item>) -> Lock {
+    Lock::new(Place::Bare, script, items)
 }
 
 const ECDSA_TYPES: [u8; 6] = [0x01, 0x02, 0x03, 0x81, 0x82, 0x83];
@@ -99,14 +88,14 @@ fn key_bytes(rng: &mut Rng, place: Place, key: usize) -> Vec<u8> {
     }
 }
 
-fn single(rng: &mut Rng, place: Place) -> Inner {
+fn single(rng: &mut Rng, place: Place) -> Lock {
     let key = rng.below(KEY_COUNT);
     let sig = Item::Sig(Sig::typed(key, hash_type(rng, place)));
     let script = Writer::new().push(&key_bytes(rng, place, key)).op(op::CHECKSIG).done();
-    Inner::new(script, vec![sig])
+    bare(script, vec![sig])
 }
 
-fn key_hash(rng: &mut Rng, place: Place) -> Inner {
+fn key_hash(rng: &mut Rng, place: Place) -> Lock {
     let key = rng.below(KEY_COUNT);
     let encoded = key_bytes(rng, place, key);
     let script = Writer::new()
@@ -117,10 +106,10 @@ fn key_hash(rng: &mut Rng, place: Place) -> Inner {
         .op(op::CHECKSIG)
         .done();
     let sig = Item::Sig(Sig::typed(key, hash_type(rng, place)));
-    Inner::new(script, vec![sig, Item::Bytes(encoded)])
+    bare(script, vec![sig, Item::Bytes(encoded)])
 }
 
-fn multisig(rng: &mut Rng, place: Place) -> Inner {
+fn multisig(rng: &mut Rng, place: Place) -> Lock {
     // A pushed redeem script has space for fifteen compressed keys; bare outputs allow twenty.
     let total = rng.within(1, 5);
     let needed = rng.within(0, total);
@@ -135,10 +124,10 @@ fn multisig(rng: &mut Rng, place: Place) -> Inner {
     items.extend((0..needed).map(|index| {
         Item::Sig(Sig::typed((first + skip + index) % KEY_COUNT, hash_type(rng, place)))
     }));
-    Inner::new(script, items)
+    bare(script, items)
 }
 
-fn threshold(rng: &mut Rng, place: Place) -> Inner {
+fn threshold(rng: &mut Rng, place: Place) -> Lock {
     let total = rng.within(1, 4);
     let first = rng.below(KEY_COUNT);
     let mut writer = Writer::new();
@@ -156,34 +145,34 @@ fn threshold(rng: &mut Rng, place: Place) -> Inner {
         }
     }
     items.reverse();
-    Inner::new(writer.num(signed).op(op::NUMEQUAL).done(), items)
+    bare(writer.num(signed).op(op::NUMEQUAL).done(), items)
 }
 
-fn height_lock(rng: &mut Rng, by_time: bool) -> Inner {
+fn height_lock(rng: &mut Rng, by_time: bool) -> Lock {
     const GENESIS_TIME: usize = 1_296_688_602;
     let bound = if by_time { GENESIS_TIME + rng.below(30_000) } else { rng.within(1, 100) } as u32;
     let script = Writer::new().num(i64::from(bound)).op(op::CHECKLOCKTIMEVERIFY).done();
     let sequence = *rng.pick(&[0xffff_fffe, 0x8000_0000, 0xfffe_ffff]);
-    Inner {
+    Lock {
         sequence: Some(sequence),
         lock_time: Some(bound + rng.below(2) as u32),
-        ..Inner::new(script, Vec::new())
+        ..bare(script, Vec::new())
     }
 }
 
-fn age_lock(rng: &mut Rng, by_time: bool) -> Inner {
+fn age_lock(rng: &mut Rng, by_time: bool) -> Lock {
     const TYPE_TIME: u32 = 1 << 22;
     let bound = rng.below(3) as u32 | if by_time { TYPE_TIME } else { 0 };
     let script = Writer::new().num(i64::from(bound)).op(op::CHECKSEQUENCEVERIFY).done();
     // Bits other than type and value are ignored.
     let noise = if rng.chance(1, 3) { 0x2050_0000 & !TYPE_TIME } else { 0 };
-    Inner {
+    Lock {
         sequence: Some(bound | noise),
-        ..Inner::new(Writer::new().raw(&script).op(op::DROP).op(op::PUSH1).done(), Vec::new())
+        ..bare(Writer::new().raw(&script).op(op::DROP).op(op::PUSH1).done(), Vec::new())
     }
 }
 
-fn hash_lock(rng: &mut Rng) -> Inner {
+fn hash_lock(rng: &mut Rng) -> Lock {
     let len = *rng.pick(&[0usize, 1, 32, 55, 56, 64, 119, 520]);
     let preimage = rng.bytes(len);
     let (opcode, digest) = match rng.below(5) {
@@ -194,10 +183,10 @@ fn hash_lock(rng: &mut Rng) -> Inner {
         _ => (op::HASH256, sha256d(&preimage).to_vec()),
     };
     let script = Writer::new().op(opcode).push(&digest).op(op::EQUAL).done();
-    Inner::new(script, vec![Item::Bytes(preimage)])
+    bare(script, vec![Item::Bytes(preimage)])
 }
 
-fn branches(rng: &mut Rng, place: Place) -> Inner {
+fn branches(rng: &mut Rng, place: Place) -> Lock {
     let (taken, other) = (single(rng, place), key_hash(rng, place));
     let script = Writer::new()
         .op(op::IF)
@@ -214,10 +203,10 @@ fn branches(rng: &mut Rng, place: Place) -> Inner {
         (other.items, Vec::new())
     };
     items.push(Item::Bytes(choice));
-    Inner::new(script, items)
+    bare(script, items)
 }
 
-fn separated(rng: &mut Rng, place: Place) -> Inner {
+fn separated(rng: &mut Rng, place: Place) -> Lock {
     let (a, b) = (rng.below(KEY_COUNT), rng.below(KEY_COUNT));
     let head = Writer::new()
         .push(&key_bytes(rng, place, a))
@@ -227,10 +216,10 @@ fn separated(rng: &mut Rng, place: Place) -> Inner {
     let tail = Writer::new().push(&key_bytes(rng, place, b)).op(op::CHECKSIG).done();
     let second = Sig { code_from: head.len(), separator: 2, ..Sig::typed(b, 1) };
     let script = Writer::new().raw(&head).raw(&tail).done();
-    Inner::new(script, vec![Item::Sig(second), Item::Sig(Sig::typed(a, 1))])
+    bare(script, vec![Item::Sig(second), Item::Sig(Sig::typed(a, 1))])
 }
 
-fn negated(rng: &mut Rng, place: Place) -> Inner {
+fn negated(rng: &mut Rng, place: Place) -> Lock {
     let key = rng.below(KEY_COUNT);
     let script =
         Writer::new().push(&key_bytes(rng, place, key)).op(op::CHECKSIG).op(op::NOT).done();
@@ -240,10 +229,10 @@ fn negated(rng: &mut Rng, place: Place) -> Inner {
     } else {
         Item::Sig(Sig::flawed(key, super::lock::Flaw::OtherMessage))
     };
-    Inner::new(script, vec![item])
+    bare(script, vec![item])
 }
 
-fn arithmetic(rng: &mut Rng) -> Inner {
+fn arithmetic(rng: &mut Rng) -> Lock {
     let (a, b) = (rng.below(2000) as i64 - 1000, rng.below(2000) as i64 - 1000);
     let (opcode, result) = match rng.below(5) {
         0 => (op::ADD, a + b),
@@ -253,10 +242,10 @@ fn arithmetic(rng: &mut Rng) -> Inner {
         _ => (op::LESSTHAN, i64::from(a < b)),
     };
     let script = Writer::new().num(a).num(b).op(opcode).num(result).op(op::NUMEQUAL).done();
-    Inner::new(script, Vec::new())
+    bare(script, Vec::new())
 }
 
-fn stack_play(rng: &mut Rng) -> Inner {
+fn stack_play(rng: &mut Rng) -> Lock {
     let depth = rng.within(2, 6);
     let at = rng.below(depth);
     let items = (0..depth).map(|index| Item::Bytes(vec![index as u8 + 1])).collect();
@@ -267,12 +256,12 @@ fn stack_play(rng: &mut Rng) -> Inner {
     for _ in 0..left {
         writer = writer.op(op::TOALTSTACK);
     }
-    Inner::new(writer.op(op::PUSH1).done(), items)
+    bare(writer.op(op::PUSH1).done(), items)
 }
 
 /// A random script of the kinds allowed at `place`, with satisfying input.
-pub fn inner(rng: &mut Rng, place: Place) -> Inner {
-    match rng.below(16) {
+pub(super) fn inner(rng: &mut Rng, place: Place) -> Lock {
+    let lock = match rng.below(16) {
         0 | 1 => single(rng, place),
         2 => key_hash(rng, place),
         3 | 4 if place == Place::TapScript => threshold(rng, place),
@@ -288,20 +277,21 @@ pub fn inner(rng: &mut Rng, place: Place) -> Inner {
         13 => arithmetic(rng),
         14 => stack_play(rng),
         _ if place == Place::TapScript && rng.chance(1, 2) => success_or_unknown_key(rng),
-        _ => Inner::new(vec![op::PUSH1], Vec::new()),
-    }
+        _ => bare(vec![op::PUSH1], Vec::new()),
+    };
+    Lock { place, ..lock }
 }
 
 /// Scripts reserved for later soft forks: `OP_SUCCESSx`, or an unknown key type (BIP342).
-fn success_or_unknown_key(rng: &mut Rng) -> Inner {
+fn success_or_unknown_key(rng: &mut Rng) -> Lock {
     if rng.chance(1, 2) {
         let opcode = *rng.pick(&[0x50, 0x62, 0x7e, 0x8d, 0xbb, 0xfe]);
         // The rest of the script may be invalid.
-        Inner::new(Writer::new().op(op::RETURN).op(opcode).raw(&[0x4c]).done(), Vec::new())
+        bare(Writer::new().op(op::RETURN).op(opcode).raw(&[0x4c]).done(), Vec::new())
     } else {
         let key = rng.bytes(33);
         let script = Writer::new().push(&key).op(op::CHECKSIG).done();
-        Inner::new(script, vec![Item::Bytes(vec![7])])
+        bare(script, vec![Item::Bytes(vec![7])])
     }
 }
 
@@ -323,14 +313,11 @@ pub fn random_lock(rng: &mut Rng) -> Lock {
         drawn => {
             let places = [Place::Bare, Place::P2sh, Place::Wsh, Place::NestedWsh, Place::TapScript];
             let place = places[drawn % 5];
-            let made = inner(rng, place);
-            let mut lock = Lock::new(place, made.script, made.items);
+            let mut lock = inner(rng, place);
             // A bare hash lock may have the form of pay-to-script-hash.
             if place == Place::Bare && is_p2sh(&lock.script) {
                 return Lock::open(Place::Bare);
             }
-            lock.sequence = made.sequence;
-            lock.lock_time = made.lock_time;
             if place == Place::TapScript {
                 lock.key = key;
                 lock.path = path(rng);

@@ -2,7 +2,7 @@
 
 use assay_hash::sha256d;
 use assay_wire::encode::{compact_size, var_bytes};
-use assay_wire::{OutPoint, Txid, Wtxid};
+use assay_wire::{OutPoint, TxOut, Txid, Wtxid};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
@@ -25,6 +25,12 @@ pub struct Tx {
     pub inputs: Vec<Input>,
     pub outputs: Vec<Output>,
     pub lock_time: u32,
+}
+
+impl Output {
+    pub fn view(&self) -> TxOut<'_> {
+        TxOut { value: self.value, script_pubkey: &self.script_pubkey }
+    }
 }
 
 impl Input {

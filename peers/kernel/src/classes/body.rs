@@ -4,7 +4,7 @@ use assay_consensus::amount::MAX_MONEY;
 use assay_consensus::commitment::height_prefix;
 use assay_wire::OutPoint;
 
-use super::{Class, Meant, Stage, Twist, class, twist, valid};
+use super::{Class, Meant, Stage, Twist, class, sealed, twist, valid};
 use crate::build::{Block, Input, Lock, Output, Place, Tx};
 use crate::world::World;
 
@@ -143,8 +143,7 @@ pub(super) const CLASSES: &[Class] = &[
         script.truncate(height_prefix(world.state.height() + 1).len());
         let len = if world.rng.chance(1, 2) { 100 } else { script.len() };
         script.resize(len, 0xab);
-        block.seal(&world.params);
-        vec![block.bytes()]
+        sealed(world, block)
     }),
     class("valid-lock-times", 10, Meant::Accepted, |world| {
         let mut block = world.block(0);
@@ -155,15 +154,13 @@ pub(super) const CLASSES: &[Class] = &[
         }
         // The lock time is ignored if all inputs are final.
         block.txs[0].lock_time = 499_999_999;
-        block.seal(&world.params);
-        vec![block.bytes()]
+        sealed(world, block)
     }),
     class("valid-money-range", 4, Meant::Rejected("bad-cb-amount"), |world| {
         // The largest amount is in range; only the subsidy forbids it.
         let mut block = world.block(0);
         block.txs[0].outputs[0].value = MAX_MONEY;
-        block.seal(&world.params);
-        vec![block.bytes()]
+        sealed(world, block)
     }),
 ];
 
@@ -200,8 +197,5 @@ fn lock_a_tx(world: &mut World, block: &mut Block, lock_time: u32) -> Option<()>
         lock_time: Some(lock_time),
         ..Lock::open(*world.rng.pick(&[Place::Bare, Place::P2sh, Place::Wsh, Place::TapScript]))
     };
-    let coin = world.fund(&mut block.txs, &lock)?;
-    let tx = world.sweep(&coin, &lock);
-    block.txs.push(tx);
-    Some(())
+    world.pass_through(&mut block.txs, &lock)
 }

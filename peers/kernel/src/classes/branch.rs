@@ -3,27 +3,14 @@
 use std::rc::Rc;
 
 use super::{Class, Meant, class, valid};
-use crate::build::Block;
-use crate::world::{State, World};
+use crate::build::{Block, Rng};
+use crate::world::World;
 
 pub(super) const CLASSES: &[Class] = &[
-    Class {
-        // A side block may have been found invalid since.
-        name: "duplicate",
-        weight: 8,
-        meant: Meant::Anything,
-        make: |world| {
-            if world.accepted.is_empty() {
-                return Vec::new();
-            }
-            vec![world.rng.pick(&world.accepted.clone()).clone()]
-        },
-    },
+    // A side block may have been found invalid since.
+    class("duplicate", 8, Meant::Anything, |world| one_of(&mut world.rng, &world.accepted)),
     class("duplicate-refused", 12, Meant::Anything, |world| {
-        if world.rejected.is_empty() {
-            return Vec::new();
-        }
-        vec![world.rng.pick(&world.rejected.clone()).clone()]
+        one_of(&mut world.rng, &world.rejected)
     }),
     class("duplicate-invalid", 8, Meant::Rejected("duplicate-invalid"), |world| {
         let bytes = invalid(world).bytes();
@@ -109,12 +96,7 @@ pub(super) const CLASSES: &[Class] = &[
         order
     }),
     class("header-of-refused", 10, Meant::Anything, |world| {
-        if world.rejected.is_empty() {
-            return Vec::new();
-        }
-        let rejected = world.rejected.clone();
-        let block: &Vec<u8> = world.rng.pick(&rejected);
-        vec![head(block)]
+        one_of(&mut world.rng, &world.rejected).iter().map(|block| head(block)).collect()
     }),
     class("random-headers", 30, Meant::Anything, |world| {
         let twists: Vec<_> = super::header::TWISTS.iter().collect();
@@ -138,6 +120,11 @@ pub(super) const CLASSES: &[Class] = &[
     }),
 ];
 
+/// One of these blocks, if there are any.
+fn one_of(rng: &mut Rng, blocks: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    if blocks.is_empty() { Vec::new() } else { vec![rng.pick(blocks).clone()] }
+}
+
 fn head(block: &[u8]) -> Vec<u8> {
     block[..block.len().min(80)].to_vec()
 }
@@ -146,20 +133,14 @@ fn head(block: &[u8]) -> Vec<u8> {
 fn invalid(world: &mut World) -> Block {
     let payments = world.rng.below(2);
     let mut block = world.block(payments);
-    spoil(world, &mut block);
-    block.seal(&world.params);
-    block
-}
-
-fn spoil(world: &mut World, block: &mut Block) {
     match world.rng.below(3) {
-        0 => block.txs[0].outputs[0].value += 50_000_000_000,
+        0 => spoil_coins(&mut block),
         1 => {
             if let Some(mut tx) = world.payment(&block.txs) {
                 tx.inputs[0].prevout.txid.0[3] ^= 4;
                 block.txs.push(tx);
             } else {
-                block.txs[0].outputs[0].value += 50_000_000_000;
+                spoil_coins(&mut block);
             }
         }
         _ => {
@@ -167,9 +148,11 @@ fn spoil(world: &mut World, block: &mut Block) {
             block.txs[0].inputs[0].sequence = 1;
         }
     }
+    block.seal(&world.params);
+    block
 }
 
-fn on_top_of(world: &mut World, parent: &Block, payments: usize) -> Block {
+pub(super) fn on_top_of(world: &mut World, parent: &Block, payments: usize) -> Block {
     let back = Rc::clone(&world.state);
     world.assume(parent);
     let child = valid(world, payments);
@@ -182,7 +165,6 @@ fn side(world: &mut World, depth: usize, length: usize, bad: Option<usize>) -> V
     let back = Rc::clone(&world.state);
     let at = back.headers.len() - 1 - depth.min(back.headers.len() - 101);
     let Some(fork) = world.state_of(&back.headers[at].0) else { return Vec::new() };
-    let fork: Rc<State> = fork;
     world.build_on(fork);
     let mut blocks = Vec::new();
     for index in 0..length {

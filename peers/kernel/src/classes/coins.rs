@@ -6,7 +6,7 @@ use assay_consensus::params::COINBASE_MATURITY;
 use assay_consensus::subsidy::block_subsidy;
 use assay_wire::{OutPoint, Txid};
 
-use super::{Class, Meant, Stage, Twist, class, twist};
+use super::{Class, Meant, Stage, Twist, class, sealed, twist};
 use crate::build::{Block, Input, Lock, Output, Place, Tx};
 use crate::world::{Coin, World};
 
@@ -61,11 +61,7 @@ pub(super) const TWISTS: &[Twist] = &[
     twist("missing-unspendable", Stage::Body, |world, block| {
         // Outputs that begin with RETURN or are longer than 10,000 bytes never become coins.
         let script = if world.rng.chance(1, 2) { vec![0x6a] } else { vec![0x51; 10_001] };
-        let lock = Lock::new(Place::Bare, script, Vec::new());
-        let coin = world.fund(&mut block.txs, &lock)?;
-        let tx = world.sweep(&coin, &lock);
-        block.txs.push(tx);
-        Some(())
+        world.pass_through(&mut block.txs, &Lock::new(Place::Bare, script, Vec::new()))
     })
     .because("bad-txns-inputs-missingorspent"),
     twist("premature-own-coinbase", Stage::Committed, |_, block| {
@@ -130,8 +126,7 @@ pub(super) const CLASSES: &[Class] = &[
                 return Vec::new();
             }
         }
-        block.seal(&world.params);
-        vec![block.bytes()]
+        sealed(world, block)
     }),
     class("valid-mature-coinbase", 10, Meant::Accepted, |world| {
         let next = world.state.height() + 1;
@@ -144,14 +139,12 @@ pub(super) const CLASSES: &[Class] = &[
         let mut block = world.block(0);
         let tx = world.sweep(coin, &lock);
         block.txs.push(tx);
-        block.seal(&world.params);
-        vec![block.bytes()]
+        sealed(world, block)
     }),
     class("valid-burnt-reward", 4, Meant::Accepted, |world| {
         let mut block = world.block(2);
         block.txs[0].outputs[0].value = world.rng.below(2) as i64;
-        block.seal(&world.params);
-        vec![block.bytes()]
+        sealed(world, block)
     }),
     Class { name: "missing-spent-before", weight: 10, meant: Meant::Anything, make: spent_before },
     class("valid-zero-values", 4, Meant::Accepted, |world| {
@@ -161,27 +154,19 @@ pub(super) const CLASSES: &[Class] = &[
         let mut tx = world.sweep(&coin, &lock);
         // The whole value as fee, and a spend of the zero-value output.
         tx.outputs[0].value = 0;
-        let worthless = Rc::new(Coin {
-            outpoint: tx.outpoint(0),
-            output: tx.outputs[0].clone(),
-            height: world.state.height() + 1,
-            coinbase: false,
-            lock: None,
-        });
+        let worthless = world.made(&tx, 0, None);
         block.txs.push(tx);
         let opened = Rc::new(Lock::open(Place::Wsh));
         let output = Output { value: 0, script_pubkey: vec![0x51] };
         let tx = world.spend(&[(worthless, opened)], vec![output]);
         block.txs.push(tx);
-        block.seal(&world.params);
-        vec![block.bytes()]
+        sealed(world, block)
     }),
 ];
 
 /// True for a coinbase output with value and without lock time.
 fn is_plain_coinbase(coin: &Coin) -> bool {
-    let is_plain = |lock: &Rc<Lock>| lock.sequence.is_none() && lock.lock_time.is_none();
-    coin.coinbase && coin.output.value > 1000 && coin.lock.as_ref().is_some_and(is_plain)
+    coin.coinbase && coin.output.value > 1000 && coin.lock.as_deref().is_some_and(Lock::is_timeless)
 }
 
 /// Spends an old coin, or one of this block, with a relative lock time.
@@ -199,9 +184,8 @@ fn relative(
     let used: Vec<OutPoint> =
         block.txs.iter().flat_map(|tx| &tx.inputs).map(|input| input.prevout).collect();
     let fits = |coin: &&Rc<Coin>| {
-        let plain = |lock: &Lock| lock.sequence.is_none() && lock.lock_time.is_none();
         state.may_spend(coin)
-            && coin.lock.as_deref().is_some_and(plain)
+            && coin.lock.as_deref().is_some_and(Lock::is_timeless)
             && coin.output.value > 1000
             && !used.contains(&coin.outpoint)
     };
@@ -239,6 +223,5 @@ fn spent_before(world: &mut World) -> Vec<Vec<u8>> {
         outputs: vec![Output { value: 1, script_pubkey: vec![0x51] }],
         lock_time: 0,
     });
-    block.seal(&world.params);
-    vec![block.bytes()]
+    sealed(world, block)
 }

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Class, Meant, Stage, Twist, class, twist, valid};
+use super::{Class, Meant, Stage, Twist, class, sealed, twist, valid};
 use crate::build::Block;
 use crate::world::World;
 
@@ -62,14 +62,12 @@ pub(super) const CLASSES: &[Class] = &[
     class("valid-time-edge", 4, Meant::Accepted, |world| {
         let mut block = world.block(1);
         block.header.time = world.state.median_time() + 1;
-        block.seal(&world.params);
-        vec![block.bytes()]
+        sealed(world, block)
     }),
     class("valid-version", 4, Meant::Accepted, |world| {
         let mut block = world.block(1);
         block.header.version = (world.rng.u64() as u32 & 0x7fff_ffff).max(4) as i32;
-        block.seal(&world.params);
-        vec![block.bytes()]
+        sealed(world, block)
     }),
     class("empty-block", 4, Meant::Rejected("bad-blk-length"), |world| {
         let mut block = world.block(0);

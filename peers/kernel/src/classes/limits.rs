@@ -6,7 +6,7 @@ use assay_consensus::params::MAX_BLOCK_WEIGHT;
 use assay_consensus::script::opcode::op;
 use assay_wire::Encoding;
 
-use super::{Class, Meant, class};
+use super::{Class, Meant, class, sealed};
 use crate::build::{Block, Lock, Output, Place, Writer};
 use crate::world::{Coin, World};
 
@@ -35,8 +35,7 @@ pub(super) const CLASSES: &[Class] = &[
         let mut block = bare(world);
         let output = Output { value: 0, script_pubkey: vec![op::CHECKSIG; 20_000] };
         block.txs[0].outputs.push(output);
-        block.seal(&world.params);
-        vec![block.bytes()]
+        sealed(world, block)
     }),
 ];
 
@@ -83,8 +82,7 @@ fn weight_to(world: &mut World, weight: u64) -> Vec<Vec<u8>> {
         let now = parsed.weight() as u64;
         annex.resize((annex.len() as u64 + weight - now) as usize, 0x50);
     }
-    block.seal(&world.params);
-    vec![block.bytes()]
+    sealed(world, block)
 }
 
 /// A block whose sigop cost is the limit of 80,000, or slightly above it; the checks are not executed.
@@ -106,9 +104,7 @@ fn sigops(world: &mut World, place: Place, above: usize) -> Vec<Vec<u8>> {
     let coins = world.available(&block.txs);
     let free = |coin: &&Rc<Coin>| {
         let is_free = |lock: &Rc<Lock>| {
-            matches!(lock.place, Place::TapKey | Place::TapScript)
-                && lock.sequence.is_none()
-                && lock.lock_time.is_none()
+            matches!(lock.place, Place::TapKey | Place::TapScript) && lock.is_timeless()
         };
         coin.output.value > 100_000 && coin.lock.as_ref().is_some_and(is_free)
     };
@@ -118,21 +114,13 @@ fn sigops(world: &mut World, place: Place, above: usize) -> Vec<Vec<u8>> {
     let outputs =
         locks.iter().map(|lock| Output { value, script_pubkey: lock.script_pubkey() }).collect();
     let funding = world.spend(&[(coin, spent_by)], outputs);
-    let height = world.state.height() + 1;
     block.txs.push(funding.clone());
     for (vout, lock) in locks.iter().enumerate() {
-        let funded = Rc::new(Coin {
-            outpoint: funding.outpoint(vout),
-            output: funding.outputs[vout].clone(),
-            height,
-            coinbase: false,
-            lock: None,
-        });
+        let funded = world.made(&funding, vout, None);
         let tx = world.sweep(&funded, lock);
         block.txs.push(tx);
     }
-    block.seal(&world.params);
-    vec![block.bytes()]
+    sealed(world, block)
 }
 
 /// Maximum number of checks in one script, with IF and ENDIF, below the limit of 201 opcodes.

@@ -130,43 +130,14 @@ fn twists() -> impl Iterator<Item = &'static Twist> {
     [header::TWISTS, body::TWISTS, coins::TWISTS, witness::TWISTS].into_iter().flatten()
 }
 
-#[derive(Clone, Copy)]
-pub enum Entry {
-    Class(Class),
-    /// Index of a change of a valid block.
-    Twist(usize),
-    /// Index of a failing script.
-    Script(usize),
-    /// Two changes combined.
-    TwoTwists,
-}
+/// What generates the blocks to submit, in order; none if the round has no coins for them.
+type Make = Box<dyn Fn(&mut World) -> Vec<Vec<u8>> + Send + Sync>;
 
 pub struct Listed {
     pub name: &'static str,
     pub weight: u32,
     pub meant: Meant,
-    entry: Entry,
-}
-
-impl Listed {
-    pub fn make(&self, world: &mut World) -> Vec<Vec<u8>> {
-        match self.entry {
-            Entry::Class(class) => (class.make)(world),
-            Entry::Twist(index) => {
-                let twist = twists().nth(index);
-                twist
-                    .and_then(|twist| twisted(world, &[twist]))
-                    .map_or_else(Vec::new, |block| vec![block.bytes()])
-            }
-            Entry::Script(index) => scripts::failing(world, index),
-            Entry::TwoTwists => {
-                let all: Vec<&Twist> = twists().collect();
-                let first = *world.rng.pick(&all);
-                let second = *world.rng.pick(&all);
-                twisted(world, &[first, second]).map_or_else(Vec::new, |block| vec![block.bytes()])
-            }
-        }
-    }
+    pub make: Make,
 }
 
 pub fn all() -> Vec<Listed> {
@@ -179,35 +150,34 @@ pub fn all() -> Vec<Listed> {
         branch::CLASSES,
         random::CLASSES,
     ];
+    let bytes = |block: Option<Block>| -> Vec<Vec<u8>> { block.iter().map(Block::bytes).collect() };
+    let listed = |name, weight, meant, make| Listed { name, weight, meant, make };
+    let classes = classes.into_iter().flatten();
     let mut list: Vec<Listed> = classes
-        .into_iter()
-        .flatten()
-        .map(|class| Listed {
-            name: class.name,
-            weight: class.weight,
-            meant: class.meant,
-            entry: Entry::Class(*class),
-        })
+        .map(|class| listed(class.name, class.weight, class.meant, Box::new(class.make)))
         .collect();
-    list.extend(twists().enumerate().map(|(index, twist)| Listed {
-        name: twist.name,
-        weight: 10,
-        meant: Meant::Rejected(twist.reason),
-        entry: Entry::Twist(index),
+    list.extend(twists().map(|twist| {
+        let make = move |world: &mut World| bytes(twisted(world, &[twist]));
+        listed(twist.name, 10, Meant::Rejected(twist.reason), Box::new(make))
     }));
-    list.extend(scripts::FAULTS.iter().enumerate().map(|(index, fault)| Listed {
-        name: fault.name,
-        weight: 8,
-        meant: fault.meant(),
-        entry: Entry::Script(index),
+    list.extend(scripts::FAULTS.iter().map(|fault| {
+        let make = move |world: &mut World| scripts::failing(world, fault);
+        listed(fault.name, 8, fault.meant(), Box::new(make))
     }));
-    list.push(Listed {
-        name: "two-faults",
-        weight: 160,
-        meant: Meant::Anything,
-        entry: Entry::TwoTwists,
-    });
+    let two = move |world: &mut World| {
+        let all: Vec<&Twist> = twists().collect();
+        let first = *world.rng.pick(&all);
+        let second = *world.rng.pick(&all);
+        bytes(twisted(world, &[first, second]))
+    };
+    list.push(listed("two-faults", 160, Meant::Anything, Box::new(two)));
     list
+}
+
+/// A block, sealed, as the only one to submit.
+fn sealed(world: &World, mut block: Block) -> Vec<Vec<u8>> {
+    block.seal(&world.params);
+    vec![block.bytes()]
 }
 
 /// A valid sealed block.

@@ -2,7 +2,7 @@
 
 use assay_wire::Encoding;
 
-use super::{Class, Meant, valid};
+use super::{Class, Meant, sealed, valid};
 use crate::build::{Block, Rng, Tx, chaotic_lock};
 use crate::world::World;
 
@@ -74,8 +74,7 @@ fn changed_bit(world: &mut World) -> Vec<Vec<u8>> {
     }
     let index = world.rng.within(1, block.txs.len() - 1);
     flip(&mut world.rng, &mut block.txs[index]);
-    block.seal(&world.params);
-    vec![block.bytes()]
+    sealed(world, block)
 }
 
 fn flip_in(rng: &mut Rng, bytes: &mut [u8]) {
@@ -117,8 +116,7 @@ fn changed_fields(world: &mut World) -> Vec<Vec<u8>> {
     for _ in 0..world.rng.within(1, 2) {
         change_field(&mut world.rng, &mut block);
     }
-    block.seal(&world.params);
-    vec![block.bytes()]
+    sealed(world, block)
 }
 
 fn change_field(rng: &mut Rng, block: &mut Block) {
@@ -177,11 +175,10 @@ fn random_scripts(world: &mut World) -> Vec<Vec<u8>> {
     let mut block = world.block(0);
     // Several at once save blocks, but only one may fail if the reason is compared; most fail.
     let lock = chaotic_lock(&mut world.rng);
-    let Some(coin) = world.fund(&mut block.txs, &lock) else { return Vec::new() };
-    let tx = world.sweep(&coin, &lock);
-    block.txs.push(tx);
-    block.seal(&world.params);
-    vec![block.bytes()]
+    if world.pass_through(&mut block.txs, &lock).is_none() {
+        return Vec::new();
+    }
+    sealed(world, block)
 }
 
 /// Changes header fields at random, and repeats the proof of work.

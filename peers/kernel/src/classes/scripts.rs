@@ -3,7 +3,7 @@
 use assay_consensus::script::ScriptError;
 use assay_consensus::script::opcode::op;
 
-use super::Meant;
+use super::{Meant, sealed};
 use crate::build::{Flaw, Item, KeyForm, Lock, Place, Rng, Sig, Tx, Writer, encoded_key, x_only};
 use crate::world::World;
 
@@ -30,16 +30,15 @@ impl Fault {
 }
 
 /// A block that is valid except for one transaction, which spends the lock incorrectly.
-pub(super) fn failing(world: &mut World, index: usize) -> Vec<Vec<u8>> {
-    let made = (FAULTS[index].make)(&mut world.rng);
+pub(super) fn failing(world: &mut World, fault: &Fault) -> Vec<Vec<u8>> {
+    let made = (fault.make)(&mut world.rng);
     let payments = world.rng.below(2);
     let mut block = world.block(payments);
     let Some(coin) = world.fund(&mut block.txs, &made.lock) else { return Vec::new() };
     let mut tx = world.sweep(&coin, &made.used);
     (made.tweak)(&mut tx);
     block.txs.push(tx);
-    block.seal(&world.params);
-    vec![block.bytes()]
+    sealed(world, block)
 }
 
 fn same(lock: Lock) -> Try {
@@ -64,8 +63,11 @@ fn any_place(rng: &mut Rng) -> Place {
 }
 
 fn classic_script(rng: &mut Rng, script: Vec<u8>) -> Try {
-    let place = classic(rng);
-    same(Lock::new(place, script, Vec::new()))
+    classic_with(rng, script, Vec::new())
+}
+
+fn classic_with(rng: &mut Rng, script: Vec<u8>, items: Vec<Item>) -> Try {
+    same(Lock::new(classic(rng), script, items))
 }
 
 fn any_script(rng: &mut Rng, script: Vec<u8>) -> Try {
@@ -91,9 +93,8 @@ fn tap_pk() -> Lock {
 }
 
 fn signed_with(rng: &mut Rng, flaw: Flaw) -> Try {
-    let place = classic(rng);
     let script = Writer::new().push(&key(1)).op(op::CHECKSIG).done();
-    same(Lock::new(place, script, vec![Item::Sig(Sig::flawed(1, flaw))]))
+    classic_with(rng, script, vec![Item::Sig(Sig::flawed(1, flaw))])
 }
 
 macro_rules! fault {
@@ -137,16 +138,14 @@ pub(super) const FAULTS: &[Fault] = &[
     fault!("script-key-not-on-curve", Some(E::EvalFalse), |rng| {
         let mut wrong = key(0);
         wrong[1..].fill(0xff);
-        let place = classic(rng);
         let script = Writer::new().push(&wrong).op(op::CHECKSIG).done();
-        same(Lock::new(place, script, vec![Item::Sig(Sig::all(0))]))
+        classic_with(rng, script, vec![Item::Sig(Sig::all(0))])
     }),
     fault!("script-hybrid-wrong-parity", Some(E::EvalFalse), |rng| {
         let mut wrong = encoded_key(0, KeyForm::Hybrid);
         wrong[0] ^= 1;
-        let place = classic(rng);
         let script = Writer::new().push(&wrong).op(op::CHECKSIG).done();
-        same(Lock::new(place, script, vec![Item::Sig(Sig::all(0))]))
+        classic_with(rng, script, vec![Item::Sig(Sig::all(0))])
     }),
     fault!("script-verify", Some(E::Verify), |rng| {
         any_script(rng, vec![0x00, op::VERIFY, op::PUSH1])
@@ -156,23 +155,19 @@ pub(super) const FAULTS: &[Fault] = &[
         other(lock, vec![Item::Sig(Sig::all(2)), bytes(&key(2))])
     }),
     fault!("script-checksigverify", Some(E::CheckSigVerify), |rng| {
-        let place = classic(rng);
         let script = Writer::new().push(&key(1)).op(op::CHECKSIGVERIFY).op(op::PUSH1).done();
-        same(Lock::new(place, script, vec![Item::Sig(Sig::all(2))]))
+        classic_with(rng, script, vec![Item::Sig(Sig::all(2))])
     }),
     fault!("script-checkmultisigverify", Some(E::CheckMultisigVerify), |rng| {
-        let place = classic(rng);
         let mut script = one_of_one();
         script.pop();
         script.extend_from_slice(&[op::CHECKMULTISIGVERIFY, op::PUSH1]);
-        same(Lock::new(place, script, vec![bytes(&[]), Item::Sig(Sig::all(1))]))
+        classic_with(rng, script, vec![bytes(&[]), Item::Sig(Sig::all(1))])
     }),
     fault!("script-multisig-order", Some(E::EvalFalse), |rng| {
-        let place = classic(rng);
         let script =
             Writer::new().num(2).push(&key(0)).push(&key(1)).num(2).op(op::CHECKMULTISIG).done();
-        let items = vec![bytes(&[]), Item::Sig(Sig::all(1)), Item::Sig(Sig::all(0))];
-        same(Lock::new(place, script, items))
+        classic_with(rng, script, vec![bytes(&[]), Item::Sig(Sig::all(1)), Item::Sig(Sig::all(0))])
     }),
     fault!("script-numequalverify", Some(E::NumEqualVerify), |rng| {
         any_script(rng, vec![0x51, 0x52, op::NUMEQUALVERIFY, op::PUSH1])
@@ -494,9 +489,8 @@ pub(super) const FAULTS: &[Fault] = &[
         same(Lock::new(place, vec![op::PUSH1, op::PUSH1], Vec::new()))
     }),
     fault!("script-valid-odd-if", None, |rng| {
-        let place = classic(rng);
         let script = vec![op::IF, op::PUSH1, op::ELSE, 0, op::ENDIF];
-        same(Lock::new(place, script, vec![bytes(&[0, 2])]))
+        classic_with(rng, script, vec![bytes(&[0, 2])])
     }),
     fault!("script-valid-long-numbers", None, |rng| {
         // Non-minimal encodings, which are valid by consensus.

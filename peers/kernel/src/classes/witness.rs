@@ -1,6 +1,7 @@
 //! Witness commitments (BIP141).
 
-use super::{Class, Meant, Stage, Twist, class, twist};
+use super::branch::on_top_of;
+use super::{Class, Meant, Stage, Twist, class, sealed, twist};
 use crate::build::{Block, Lock, Output, Place, Tx};
 use crate::world::World;
 
@@ -105,8 +106,7 @@ pub(super) const CLASSES: &[Class] = &[
         if world.fund(&mut block.txs, &lock).is_none() || block.txs[before].has_witness() {
             block.txs.truncate(before);
         }
-        block.seal(&world.params);
-        vec![block.bytes()]
+        sealed(world, block)
     }),
     class("mutated-then-whole", 8, Meant::Accepted, |world| {
         // A rejection of a wrong witness must not invalidate the block with the right one.
@@ -116,10 +116,7 @@ pub(super) const CLASSES: &[Class] = &[
     class("mutated-then-child", 8, Meant::Accepted, |world| {
         // The header of a mutated block stays known; a block on top of it is stored and waits.
         let Some((mutated, whole)) = mutated_pair(world) else { return Vec::new() };
-        let back = std::rc::Rc::clone(&world.state);
-        world.assume(&whole);
-        let child = super::valid(world, 1);
-        world.build_on(back);
+        let child = on_top_of(world, &whole, 1);
         vec![mutated.bytes(), child.bytes(), whole.bytes()]
     }),
 ];

@@ -15,7 +15,6 @@ use crate::{Backend, BatchVerifier, Check, Proof, Sample, SampledVerifier};
 
 const LANES_DEFAULT: usize = 12_000;
 
-/// Lanes per set of checks.
 const LANES_PER_SET: usize = 1 << 20;
 
 /// Keys per set, in a long run.
