@@ -3,7 +3,7 @@
 //! The follower works from the chain alone: it disconnects blocks down to the fork with the active chain, then connects block by
 //! block. Recent blocks come from the node's memory and all others from its archive, so correctness does not depend on receiving
 //! every event. A crash, a reorg while the follower was off, and an index enabled later are the same case. A [`Follows`] is an
-//! index under construction: the script index, which follows the mempool too, or an index of records by height.
+//! index under construction: the script index, which follows the mempool too, or the index of block filters.
 
 mod chain_sync;
 
@@ -17,7 +17,7 @@ use assay_wire::{Block, BlockHash, OutPoint, Tx, Txid};
 use parking_lot::Mutex;
 
 use crate::chain::{Chain, ChainError, MempoolChanges, SnapshotId, Tip};
-use crate::height_index::RecordsError;
+use crate::filters::{self, FilterIndex, MadeFilter, RecordsError};
 use crate::index::{BlockRows, Counts, Index, Scope, ScriptHash, UpdateError, View};
 
 use chain_sync::ChainSync;
@@ -325,6 +325,47 @@ impl Follows for Scripts<'_> {
 
     fn advanced(&self) {
         self.publish(None);
+    }
+}
+
+impl Follows for FilterIndex {
+    type Made = MadeFilter;
+
+    fn name(&self) -> &'static str {
+        filters::NAME
+    }
+
+    fn needs_undo(&self) -> bool {
+        true
+    }
+
+    fn tip(&self) -> Option<Tip> {
+        self.tip()
+    }
+
+    fn hash_at(&self, height: u32) -> Result<Option<BlockHash>, FollowError> {
+        Ok(self.at(height)?.map(|entry| entry.block))
+    }
+
+    fn make(
+        &self,
+        block: &Block,
+        _txids: &[Txid],
+        undo: Option<&[u8]>,
+    ) -> Result<MadeFilter, FollowError> {
+        Ok(MadeFilter::new(block, undo)?)
+    }
+
+    fn connect(&self, made: MadeFilter) -> Result<(), FollowError> {
+        Ok(self.connect(&made)?)
+    }
+
+    fn rewind(&self, height: u32) -> Result<(), FollowError> {
+        Ok(self.rewind(height)?)
+    }
+
+    fn commit(&self) -> Result<(), FollowError> {
+        Ok(self.commit()?)
     }
 }
 
