@@ -25,25 +25,25 @@ use crate::raw::Signer;
 /// Exceptions, as published, without `distinct_keys` on the BCH chain: the outputs of the transaction that splits a coinbase for
 /// a fan-out block and the change (last) outputs of that block's transactions pay the key of that coinbase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct KeyId {
+pub(crate) struct KeyId {
     /// Height of the block that contains the output.
-    pub height: u32,
+    pub(crate) height: u32,
     /// In satoshi.
-    pub amount: u64,
+    pub(crate) amount: u64,
     /// Index of its transaction in generation order; 0 unless keys are distinct.
-    pub index: u32,
+    pub(crate) index: u32,
     /// Index of the output in its transaction; 0 unless keys are distinct.
-    pub vout: u32,
+    pub(crate) vout: u32,
 }
 
 impl KeyId {
     /// The published derivation, from height and amount alone.
-    pub fn published(height: u32, amount: u64) -> Self {
+    pub(crate) fn published(height: u32, amount: u64) -> Self {
         Self { height, amount, index: 0, vout: 0 }
     }
 
     /// Secret key `number` (0, 1 or 2) of this output, big endian.
-    pub fn secret(&self, number: u8) -> [u8; 32] {
+    pub(crate) fn secret(&self, number: u8) -> [u8; 32] {
         let mut key = [0u8; 32];
         key[0] = number;
         key[4..12].copy_from_slice(&u64::from(self.index).to_be_bytes());

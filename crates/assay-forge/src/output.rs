@@ -8,7 +8,7 @@ use std::{
 
 use thiserror::Error;
 
-use crate::ledger::{BlockLine, LEDGER, LEDGER_PART, Line};
+use crate::ledger::{BlockLine, ChainLine, LEDGER, LEDGER_PART, Line};
 
 #[derive(Debug, Error)]
 pub enum OutputError {
@@ -75,8 +75,12 @@ impl Output {
         Ok(interrupted)
     }
 
-    /// Starts a chain directory; removes the files of an interrupted forge.
-    pub(crate) fn create(dir: &Path, magic: [u8; 4]) -> Result<Self, OutputError> {
+    /// Starts a chain directory by the first line of its ledger; removes the files of an interrupted forge.
+    pub(crate) fn create(
+        dir: &Path,
+        magic: [u8; 4],
+        chain: &ChainLine,
+    ) -> Result<Self, OutputError> {
         let fail = |path: &Path, source| OutputError::new(path, source);
         Self::is_interrupted(dir)?;
         for sub in [BLOCKS, ORDER] {
@@ -95,7 +99,9 @@ impl Output {
             let sub = dir.join(sub);
             fs::create_dir(&sub).map_err(|e| fail(&sub, e))?;
         }
-        Ok(Self { dir: dir.to_owned(), magic, ledger, blocks: None, block_files: 0 })
+        let mut output = Self { dir: dir.to_owned(), magic, ledger, blocks: None, block_files: 0 };
+        output.line(&Line::Chain(chain.clone()))?;
+        Ok(output)
     }
 
     /// Resumes after the block `last`, whose ledger line ends at `ledger_end`; truncates the rest.

@@ -1,7 +1,5 @@
 //! Progress, result and errors of a forge, which may run for minutes.
 
-use std::time::Instant;
-
 use thiserror::Error;
 
 use crate::{
@@ -77,14 +75,6 @@ pub struct PhaseTime {
     pub signatures: u64,
     /// Wall time.
     pub seconds: f64,
-}
-
-impl PhaseTime {
-    /// Of a phase whose ledger lines are `made`.
-    pub(crate) fn of(phase: Phase, blocks: u32, made: &[BlockLine], begun: Instant) -> Self {
-        let signatures = made.iter().map(|line| line.signatures).sum();
-        Self { phase, blocks, signatures, seconds: begun.elapsed().as_secs_f64() }
-    }
 }
 
 /// Forging a chain failed.

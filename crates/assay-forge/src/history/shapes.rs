@@ -1,7 +1,6 @@
 //! Numbers of inputs and outputs of a block's transactions.
 
 use super::{
-    draw::between,
     eras::Era,
     share::{FractionalSum, Shares, shuffle},
 };
@@ -46,13 +45,13 @@ impl EraShapes {
         let ordinary = given[0] as usize;
         let mut txs = vec![TxShape { inputs: 1, outputs: ORDINARY_OUTPUTS }; ordinary];
         for _ in 0..given[1] {
-            txs.push(TxShape { inputs: between(shapes.consolidation_inputs, stream), outputs: 1 });
+            txs.push(TxShape { inputs: stream.between(shapes.consolidation_inputs), outputs: 1 });
         }
         for _ in 0..given[2] {
-            txs.push(TxShape { inputs: between(shapes.many_inputs, stream), outputs: 2 });
+            txs.push(TxShape { inputs: stream.between(shapes.many_inputs), outputs: 2 });
         }
         for _ in 0..given[3] {
-            txs.push(TxShape { inputs: 1, outputs: between(shapes.batch_outputs, stream) });
+            txs.push(TxShape { inputs: 1, outputs: stream.between(shapes.batch_outputs) });
         }
         self.inputs_due += era.inputs * count as f64;
         self.outputs_due += era.outputs * count as f64;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::plan::Planned;
-use crate::{kind::Kind, ledger::RangeLine};
+use super::wallet::Coin;
+use crate::{kind::Kind, ledger::RangeLine, plan::Plan};
 
 /// The current range.
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn add(&mut self, height: u32, block: &Planned) {
+    pub(crate) fn add(&mut self, height: u32, block: &Plan<(u32, Coin)>) {
         let line = &mut self.line;
         if line.first == 0 {
             line.first = height;

@@ -109,7 +109,8 @@ fn plan_chains(shape: &Shape, block: &Chains) -> FanOutPlan {
     let Chains { height, coinbase, count: chains, outputs, .. } = *block;
     let subsidy = network.subsidy(coinbase);
     let start = subsidy / u64::from(chains) - SPLIT_FEE;
-    let mut plan = Plan::new(height, network.subsidy(height), KeyId::published(coinbase, subsidy));
+    let funding = KeyId::published(coinbase, subsidy);
+    let mut plan = Plan::new(height, network.subsidy(height), Kind::P2pkh, funding);
     plan.input(CoinRef { height: coinbase, tx: 0, vout: 0 });
     (0..chains).for_each(|_| plan.outputs.push_funding(start, Kind::P2pkh));
     let split = plan.end_tx();
@@ -177,7 +178,7 @@ pub(crate) fn plan_short_chains(shape: &Shape) -> Vec<FanOutPlan> {
     let mut plans = Vec::new();
     let mut splits: Option<Vec<Draw>> = None;
     // A block contains the split for the next one, whose size follows from the next one's chains: plan from last to first.
-    for block in (0..shape.fan_out).rev() {
+    for block in (0..shape.blocks(Phase::FanOut)).rev() {
         let split = splits.map(|draws| (block + 1, draws));
         let (plan, draws) = plan_short_block(shape, Some(block), split.as_ref());
         plans.push(plan);
@@ -195,9 +196,9 @@ fn plan_short_block(
     block: Option<u32>,
     split: Option<&(u32, Vec<Draw>)>,
 ) -> (FanOutPlan, Vec<Draw>) {
-    let height = block.map_or(shape.maturity, |block| height(shape, block));
+    let height = block.map_or(shape.blocks(Phase::Maturity), |block| height(shape, block));
     let subsidy = shape.network().subsidy(height);
-    let mut plan = Plan::new(height, subsidy, KeyId::published(height, subsidy));
+    let mut plan = Plan::new(height, subsidy, Kind::P2pkh, KeyId::published(height, subsidy));
     let mut left = Capacity {
         weight: shape.weight_max - BLOCK_OVERHEAD_WEIGHT,
         sigops: shape.sigops_max - Kind::P2pkh.output_sigops_cost(),
@@ -221,7 +222,7 @@ fn plan_short_block(
             break;
         }
     }
-    let split_height = shape.maturity + block;
+    let split_height = shape.blocks(Phase::Maturity) + block;
     let starts: Vec<_> =
         (0..draws.len() as u32).map(|vout| CoinRef { height: split_height, tx: 1, vout }).collect();
     let tx_chains = interleave(shape.recipe.fan_out.outputs, &mut plan, &starts, &draws, false);
