@@ -10,7 +10,6 @@ use std::time::Instant;
 use assay_wire::{OutPoint, Tx, Txid};
 use parking_lot::{Mutex, RwLock};
 
-use super::client_budget::Account;
 use super::send_queue::SendQueue;
 use super::status::{Status, StatusHasher};
 use super::workers::SLICE;
@@ -34,9 +33,7 @@ impl fmt::Display for Item {
 
 #[derive(Clone, Debug)]
 pub(super) struct Subscriber {
-    pub(super) client: u64,
     pub(super) send_queue: Arc<SendQueue>,
-    pub(super) account: Arc<Account>,
     /// True for protocol 1.7 or later, where script notifications have another name.
     pub(super) by_script: bool,
 }
@@ -57,7 +54,7 @@ impl Subscribers {
 
     /// Idempotent.
     pub(super) fn add(&mut self, new: Subscriber) {
-        if let Err(at) = self.find(new.client) {
+        if let Err(at) = self.find(new.send_queue.client) {
             if self.0.is_empty() {
                 self.0.reserve_exact(1);
             }
@@ -72,13 +69,13 @@ impl Subscribers {
     }
 
     fn find(&self, client: u64) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&client, |subscriber| subscriber.client)
+        self.0.binary_search_by_key(&client, |subscriber| subscriber.send_queue.client)
     }
 
     /// Subscriptions of the address that has the fewest.
     fn weight(&self) -> usize {
         let some = self.0.iter().take(WEIGHED);
-        some.map(|subscriber| subscriber.account.subscriptions()).min().unwrap_or(0)
+        some.map(|subscriber| subscriber.send_queue.account.subscriptions()).min().unwrap_or(0)
     }
 }
 
