@@ -32,7 +32,7 @@ impl Counter {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Metrics {
     methods: Vec<MethodMetrics>,
     endings: [Counter; DisconnectReason::NAMES.len()],
@@ -45,23 +45,12 @@ pub(super) struct Metrics {
     pub(super) sent: Counter,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Self {
-            methods: METHODS.iter().map(|_| MethodMetrics::default()).collect(),
-            endings: Default::default(),
-            accepted: Counter::default(),
-            turned_away: Counter::default(),
-            bad_requests: Counter::default(),
-            throttled: Counter::default(),
-            refused: Counter::default(),
-            received: Counter::default(),
-            sent: Counter::default(),
-        }
-    }
-}
-
 impl Metrics {
+    pub(super) fn new() -> Self {
+        let methods = METHODS.iter().map(|_| MethodMetrics::default()).collect();
+        Self { methods, ..Self::default() }
+    }
+
     /// Counts a call of the method at index `number` of [`METHODS`].
     pub(super) fn request(&self, number: usize, time: Duration, good: bool) {
         let method = &self.methods[number];

@@ -297,7 +297,7 @@ fn share(
         block_trees: BlockTrees::default(),
         workers,
         runtimes,
-        metrics: Metrics::default(),
+        metrics: Metrics::new(),
         long_lines: Arc::new(Semaphore::new(limits.request_bytes_total_max / LONG_LINE_UNIT)),
         send_memory: Arc::new(SendMemory::new(limits.output_bytes_total_max)),
         accounts: Arc::new(Accounts::new(&config)),

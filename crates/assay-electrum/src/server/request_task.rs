@@ -173,7 +173,7 @@ impl RequestTask {
             }
         };
         if let Some(error) = error {
-            self.begin(request, batch);
+            write_begin(&mut self.out, &self.line, request, batch);
             self.out.raw("\"error\":{\"code\":").int(error.code.number());
             self.out.raw(",\"message\":").string(&error.message).raw("}}");
         }
@@ -247,10 +247,6 @@ impl RequestTask {
                 Err(error)
             }
         }
-    }
-
-    fn begin(&mut self, request: &Request, batch: bool) {
-        write_begin(&mut self.out, &self.line, request, batch);
     }
 
     fn finish(&mut self, session: &Session, requests: &Requests) {

@@ -43,12 +43,9 @@ pub(super) fn features(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> 
     for (index, host) in call.shared.config.hosts.iter().enumerate() {
         out.raw(if index > 0 { "," } else { "" }).string(&host.name).raw(":{");
         let ports = [("tcp_port", host.tcp_port), ("ssl_port", host.ssl_port)];
-        let mut ports = ports.into_iter().filter_map(|(name, port)| Some((name, port?)));
-        if let Some((name, port)) = ports.next() {
-            out.string(name).raw(":").int(port);
-        }
-        for (name, port) in ports {
-            out.raw(",").string(name).raw(":").int(port);
+        let ports = ports.into_iter().filter_map(|(name, port)| Some((name, port?)));
+        for (index, (name, port)) in ports.enumerate() {
+            out.raw(if index > 0 { "," } else { "" }).string(name).raw(":").int(port);
         }
         out.raw("}");
     }
