@@ -2,12 +2,12 @@
 
 use std::{ops::Range, path::Path, time::Instant};
 
-use assay_wire::BlockHash;
+use assay_wire::{BlockHash, encode::compact_size};
 use faster_hex::hex_string;
 use rayon::ThreadPool;
 
 use crate::{
-    block::{self, Coinbase, CoinbaseParts},
+    block::{self, Coinbase},
     coins::{BlockCoins, Coins},
     keys::KeyId,
     kind::Kind,
@@ -168,38 +168,32 @@ impl<'p> ForgeState<'p> {
         let (params, outputs) = (&self.params, &plan.outputs);
         let (height, time) = (outputs.height, params.time(outputs.height));
         // BIP141 uses zero as the coinbase's own wtxid, as in `signed`.
-        let witness_root = if commits { block::root(&signed.wtxids, order) } else { [0; 32] };
+        let witness_root = commits.then(|| block::root(&signed.wtxids, order));
         let pay = outputs.pay(params.distinct, 0, 0);
         let coinbase = self.locks.with(pay.kind, &pay.key, |lock| {
-            Coinbase::new(&CoinbaseParts {
-                commits,
-                height,
-                seed: params.seed,
-                amount: pay.amount,
-                script: lock.script(),
-                witness_root,
-            })
+            Coinbase::new((height, params.seed), (pay.amount, lock.script()), witness_root)
         });
         signed.txids[0] = coinbase.txid;
         let signed: &Signed = signed;
         let root = block::root(&signed.txids, order);
-        let mined = block::mine(params.network, &self.previous, &root, time);
-        let count = block::count_bytes(order.len() as u64);
+        let (header, hash) = block::mine(params.network, &self.previous, &root, time);
+        let mut count = Vec::with_capacity(9);
+        compact_size(&mut count, order.len() as u64);
 
         let mut offsets = vec![0u32; order.len()];
-        let mut bytes = (mined.bytes.len() + count.len() + coinbase.bytes.len()) as u64;
+        let mut bytes = (header.len() + count.len() + coinbase.bytes.len()) as u64;
         for tx in &order[1..] {
             offsets[*tx as usize] = bytes as u32;
             bytes += u64::from(signed.places[*tx as usize].bytes);
         }
-        let head = [&mined.bytes[..], &count, &coinbase.bytes];
+        let head = [&header[..], &count, &coinbase.bytes];
         let body = order[1..].iter().map(|tx| signed.tx(*tx));
         let place = self.output.block(bytes, head.into_iter().chain(body))?;
         self.output.order(height, &order_records(signed, &offsets))?;
 
         let line = BlockLine {
             height,
-            hash: BlockHash(mined.hash).to_string(),
+            hash: BlockHash(hash).to_string(),
             phase,
             file: place.file,
             offset: place.offset,
@@ -213,7 +207,7 @@ impl<'p> ForgeState<'p> {
         };
         self.output.line(&Line::Block(line.clone()))?;
         self.progress.block(&line);
-        self.keep(line, mined.hash, signed.schnorr);
+        self.keep(line, hash, signed.schnorr);
         Ok(())
     }
 

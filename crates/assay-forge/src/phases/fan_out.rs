@@ -29,6 +29,12 @@ pub(crate) struct Draw {
     fees: Vec<u64>,
 }
 
+impl Draw {
+    fn new(start: u64, start_kind: Kind) -> Self {
+        Self { start, start_kind, amounts: Vec::new(), kinds: Vec::new(), fees: Vec::new() }
+    }
+}
+
 /// Remaining capacity of a block of short chains.
 #[derive(Clone, Copy)]
 struct Capacity {
@@ -145,13 +151,7 @@ fn draw_long(
     (0..=outputs).for_each(|_| bound.output(Kind::P2pkh));
     let fee = shape.fee(&bound);
     let target = ((start as f64 * block.share) as u64).min(start - DUST);
-    let mut draw = Draw {
-        start,
-        start_kind: Kind::P2pkh,
-        amounts: Vec::new(),
-        kinds: Vec::new(),
-        fees: Vec::new(),
-    };
+    let mut draw = Draw::new(start, Kind::P2pkh);
     let mut spent = 0;
     while bound.weight() <= weight {
         let before = draw.amounts.len();
@@ -255,15 +255,8 @@ fn plan_split(shape: &Shape, plan: &mut Plan, block: u32, draws: &[Draw]) -> Bou
 /// A chain of the recipe's depth, or a shorter one if the block is full (second value true).
 fn draw_short(shape: &Shape, stream: &mut Stream, left: &mut Capacity) -> (Draw, bool) {
     let fan_out = &shape.recipe.fan_out;
-    let start_kind = stream.kind();
-    let mut draw = Draw {
-        start: CHAIN_REST,
-        start_kind,
-        amounts: Vec::new(),
-        kinds: Vec::new(),
-        fees: Vec::new(),
-    };
-    let mut spent_kind = start_kind;
+    let mut spent_kind = stream.kind();
+    let mut draw = Draw::new(CHAIN_REST, spent_kind);
     for _ in 0..fan_out.chain_depth.expect("checked with the recipe") {
         let mut bound = Bound::default();
         bound.input(spent_kind);

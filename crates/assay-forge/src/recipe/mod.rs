@@ -10,7 +10,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
 use toml::{Table, Value};
 
-pub(crate) use self::history::{EraFile, Fork, HistoryFile, Shapes, outputs_of_tx};
+pub(crate) use self::history::{Fork, HistoryFile, Shapes, outputs_of_tx};
 pub(crate) use self::scaling::{ScalingFile, Scripts};
 pub(crate) use self::widths::{WidthsFile, bound};
 use crate::network::{DUST, Network};
