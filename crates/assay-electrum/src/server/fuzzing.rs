@@ -6,30 +6,26 @@ use serde::de::IgnoredAny;
 use super::methods::METHODS;
 use super::params::Params;
 use super::protocol::{Offer, Out};
-use super::request::{self, Message, Request};
+use super::request::{self, Request};
 
 /// Parses a line, and the parameters of every request as those of every method and as every type.
 ///
 /// # Panics
 /// If a part of a request is not valid JSON of the parsed type.
 pub fn line(bytes: &[u8]) {
-    let requests = match request::parse(bytes, 100) {
-        Message::Single(request) => vec![request],
-        Message::Batch(requests) => {
-            assert!((1..=100).contains(&requests.len()));
-            requests
-        }
-        Message::Bad(error) => {
-            assert!(matches!(error.code.number(), -32700 | -32600));
-            return;
-        }
-    };
-    for request in requests {
+    let requests = request::parse(bytes, 100);
+    assert!((1..=100).contains(&requests.items.len()));
+    for request in requests.items {
         look_at(bytes, &request);
     }
 }
 
 fn look_at(bytes: &[u8], request: &Request) {
+    if let Err(error) = &request.method {
+        let is_json = serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
+        let is_known = matches!(error.code.number(), -32700 | -32600);
+        assert!(is_known || is_json && error.code.number() == -32601);
+    }
     if let Some(id) = &request.id {
         let text = &bytes[id.clone()];
         assert!(serde_json::from_slice::<IgnoredAny>(text).is_ok(), "an id that is not JSON");

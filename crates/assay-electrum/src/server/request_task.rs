@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::client_budget::units;
 use super::methods::{self, METHODS, Pace, Place, lookup};
 use super::protocol::{CallError, Code, Out, RpcError};
-use super::request::{self, Message, Request};
+use super::request::{self, Request, Requests};
 use super::session::Session;
 use super::workers::SLICE;
 use super::{DisconnectReason, Shared};
@@ -51,11 +51,6 @@ pub(super) struct RequestTask {
     /// True if all requests get an error because the client exceeded its rate limit.
     rejected: bool,
     pace: Pace,
-}
-
-struct Requests {
-    items: Vec<Request>,
-    batch: bool,
 }
 
 impl RequestTask {
@@ -127,17 +122,8 @@ impl RequestTask {
     }
 
     fn requests(&mut self, shared: &Shared) -> &Requests {
-        let line = &self.line;
-        self.requests.get_or_insert_with(|| {
-            match request::parse(line, shared.config.limits.batch_max) {
-                Message::Single(request) => Requests { items: vec![request], batch: false },
-                Message::Batch(items) => Requests { items, batch: true },
-                Message::Bad(error) => {
-                    let request = Request { id: None, method: Err(error), params: None };
-                    Requests { items: vec![request], batch: false }
-                }
-            }
-        })
+        let (line, limits) = (&self.line, &shared.config.limits);
+        self.requests.get_or_insert_with(|| request::parse(line, limits.batch_max))
     }
 
     fn subscribes(requests: &Requests, session: &Session) -> bool {
@@ -278,7 +264,6 @@ fn write_begin(out: &mut Out, line: &[u8], request: &Request, batch: bool) {
     out.raw(",");
 }
 
-/// Error response to an oversized line.
 pub(super) fn oversize(session: &Session, max: usize) -> DisconnectReason {
     let mut out = Out::new();
     out.raw("{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":").int(Code::Excessive.number());

@@ -25,7 +25,7 @@ pub(super) fn version(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let Some(chosen) = offer.choose(Version::MAX) else {
         call.session.disconnect_after_response(DisconnectReason::Version);
         let message = format!("unsupported protocol version: {} to {}", offer.min, offer.max);
-        return Err(RpcError::bad(message).fatal().into());
+        return Err(RpcError::bad(message).into());
     };
     let short: String = name.chars().filter(|c| !c.is_control()).take(NAME_BYTES_MAX).collect();
     if !call.session.negotiate(chosen, &short) {
