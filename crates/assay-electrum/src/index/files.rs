@@ -266,7 +266,6 @@ impl RecordFile {
         Ok(bytes)
     }
 
-    /// Verifies the checksum of a record.
     fn check(&self, record: &[u8], number: u64) -> Result<(), QueryError> {
         let (fields, sum) = record.split_at(record.len() - SUM_BYTES);
         if record_sum(fields, number) == *sum {
@@ -332,7 +331,6 @@ impl RecordFile {
     }
 }
 
-/// The end of a record.
 pub(crate) fn record_sum(fields: &[u8], number: u64) -> [u8; SUM_BYTES] {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(fields);

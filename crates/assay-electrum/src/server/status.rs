@@ -10,7 +10,7 @@ use assay_wire::{OutPoint, Txid};
 use super::protocol::{CallError, Out};
 use super::snapshot::{Published, confirmed_transaction};
 use crate::chain::Chain;
-use crate::index::{Limits, QueryError, ScriptHash, View};
+use crate::index::{QueryError, ScriptHash, View};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
@@ -63,7 +63,7 @@ impl StatusHasher {
             *self = Self { reorganisations: snapshot.reorganisations, ..Self::default() };
         }
         if self.next <= snapshot.tip.height {
-            self.add_confirmed(&snapshot.view, script, Limits { entries_max })?;
+            self.add_confirmed(&snapshot.view, script, entries_max)?;
             self.next = snapshot.tip.height + 1;
         }
         if self.empty && unconfirmed.is_empty() {
@@ -79,10 +79,10 @@ impl StatusHasher {
         &mut self,
         view: &View,
         script: &ScriptHash,
-        limits: Limits,
+        entries_max: usize,
     ) -> Result<(), QueryError> {
         let (mut lines, mut empty) = (Lines::new(self.hasher.clone()), self.empty);
-        view.visit_history(script, self.next, limits, &mut |entry| {
+        view.visit_history(script, self.next, entries_max, &mut |entry| {
             empty = false;
             lines.add(&entry.txid, i64::from(entry.height));
             ControlFlow::Continue(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use assay_wire::OutPoint;
 
 use super::Call;
-use crate::index::{HistoryEntry, Limits, ScriptHash};
+use crate::index::{HistoryEntry, ScriptHash};
 use crate::mempool::{ScriptMempool, Unconfirmed};
 use crate::server::protocol::{CallError, Out, RpcError, Version};
 use crate::server::status::outpoint_status;
@@ -55,12 +55,12 @@ pub(super) fn history(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let (snapshot, unconfirmed) =
         call.read(|snapshot, pool| (Arc::clone(snapshot), pool.history(&script, entries_max)))?;
     let unconfirmed = unconfirmed?.sorted();
-    let limits = Limits { entries_max: entries_max - unconfirmed.len() };
+    let confirmed_max = entries_max - unconfirmed.len();
     // The caller detects the excess and writes an error instead.
     let end = out.len() + call.shared.config.limits.response_bytes_max;
     wrapped(call, "history", out, |out| {
         let mut list = List::begin(out);
-        snapshot.view.visit_history(&script, 0, limits, &mut |entry| {
+        snapshot.view.visit_history(&script, 0, confirmed_max, &mut |entry| {
             write_entry(list.next(), Entry::Confirmed(&entry));
             if list.out.len() > end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
@@ -130,12 +130,11 @@ fn write_entry(out: &mut Out, entry: Entry<'_>) {
 /// `blockchain.scripthash.listunspent`
 pub(super) fn unspent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
-    let limits = Limits { entries_max: call.entries_max() };
-    let (snapshot, touching) = call.read(|snapshot, pool| {
-        (Arc::clone(snapshot), pool.touching(&script, limits.entries_max))
-    })?;
+    let entries_max = call.entries_max();
+    let (snapshot, touching) =
+        call.read(|snapshot, pool| (Arc::clone(snapshot), pool.touching(&script, entries_max)))?;
     let unconfirmed = ScriptMempool::new(&script, &touching?);
-    let confirmed = snapshot.view.unspent(&script, limits)?;
+    let confirmed = snapshot.view.unspent(&script, entries_max)?;
     let kept = confirmed.iter().map(|output| {
         let outpoint = OutPoint { txid: output.txid, vout: output.vout };
         (outpoint, output.height, i128::from(output.value))
