@@ -64,7 +64,6 @@ struct State {
     /// Record numbers of disconnected blocks.
     stale: HashMap<BlockHash, u64>,
     stale_count: u64,
-    /// Tip in the manifest on disk.
     committed: Option<Tip>,
 }
 

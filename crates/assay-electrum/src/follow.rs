@@ -23,7 +23,6 @@ use crate::index::{BlockRows, Counts, Index, Scope, ScriptHash, UpdateError, Vie
 use chain_sync::ChainSync;
 pub use chain_sync::Follows;
 
-/// Receives the follower's updates.
 pub trait Listener: Send + Sync {
     /// True if the listener needs mempool changes.
     fn wants_mempool(&self) -> bool {
@@ -46,7 +45,6 @@ pub trait Listener: Send + Sync {
 
 impl Listener for () {}
 
-/// Changes since the previous update.
 pub struct Update {
     /// The index after these changes.
     pub view: View,

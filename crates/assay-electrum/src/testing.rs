@@ -53,7 +53,6 @@ pub(crate) fn changes(from_scratch: bool, changes: Vec<MempoolChange>) -> Mempoo
     MempoolChanges { moment: SnapshotId { tip, mempool: 0 }, from_scratch, changes }
 }
 
-#[derive(Debug)]
 pub(crate) struct FakeBlock {
     pub(crate) bytes: Vec<u8>,
     pub(crate) header: Header,
@@ -82,7 +81,6 @@ pub(crate) type StoredBlock = (Vec<u8>, Vec<u8>);
 pub(crate) struct FakeChain {
     pub(crate) blocks: Mutex<HashMap<BlockHash, StoredBlock>>,
     active: Mutex<Vec<BlockHash>>,
-    /// Blocks still in memory.
     pub(crate) fresh: Mutex<Vec<StoredBlock>>,
     changed: Condvar,
     is_stopping: AtomicBool,

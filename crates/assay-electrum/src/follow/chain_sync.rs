@@ -22,7 +22,6 @@ pub trait Follows: Send + Sync {
     /// Hash of the indexed block at `height`.
     fn hash_at(&self, height: u32) -> Result<Option<BlockHash>, FollowError>;
 
-    /// Computes the contribution of a block.
     fn make(
         &self,
         block: &Block,
@@ -30,10 +29,8 @@ pub trait Follows: Send + Sync {
         undo: Option<&[u8]>,
     ) -> Result<Self::Made, FollowError>;
 
-    /// Appends the block after the tip.
     fn connect(&self, made: Self::Made) -> Result<(), FollowError>;
 
-    /// Disconnects all blocks above `height`.
     fn rewind(&self, height: u32) -> Result<(), FollowError>;
 
     /// Commits all changes; on return they survive a power cut.

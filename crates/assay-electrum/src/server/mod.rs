@@ -115,10 +115,8 @@ struct Shared {
     next_client: AtomicU64,
 }
 
-/// Disconnect reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum DisconnectReason {
-    /// The client closed the connection.
     Left,
     Stopping,
     SlowReader,
@@ -163,9 +161,6 @@ pub struct Addresses {
 
 impl Server {
     /// Binds the configured addresses and serves them. Until the first publication, requests about the chain get an error.
-    ///
-    /// # Errors
-    /// If an address must not be exposed or cannot be bound, or TLS or threads cannot be set up.
     pub fn start(config: Config, chain: Arc<dyn Chain>) -> Result<Self, StartError> {
         check_exposure(&config)?;
         raise_file_limit(config.limits.connections_max);
@@ -235,7 +230,6 @@ impl Server {
         Arc::clone(&self.publisher)
     }
 
-    /// The response of the metrics endpoint.
     pub fn metrics(&self) -> String {
         metrics::render(&self.shared)
     }
@@ -297,7 +291,7 @@ fn share(
         block_trees: BlockTrees::default(),
         workers,
         runtimes,
-        metrics: Metrics::new(),
+        metrics: Metrics::default(),
         long_lines: Arc::new(Semaphore::new(limits.request_bytes_total_max / LONG_LINE_UNIT)),
         send_memory: Arc::new(SendMemory::new(limits.output_bytes_total_max)),
         accounts: Arc::new(Accounts::new(&config)),

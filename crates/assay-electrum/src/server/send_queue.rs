@@ -21,7 +21,6 @@ use super::client_budget::Account;
 /// Bytes that a client may always queue, so that light use works even when others exhaust the shared memory.
 pub(super) const ALWAYS_ALLOWED: usize = 16 << 10;
 
-#[derive(Debug)]
 pub(super) struct SendQueue {
     pub(super) client: u64,
     pub(super) account: Arc<Account>,
@@ -38,7 +37,7 @@ pub(super) struct SendQueue {
     memory: Arc<SendMemory>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     queue: VecDeque<Bytes>,
     bytes: usize,
@@ -247,21 +246,18 @@ impl Drop for SendQueue {
 }
 
 /// Bytes queued for all clients, and their queues.
-#[derive(Debug)]
 pub(super) struct SendMemory {
     bytes: AtomicUsize,
     max: usize,
     queues: Mutex<HashMap<u64, Registered>>,
 }
 
-#[derive(Debug)]
 struct Registered {
     account: Arc<Account>,
     queued_bytes: Arc<AtomicUsize>,
     queue: Weak<SendQueue>,
 }
 
-/// The connection to end.
 pub(super) enum Victim {
     /// The requesting client's own.
     Requester,
@@ -338,7 +334,6 @@ const WRITE: usize = 64 << 10;
 const STALL_STEPS: u32 = 10;
 
 /// Chunks taken from a client's queue but not sent yet. Writing is cancel safe.
-#[derive(Debug)]
 pub(super) struct Writer {
     /// Timeout for a client to read [`WRITE`] bytes.
     stall: Duration,

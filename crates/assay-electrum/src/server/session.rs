@@ -16,7 +16,6 @@ use super::watched::{Item, Subscriber};
 use super::{DisconnectReason, Shared};
 
 /// State of a connection, without its socket.
-#[derive(Debug)]
 pub(super) struct Session {
     pub(super) peer: SocketAddr,
     pub(super) send_queue: Arc<SendQueue>,
@@ -24,7 +23,7 @@ pub(super) struct Session {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     /// Negotiated version.
     version: Option<Version>,

@@ -235,7 +235,6 @@ impl Subscriptions {
         self.headers.lock().remove(&client);
     }
 
-    /// Number of clients subscribed to headers.
     pub(super) fn header_count(&self) -> usize {
         self.headers.lock().len()
     }
@@ -286,7 +285,6 @@ fn notification(name: &str, write: impl FnOnce(&mut Out)) -> Bytes {
 const STEP: usize = 64;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The subscriptions of a disconnected client.
 pub(super) struct Removal {
     pub(super) client: u64,
     pub(super) items: hash_set::IntoIter<Item>,

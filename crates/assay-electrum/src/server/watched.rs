@@ -31,7 +31,7 @@ impl fmt::Display for Item {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Subscriber {
     pub(super) send_queue: Arc<SendQueue>,
     /// True for protocol 1.7 or later, where script notifications have another name.
@@ -39,7 +39,7 @@ pub(super) struct Subscriber {
 }
 
 /// Subscribers of an item, sorted by client number. Most items have one, some have every client.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Subscribers(Vec<Subscriber>);
 
 /// Number of subscribers searched for the one with the fewest subscriptions.
@@ -80,7 +80,6 @@ impl Subscribers {
 }
 
 /// An item; its status is computed once for all subscribers.
-#[derive(Debug)]
 pub(super) struct Record {
     pub(super) item: Item,
     pub(super) state: Mutex<RecordState>,
@@ -88,7 +87,7 @@ pub(super) struct Record {
     is_queued: AtomicBool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct RecordState {
     /// Of a script that was looked up.
     pub(super) hasher: Option<Box<StatusHasher>>,
@@ -113,8 +112,6 @@ impl Record {
 /// Lock shards of the set. The follower queries every script of a block.
 const SHARDS: usize = 64;
 
-/// All watched items.
-#[derive(Debug)]
 pub(super) struct Watched {
     shards: Vec<RwLock<Shard>>,
     scripts: AtomicUsize,
@@ -125,7 +122,7 @@ pub(super) struct Watched {
     hasher: RandomState,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shard {
     scripts: HashMap<ScriptHash, Arc<Record>>,
     /// Sorted, so that those of one transaction are adjacent.
@@ -160,7 +157,6 @@ impl Watched {
             && self.script_shard(script).read().scripts.contains_key(script)
     }
 
-    /// Number of scripts, and of outputs.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.scripts.load(Ordering::Acquire), self.outpoints.load(Ordering::Acquire))
     }
@@ -279,7 +275,7 @@ const LAST_EVERY: u32 = 16;
 /// Clients with few subscriptions are notified first: an item's class is the number of subscriptions of the address that has the
 /// fewest among its watchers. A change that affects fifty thousand subscriptions of one client is processed in short slices after
 /// the others.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct NotifyQueue {
     classes: [VecDeque<Arc<Record>>; CLASSES],
     in_a_row: u32,

@@ -67,7 +67,6 @@ fn bytes(call: &Call<'_>, position: &TxPosition) -> Result<Vec<u8>, CallError> {
     bytes.ok_or(CallError::NotAtOnce)
 }
 
-/// Confirmation of a transaction.
 struct Place {
     position: TxPosition,
     time: u32,

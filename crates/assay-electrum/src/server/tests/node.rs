@@ -131,7 +131,6 @@ impl Node {
         self.index.view()
     }
 
-    /// Disconnects the last `count` blocks.
     pub(super) fn rewind(&mut self, count: usize) {
         self.blocks.truncate(self.blocks.len() - count);
         self.index.rewind(self.blocks.len() as u32 - 1).unwrap();
@@ -184,7 +183,6 @@ impl Node {
         self.change(gone.into_iter().rev().map(MempoolChange::Removed).collect());
     }
 
-    /// A client from another loopback address.
     #[cfg(target_os = "linux")]
     pub(super) fn client_from(&self, source: [u8; 4]) -> Client<TcpStream> {
         Client::new(connect_from(source, self.address()))
@@ -206,7 +204,6 @@ impl Node {
         }
     }
 
-    /// Adds a transaction to the mempool.
     pub(super) fn accept(&mut self, tx: &Transaction, fee_sat: i64) {
         let spent: Vec<(i64, Vec<u8>)> = tx
             .view()
@@ -287,7 +284,6 @@ impl Node {
     }
 }
 
-/// Connects from another loopback address.
 #[cfg(target_os = "linux")]
 pub(super) fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -190,7 +190,6 @@ impl Watcher {
     }
 }
 
-/// Existing unspent outputs.
 fn coins(node: &Node) -> Vec<OutPoint> {
     let confirmed = node.blocks.iter().flat_map(|block| &block.txs);
     let all: Vec<&Transaction> = confirmed.chain(node.pool()).collect();
@@ -202,7 +201,6 @@ fn coins(node: &Node) -> Vec<OutPoint> {
     outputs.filter(|outpoint| !is_spent(outpoint)).collect()
 }
 
-/// Applies a random event.
 fn happen(node: &mut Node, random: &mut Random, planned: &mut Vec<Transaction>, tag: u32) {
     let coins = coins(node);
     let is_possible =
