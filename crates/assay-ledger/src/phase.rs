@@ -19,9 +19,7 @@ pub enum Phase {
     Placement,
     /// Many inputs, two outputs, classified by the spent outputs.
     Placed {
-        /// Age of the spent outputs.
         age: Age,
-        /// Placement of the spent outputs.
         order: SpendOrder,
     },
     /// Many inputs, two outputs.
@@ -32,18 +30,17 @@ pub enum Phase {
     Steady2,
     /// Two inputs, two outputs.
     Steady3,
-    /// An era of a history.
     Era {
-        /// From 1.
         number: u8,
     },
     /// A range of heights of a chain from block files.
-    Heights { first: u32, last: u32 },
+    Heights {
+        first: u32,
+        last: u32,
+    },
     /// Transactions with a fixed number of inputs of one kind, and one output.
     Width {
-        /// Kind of the spent outputs.
         series: Series,
-        /// Inputs per transaction.
         inputs: u32,
     },
 }
@@ -74,7 +71,6 @@ impl Age {
 pub enum SpendOrder {
     /// Adjacent: all outputs of a transaction, and of transactions with consecutive ids.
     Clustered,
-    /// Uniformly random.
     Scattered,
 }
 
