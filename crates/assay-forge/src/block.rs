@@ -75,7 +75,6 @@ pub(crate) fn block_order(network: Network, txids: &[[u8; 32]], threads: &Thread
     std::iter::once(0).chain(keyed.into_iter().map(|(_, tx)| tx)).collect()
 }
 
-/// Merkle root of `hashes` in `order`.
 pub(crate) fn root(hashes: &[[u8; 32]], order: &[u32]) -> [u8; 32] {
     let leaves = order.iter().map(|tx| hashes[*tx as usize]).collect();
     let (root, mutated) = merkle_root(leaves);
@@ -107,6 +106,5 @@ pub(crate) fn mine(
     unreachable!("half of all hashes meet the target of regtest")
 }
 
-/// BIP9 version bits, all clear.
 const BLOCK_VERSION: i32 = 0x2000_0000;
 const TAG: &[u8] = b"/assay forge/";

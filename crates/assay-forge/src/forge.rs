@@ -78,7 +78,6 @@ pub fn forge(
     })
 }
 
-/// The chain's kind with its concrete parameters.
 enum ChainKind {
     Scaling(Box<Shape>),
     Widths(WidthShape),

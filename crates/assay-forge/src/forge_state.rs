@@ -22,7 +22,6 @@ use crate::{
     utxo::{self, UtxoSet},
 };
 
-/// A chain in progress.
 pub(crate) struct ForgeState<'p> {
     pub(crate) params: Params,
     pub(crate) threads: ThreadPool,
@@ -40,7 +39,6 @@ pub(crate) struct ForgeState<'p> {
     phase_begun: Instant,
 }
 
-/// A finished chain.
 pub(crate) struct Made {
     pub(crate) blocks: Vec<BlockLine>,
     pub(crate) ranges: Vec<RangeLine>,
@@ -105,23 +103,21 @@ impl<'p> ForgeState<'p> {
         Plan::new(height, subsidy, Kind::P2pkh, KeyId::published(height, subsidy))
     }
 
-    /// Derives the locks of all outputs of plans from transaction `from` on.
-    pub(crate) fn prepare_locks(&mut self, plans: &[Plan], from: u32) {
+    /// Derives the locks of all outputs of some transactions.
+    pub(crate) fn prepare_locks(&mut self, plan: &Plan, range: Range<u32>) {
         let mut pays = Vec::new();
-        for plan in plans {
-            for tx in from..plan.len() {
-                plan.outputs.pays(self.params.distinct, tx, &mut pays);
-                pays.iter().for_each(|pay| self.locks.request(pay.kind, &pay.key));
-            }
+        for tx in range {
+            plan.outputs.pays(self.params.distinct, tx, &mut pays);
+            pays.iter().for_each(|pay| self.locks.request(pay.kind, &pay.key));
         }
         self.locks.prepare(&self.threads);
     }
 
-    /// Signs the planned transactions from this one on, all of whose inputs are from earlier blocks.
-    pub(crate) fn sign(&mut self, plan: &Plan, from: u32, signed: &mut Signed) {
+    /// Signs planned transactions, all of whose inputs are from earlier blocks.
+    pub(crate) fn sign(&mut self, plan: &Plan, range: Range<u32>, signed: &mut Signed) {
         let begun = Instant::now();
-        self.prepare_locks(std::slice::from_ref(plan), from);
-        self.sign_range(plan, from..plan.len(), signed);
+        self.prepare_locks(plan, range.clone());
+        self.sign_range(plan, range, signed);
         self.signing_seconds += begun.elapsed().as_secs_f64();
     }
 
@@ -188,15 +184,15 @@ impl<'p> ForgeState<'p> {
         }
         let head = [&header[..], &count, &coinbase.bytes];
         let body = order[1..].iter().map(|tx| signed.tx(*tx));
-        let place = self.output.block(bytes, head.into_iter().chain(body))?;
+        let (file, offset) = self.output.block(bytes, head.into_iter().chain(body))?;
         self.output.order(height, &order_records(signed, &offsets))?;
 
         let line = BlockLine {
             height,
             hash: BlockHash(hash).to_string(),
             phase,
-            file: place.file,
-            offset: place.offset,
+            file,
+            offset,
             bytes,
             weight: 4 * (80 + count.len() as u64) + coinbase.weight + signed.weight,
             txs: order.len() as u64,

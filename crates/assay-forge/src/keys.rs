@@ -26,7 +26,6 @@ use crate::raw::Signer;
 /// a fan-out block and the change (last) outputs of that block's transactions pay the key of that coinbase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct KeyId {
-    /// Height of the block that contains the output.
     pub(crate) height: u32,
     /// In satoshi.
     pub(crate) amount: u64,

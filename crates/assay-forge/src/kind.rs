@@ -6,7 +6,6 @@ use assay_ledger::Series;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Pay to public key hash, ECDSA.
     P2pkh = 0,
     /// P2WPKH nested in P2SH (BIP141), ECDSA.
     P2shP2wpkh = 1,
@@ -57,7 +56,6 @@ impl Kind {
         &PROPERTIES[self as usize]
     }
 
-    /// Name in recipes and ledgers.
     pub(crate) fn name(self) -> &'static str {
         self.properties().0
     }

@@ -26,7 +26,6 @@ pub enum Network {
 }
 
 impl Network {
-    /// Name in recipes and ledgers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Regtest => "regtest",

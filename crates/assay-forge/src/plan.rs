@@ -6,7 +6,7 @@ use crate::{
     coins::{CoinRef, Coins},
     keys::KeyId,
     kind::{Bound, Kind},
-    outputs::{HeldOutputs, Outputs},
+    outputs::Outputs,
 };
 
 /// Transactions in generation order, the coinbase first; inputs of type `I`.
@@ -33,7 +33,6 @@ impl<I> Plan<I> {
         plan
     }
 
-    /// Adds an input to the current transaction.
     pub(crate) fn input(&mut self, coin: I) {
         self.inputs.push(coin);
     }
@@ -62,18 +61,11 @@ impl<I> Plan<I> {
 }
 
 impl Plan {
-    /// Removes the last transaction.
-    pub(crate) fn take_last(&mut self) -> Held {
+    pub(crate) fn drop_last(&mut self) {
         self.first_input.pop();
-        let input = *self.first_input.last().expect("the coinbase stays") as usize;
-        Held { inputs: self.inputs.split_off(input), outputs: self.outputs.take_last() }
-    }
-
-    /// Adds a transaction removed by [`take_last`](Self::take_last).
-    pub(crate) fn put_back(&mut self, held: Held) {
-        self.inputs.extend(held.inputs);
-        self.outputs.put_back(held.outputs);
-        self.end_tx();
+        let inputs = *self.first_input.last().expect("the coinbase stays") as usize;
+        self.inputs.truncate(inputs);
+        self.outputs.drop_last();
     }
 
     /// Size bound of a transaction whose inputs are all from earlier blocks.
@@ -85,10 +77,4 @@ impl Plan {
         self.outputs.bound(tx, &mut bound);
         bound
     }
-}
-
-/// A planned transaction that did not fit yet.
-pub(crate) struct Held {
-    inputs: Vec<CoinRef>,
-    outputs: HeldOutputs,
 }

@@ -8,7 +8,6 @@ use rand_chacha::{
 
 use crate::{kind::Kind, recipe::Scripts};
 
-/// A stream of random numbers and script kinds.
 pub(crate) struct Stream {
     rng: ChaCha8Rng,
     /// Cumulative weights of the kinds; empty if every output is P2PKH.
@@ -42,6 +41,13 @@ impl Stream {
     /// A number below `end`, by multiplication: the bias is below 2^-12 for the ranges in use.
     pub(crate) fn below(&mut self, end: u32) -> u32 {
         ((u64::from(self.rng.next_u32()) * u64::from(end)) >> 32) as u32
+    }
+
+    /// Shuffles a list (Fisher and Yates).
+    pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
+        for at in (1..list.len()).rev() {
+            list.swap(at, self.below(at as u32 + 1) as usize);
+        }
     }
 
     /// A log-uniform number from `least` to `most`.

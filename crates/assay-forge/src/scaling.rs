@@ -9,7 +9,7 @@ use crate::{
     network::BLOCK_OVERHEAD_WEIGHT,
     phases::{
         View,
-        fan_out::{self, BASELINE_OUTPUTS, FanOutPlan},
+        fan_out::{self, FanOutPlan},
         placement::Pools,
         steady::{self, Pool, Steady2, Steady3},
     },
@@ -21,14 +21,12 @@ use crate::{
     summary::ForgeError,
 };
 
-/// A scaling chain in progress.
 pub(crate) struct Scaling<'a, 'p> {
     pub(crate) shape: &'a Shape,
     pub(crate) state: &'a mut ForgeState<'p>,
 }
 
 impl Scaling<'_, '_> {
-    /// Makes all blocks.
     pub(crate) fn phases(&mut self) -> Result<(), ForgeError> {
         let mut short = None;
         for phase in PHASES {
@@ -39,7 +37,11 @@ impl Scaling<'_, '_> {
             self.state.phase(phase, blocks);
             match phase {
                 Phase::Maturity => short = self.maturity(blocks)?,
-                Phase::Baseline => self.baseline(blocks)?,
+                Phase::Baseline => {
+                    let shape = self.shape;
+                    let plan = |block| fan_out::plan_chains(shape, phase, block);
+                    self.fan_out_group(phase, (0..blocks).map(plan).collect())?;
+                }
                 Phase::FanOut => self.fan_out(blocks, short.take())?,
                 Phase::Placement => {
                     let mut pools = Pools::new(self.view());
@@ -105,11 +107,6 @@ impl Scaling<'_, '_> {
         Ok(short)
     }
 
-    fn baseline(&mut self, blocks: u32) -> Result<(), ForgeError> {
-        let plans = (0..blocks).map(|block| fan_out::plan_baseline(self.shape, block)).collect();
-        self.fan_out_group(Phase::Baseline, plans)
-    }
-
     fn fan_out(&mut self, blocks: u32, short: Option<Vec<FanOutPlan>>) -> Result<(), ForgeError> {
         // Transaction chains are sequential, so grouping more blocks keeps more threads busy; memory limits the group.
         let in_memory = (GROUP_BYTES_MAX / (self.shape.weight_max / 4).max(1)).max(1) as usize;
@@ -121,7 +118,7 @@ impl Scaling<'_, '_> {
             let plans = match &mut short {
                 Some(plans) => plans.by_ref().take(now as usize).collect(),
                 None => (made..made + now)
-                    .map(|block| fan_out::plan_long_chains(self.shape, block))
+                    .map(|block| fan_out::plan_chains(self.shape, Phase::FanOut, block))
                     .collect(),
             };
             self.fan_out_group(Phase::FanOut, plans)?;
@@ -135,7 +132,9 @@ impl Scaling<'_, '_> {
         let begun = Instant::now();
         let (plans, tx_chains): (Vec<_>, Vec<_>) =
             group.into_iter().map(|planned| (planned.plan, planned.tx_chains)).unzip();
-        self.state.prepare_locks(&plans, 0);
+        for plan in &plans {
+            self.state.prepare_locks(plan, 0..plan.len());
+        }
         let mut signed: Vec<_> = plans.iter().map(|_| Signed::new()).collect();
         for (plan, signed) in plans.iter().zip(&mut signed) {
             self.state.sign_range(plan, 1..plan.first_ordinary, signed);
@@ -144,10 +143,7 @@ impl Scaling<'_, '_> {
         for (number, tx_chains) in tx_chains.into_iter().enumerate() {
             for txs in tx_chains {
                 let start = self.tx_chain_start(&plans, &signed, number, txs[0]);
-                let outputs = match phase {
-                    Phase::Baseline => BASELINE_OUTPUTS,
-                    _ => self.shape.recipe.fan_out.outputs,
-                };
+                let outputs = fan_out::chain_outputs(self.shape, phase);
                 ready.push(TxChain::new(number, txs, start, outputs));
             }
         }
@@ -195,32 +191,32 @@ impl Scaling<'_, '_> {
         let mut signed = Signed::new();
         let room = self.shape.weight_max - BLOCK_OVERHEAD_WEIGHT;
         let mut sigops = self.shape.sigops_max - Kind::P2pkh.output_sigops_cost();
-        let mut held = None;
-        let mut exhausted = false;
+        let (mut from, mut exhausted) = (plan.len(), false);
         while !exhausted {
-            let from = plan.len();
             let mut left = room - signed.weight;
+            let mut end = from;
             loop {
-                match held.take() {
-                    Some(tx) => plan.put_back(tx),
-                    None if !next(self.view(), &mut plan, &mut kinds) => {
-                        exhausted = true;
-                        break;
-                    }
-                    None => {}
+                // One that did not fit in the round before is planned already.
+                if end == plan.len() && !next(self.view(), &mut plan, &mut kinds) {
+                    exhausted = true;
+                    break;
                 }
-                let bound: Bound = plan.bound(&self.state.coins, plan.len() - 1);
+                let bound: Bound = plan.bound(&self.state.coins, end);
                 if bound.weight() > left || bound.sigops_cost() > sigops {
-                    held = Some(plan.take_last());
                     break;
                 }
                 left -= bound.weight();
                 sigops -= bound.sigops_cost();
+                end += 1;
             }
-            if plan.len() == from {
+            if end == from {
                 break;
             }
-            self.state.sign(&plan, from, &mut signed);
+            self.state.sign(&plan, from..end, &mut signed);
+            from = end;
+        }
+        if plan.len() > from {
+            plan.drop_last();
         }
         self.state.finish_block(phase, plan, signed)
     }

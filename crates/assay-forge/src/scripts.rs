@@ -43,24 +43,13 @@ pub enum ScriptLedgerError {
     Read { path: PathBuf, height: u32, source: io::Error },
     #[error("block {height} does not parse")]
     Parse { height: u32, source: ParseError },
-    /// A block differs from the ledger's.
     #[error("block {height} is {found}, the ledger says {expected}")]
-    OtherBlock {
-        height: u32,
-        /// Hash in the ledger.
-        expected: String,
-        /// Hash of the block in the file.
-        found: BlockHash,
-    },
+    OtherBlock { height: u32, expected: String, found: BlockHash },
     #[error("interrupted at block {height}")]
-    Interrupted {
-        /// Height of the next block.
-        height: u32,
-    },
+    Interrupted { height: u32 },
 }
 
 /// Histories of the scripts of a chain; see the module.
-#[derive(Debug)]
 pub struct ScriptLedger {
     pub tip_height: u32,
     /// Hash of the tip in display order.
@@ -82,7 +71,6 @@ struct ScriptTx {
 }
 
 /// A script in the sample.
-#[derive(Debug)]
 struct Slot {
     script_hash: [u8; 32],
     key: u64,
@@ -150,12 +138,10 @@ impl ScriptLedger {
         self.slots.is_empty()
     }
 
-    /// Number of history entries of all kept scripts.
     pub fn history_len(&self) -> u64 {
         self.slots.iter().map(|slot| slot.history.len() as u64).sum()
     }
 
-    /// Number of unspent outputs of all kept scripts.
     pub fn unspent_len(&self) -> u64 {
         let unspent = |slot: &Slot| slot.coins.iter().filter(|coin| coin.spent == 0).count();
         self.slots.iter().map(|slot| unspent(slot) as u64).sum()
@@ -243,7 +229,6 @@ fn read_block(
     Ok(block)
 }
 
-/// State of the pass over the chain.
 struct Pass {
     choice: ScriptChoice,
     chooser: SipHash13,

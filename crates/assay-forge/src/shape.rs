@@ -21,7 +21,6 @@ pub(crate) struct Shape {
     /// Blocks of each phase of [`PHASES`].
     blocks: [u32; PHASES.len()],
     pub(crate) weight_max: u64,
-    /// Maximum signature-operation cost of a block.
     pub(crate) sigops_max: u64,
     pub(crate) stop_height: u32,
 }
@@ -124,13 +123,11 @@ impl Shape {
         self.fan_out_coinbase(0) + self.blocks(Phase::FanOut) + 1 + block
     }
 
-    /// Maximum weight of a baseline block.
     pub(crate) fn baseline_weight_max(&self) -> u64 {
         let bytes = self.recipe.baseline.map_or(0, |baseline| baseline.block_bytes);
         self.weight_max.min(4 * bytes)
     }
 
-    /// Approximate size of the chain.
     pub(crate) fn estimate(&self) -> Estimate {
         let recipe = &self.recipe;
         let segwit = self.network().segwit();

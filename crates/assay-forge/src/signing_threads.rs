@@ -14,7 +14,6 @@ use crate::{
     summary::Progress,
 };
 
-/// Read-only context of signing.
 #[derive(Clone, Copy)]
 pub(crate) struct SigningContext<'a> {
     pub(crate) threads: &'a ThreadPool,
@@ -166,9 +165,7 @@ fn bound(spends: &[Spend], pays: &[Pay]) -> Bound {
 
 /// A chain of transactions within one block: each spends an output of its predecessor, so one thread must write them in order.
 pub(crate) struct TxChain {
-    /// Index of their plan.
     pub(crate) plan: usize,
-    /// Their indices in the plan.
     pub(crate) txs: Vec<u32>,
     /// Input of the first one.
     pub(crate) start: Spend,

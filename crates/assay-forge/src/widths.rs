@@ -123,14 +123,12 @@ impl WidthShape {
     }
 }
 
-/// A chain of such phases in progress.
 pub(crate) struct WidthForge<'a, 'p> {
     pub(crate) shape: &'a WidthShape,
     pub(crate) state: &'a mut ForgeState<'p>,
 }
 
 impl WidthForge<'_, '_> {
-    /// Makes all blocks.
     pub(crate) fn phases(&mut self) -> Result<(), ForgeError> {
         let mut spent = 0;
         for (phase, blocks) in self.shape.phases_made() {
@@ -142,7 +140,7 @@ impl WidthForge<'_, '_> {
                     _ => self.state.new_plan(),
                 };
                 let mut signed = Signed::new();
-                self.state.sign(&plan, 1, &mut signed);
+                self.state.sign(&plan, 1..plan.len(), &mut signed);
                 self.state.finish_block(phase, plan, signed)?;
             }
         }

@@ -111,7 +111,6 @@ impl HistoryShape {
         &self.eras[self.eras.partition_point(|era| era.last < height)]
     }
 
-    /// Activation height of each soft fork.
     pub(crate) fn activation(&self) -> BTreeMap<String, u32> {
         self.eras.iter().filter_map(|era| Some((era.fork?.to_owned(), era.first))).collect()
     }
@@ -141,7 +140,6 @@ impl HistoryShape {
         })
     }
 
-    /// Approximate size of the chain.
     pub(crate) fn estimate(&self) -> Estimate {
         let (mut signatures, mut bytes) = (0.0, 0.0);
         for era in &self.eras {

@@ -7,12 +7,10 @@ mod eras;
 mod plan;
 mod resume;
 mod shapes;
-mod share;
-mod tally;
 mod txids;
 mod wallet;
 
-use std::{path::Path, time::Instant};
+use std::{collections::BTreeMap, path::Path, time::Instant};
 
 use rayon::{ThreadPool, prelude::*};
 
@@ -20,16 +18,17 @@ pub(crate) use self::eras::HistoryShape;
 use self::{
     plan::{Planned, Planner},
     resume::Kept,
-    tally::Tally,
     txids::Txids,
     wallet::Coin,
 };
 use crate::{
     forge_state::{ForgeState, Made},
     keys::KeyId,
+    kind::Kind,
     ledger::{ChainLine, Line, Phase, RangeLine},
     lock::ScriptCache,
     output::{Output, OutputError},
+    plan::Plan,
     sign::Spend,
     signing_threads::{Signed, SigningContext, sign_range},
     summary::{ForgeError, Progress},
@@ -147,7 +146,6 @@ impl HistoryForge<'_, '_> {
         Ok(())
     }
 
-    /// All data of an input.
     fn spend(
         &mut self,
         height: u32,
@@ -190,11 +188,65 @@ impl HistoryForge<'_, '_> {
     }
 }
 
+/// Counts of the current range of heights, collected while blocks are planned.
+#[derive(Default)]
+struct Tally {
+    line: RangeLine,
+    made: [u64; Kind::ALL.len()],
+    spent: [u64; Kind::ALL.len()],
+}
+
+impl Tally {
+    fn add(&mut self, height: u32, block: &Plan<(u32, Coin)>) {
+        let line = &mut self.line;
+        if line.first == 0 {
+            line.first = height;
+        }
+        line.last = height;
+        line.txs += u64::from(block.len()) - 1;
+        line.inputs += block.inputs.len() as u64;
+        for tx in 1..block.len() {
+            let spent = block.inputs_of(tx);
+            let outputs = block.outputs.count(tx);
+            line.outputs += u64::from(outputs);
+            let is_segwit = spent.iter().any(|(_, coin)| coin.kind.has_witness());
+            line.segwit_txs += u64::from(is_segwit);
+            line.taproot_txs += u64::from(spent.iter().any(|(_, coin)| coin.kind.is_taproot()));
+            let is_many = spent.len() > MANY;
+            line.many_input_txs += u64::from(is_many);
+            line.many_input_legacy_txs += u64::from(is_many && !is_segwit);
+            line.consolidations += u64::from(spent.len() >= CONSOLIDATION && outputs == 1);
+            for vout in 0..outputs {
+                self.made[block.outputs.kind(tx, vout) as usize] += 1;
+            }
+        }
+        for (made, coin) in &block.inputs {
+            self.spent[coin.kind as usize] += 1;
+            let age = height - made;
+            let bucket = if age == 0 { 0 } else { 1 + age.ilog2() as usize };
+            if line.ages.len() <= bucket {
+                line.ages.resize(bucket + 1, 0);
+            }
+            line.ages[bucket] += 1;
+        }
+    }
+
+    /// The line of the finished range, with `coins` in the UTXO set; resets the counts.
+    fn take(&mut self, coins: u64) -> RangeLine {
+        let named = |counts: &[u64]| -> BTreeMap<String, u64> {
+            let named = Kind::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
+            named.map(|(kind, count)| (kind.name().to_owned(), *count)).collect()
+        };
+        let (made, spent) = (named(&self.made), named(&self.spent));
+        let line = std::mem::take(self).line;
+        RangeLine { made, spent, coins, ..line }
+    }
+}
+
 fn key(made: u32, coin: &Coin) -> KeyId {
     KeyId { height: made, amount: coin.amount, index: coin.tx, vout: u32::from(coin.vout) }
 }
 
-/// Height, txids and coins of a block.
 type BlockCoins = (u32, Vec<[u8; 32]>, Vec<Coin>);
 
 fn hash(threads: &ThreadPool, locks: &ScriptCache, blocks: &[BlockCoins]) -> Partial {
@@ -219,5 +271,8 @@ fn hash(threads: &ThreadPool, locks: &ScriptCache, blocks: &[BlockCoins]) -> Par
 const CHUNK_INPUTS: usize = 12;
 /// Maximum blocks lost when the process is killed.
 const FLUSHED_TOGETHER: u32 = 32;
-/// Coins hashed per batch.
 const HASHED_TOGETHER: usize = 1 << 16;
+/// Transactions with more inputs count as many-input transactions, as in Lopp's charts.
+const MANY: usize = 50;
+/// Minimum inputs of a consolidation, which has one output.
+const CONSOLIDATION: usize = 5;

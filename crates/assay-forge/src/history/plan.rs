@@ -7,8 +7,7 @@ use assay_consensus::params::{MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT};
 
 use super::{
     eras::{Age, HistoryShape},
-    shapes::{EraShapes, TxShape},
-    share::Shares,
+    shapes::{EraShapes, Shares, TxShape},
     wallet::{Coin, CoinChoice, Wallet, take_from},
 };
 use crate::{
@@ -35,7 +34,6 @@ pub(crate) struct Planner<'a> {
     kinds: Shares,
 }
 
-/// A block being planned.
 struct Draft {
     height: u32,
     stream: Stream,
@@ -133,11 +131,10 @@ impl<'a> Planner<'a> {
                 None => *band = 1.min(self.shape.ages.len() as u8 - 1),
             }
         }
-        super::share::shuffle(rest, stream);
+        stream.shuffle(rest);
         bands
     }
 
-    /// Selects the coins that a transaction spends.
     fn inputs(&mut self, draft: &mut Draft, tx: TxShape, bands: &[u8]) -> Vec<(u32, Coin)> {
         let mut spent: Vec<(u32, Coin)> = Vec::with_capacity(bands.len());
         for band in bands {

@@ -27,7 +27,6 @@ pub(crate) enum CoinChoice {
     Like(Kind),
 }
 
-/// Unspent outputs by block.
 #[derive(Default)]
 pub(crate) struct Wallet {
     blocks: Vec<Vec<Coin>>,

@@ -17,7 +17,6 @@ use crate::{
     shape::Shape,
 };
 
-/// The random choices of one chain.
 pub(crate) struct Draw {
     /// In satoshi, at the start.
     start: u64,
@@ -64,55 +63,25 @@ fn height(shape: &Shape, block: u32) -> u32 {
     shape.first_height(Phase::FanOut) + block
 }
 
-/// Plans a block of the BCH chain.
-pub(crate) fn plan_long_chains(shape: &Shape, block: u32) -> FanOutPlan {
-    let fan_out = &shape.recipe.fan_out;
-    plan_chains(
-        shape,
-        &Chains {
-            height: height(shape, block),
-            coinbase: shape.fan_out_coinbase(block),
-            count: fan_out.chains.expect("checked with the recipe"),
-            outputs: fan_out.outputs,
-            weight_max: shape.weight_max,
-            share: shape.params.scale,
-        },
-    )
+/// Outputs per transaction of chains, without change.
+pub(crate) fn chain_outputs(shape: &Shape, phase: Phase) -> u32 {
+    if phase == Phase::Baseline { 1 } else { shape.recipe.fan_out.outputs }
 }
 
-pub(crate) fn plan_baseline(shape: &Shape, block: u32) -> FanOutPlan {
-    plan_chains(
-        shape,
-        &Chains {
-            height: shape.first_height(Phase::Baseline) + block,
-            coinbase: 1 + block,
-            count: shape.recipe.baseline.expect("there are such blocks").chains,
-            outputs: BASELINE_OUTPUTS,
-            weight_max: shape.baseline_weight_max(),
-            share: 1.0,
-        },
-    )
-}
-
-/// Outputs per transaction of the baseline, without change.
-pub(crate) const BASELINE_OUTPUTS: u32 = 1;
-
-/// A block of chains that start from a coinbase split in the block itself.
-struct Chains {
-    height: u32,
-    /// Height of the coinbase.
-    coinbase: u32,
-    count: u32,
-    /// Outputs per transaction, without change.
-    outputs: u32,
-    weight_max: u64,
-    /// Maximum spent share of each chain's coin.
-    share: f64,
-}
-
-fn plan_chains(shape: &Shape, block: &Chains) -> FanOutPlan {
-    let network = shape.network();
-    let Chains { height, coinbase, count: chains, outputs, .. } = *block;
+/// Plans a block of chains that start from a coinbase split in the block itself: of the baseline, or of fan-out on the BCH chain.
+pub(crate) fn plan_chains(shape: &Shape, phase: Phase, block: u32) -> FanOutPlan {
+    let (coinbase, chains, weight_max, share) = match phase {
+        Phase::Baseline => {
+            let baseline = shape.recipe.baseline.expect("there are such blocks");
+            (1 + block, baseline.chains, shape.baseline_weight_max(), 1.0)
+        }
+        _ => {
+            let chains = shape.recipe.fan_out.chains.expect("checked with the recipe");
+            (shape.fan_out_coinbase(block), chains, shape.weight_max, shape.params.scale)
+        }
+    };
+    let (network, height) = (shape.network(), shape.first_height(phase) + block);
+    let outputs = chain_outputs(shape, phase);
     let subsidy = network.subsidy(coinbase);
     let start = subsidy / u64::from(chains) - SPLIT_FEE;
     let funding = KeyId::published(coinbase, subsidy);
@@ -122,11 +91,12 @@ fn plan_chains(shape: &Shape, block: &Chains) -> FanOutPlan {
     let split = plan.end_tx();
     plan.first_ordinary = split + 1;
     let starts: Vec<_> = (0..chains).map(|vout| CoinRef { height, tx: split, vout }).collect();
-    let weight =
-        (block.weight_max - BLOCK_OVERHEAD_WEIGHT - split_weight(chains)) / u64::from(chains);
-    let draws: Vec<_> = (0..chains)
-        .map(|chain| draw_long(shape, block, &mut shape.stream(height, chain), (start, weight)))
-        .collect();
+    let weight = (weight_max - BLOCK_OVERHEAD_WEIGHT - split_weight(chains)) / u64::from(chains);
+    let draw = |chain| {
+        let mut stream = shape.stream(height, chain);
+        draw_long(shape, (outputs, share), &mut stream, (start, weight))
+    };
+    let draws: Vec<_> = (0..chains).map(draw).collect();
     let tx_chains = interleave(outputs, &mut plan, &starts, &draws, true);
     FanOutPlan { plan, tx_chains }
 }
@@ -141,16 +111,15 @@ fn split_weight(chains: u32) -> u64 {
 /// A chain that ends when its share of its coin is spent, or before its change would be dust.
 fn draw_long(
     shape: &Shape,
-    block: &Chains,
+    (outputs, share): (u32, f64),
     stream: &mut Stream,
     (start, mut weight): (u64, u64),
 ) -> Draw {
-    let outputs = block.outputs;
     let mut bound = Bound::default();
     bound.input(Kind::P2pkh);
     (0..=outputs).for_each(|_| bound.output(Kind::P2pkh));
     let fee = shape.fee(&bound);
-    let target = ((start as f64 * block.share) as u64).min(start - DUST);
+    let target = ((start as f64 * share) as u64).min(start - DUST);
     let mut draw = Draw::new(start, Kind::P2pkh);
     let mut spent = 0;
     while bound.weight() <= weight {

@@ -13,7 +13,6 @@ use crate::{
     shape::Shape,
 };
 
-/// Read-only context of planning.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) shape: &'a Shape,

@@ -49,7 +49,6 @@ impl Pools {
         Self { by_age, txs }
     }
 
-    /// The next block and its phase.
     pub(crate) fn block(&mut self, block: u32) -> (Phase, Placed<'_>) {
         let (round, at) = (block as usize / KINDS.len(), block as usize % KINDS.len());
         let at = if round % 2 == 0 { at } else { KINDS.len() - 1 - at };
@@ -81,10 +80,7 @@ impl Pool {
         let mut scattered: Vec<CoinRef> = scattered
             .flat_map(|(height, tx)| (0..outputs).map(move |vout| CoinRef { height, tx, vout }))
             .collect();
-        let mut stream = Stream::plain(view.shape.params.seed, SHUFFLE, heights.start);
-        for at in (1..scattered.len()).rev() {
-            scattered.swap(at, stream.below(at as u32 + 1) as usize);
-        }
+        Stream::plain(view.shape.params.seed, SHUFFLE, heights.start).shuffle(&mut scattered);
         Self { clustered: txs.into_iter(), scattered: scattered.into_iter() }
     }
 

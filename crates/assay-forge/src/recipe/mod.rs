@@ -21,7 +21,6 @@ pub struct Recipe {
     sha256: [u8; 32],
 }
 
-/// Recipes by type of chain.
 #[derive(Clone, Debug)]
 pub(crate) enum RecipeKind {
     /// Fan-out, steady state, fan-in.
@@ -115,69 +114,25 @@ pub enum RecipeError {
     #[error(
         "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-placement, bitcoin-scaling, history, history-settled, sighash-scaling and wide-set, or give the path of a TOML file"
     )]
-    Unknown {
-        /// Requested name.
-        name: String,
-    },
+    Unknown { name: String },
     #[error("the recipe does not read: {0}")]
     Syntax(#[source] toml::de::Error),
     /// The extended recipe is not an extensible built-in one.
     #[error("extends = {base:?} is impossible: name a built-in recipe that is a history: history")]
-    Extends {
-        /// Name of the extended recipe.
-        base: String,
-    },
-    /// A number is out of range.
+    Extends { base: String },
     #[error("{key} = {value} is impossible: {reason}; choose {min} to {max}")]
-    Range {
-        /// Key, with its table.
-        key: &'static str,
-        value: u64,
-        min: u64,
-        max: u64,
-        /// Reason for the bound.
-        reason: &'static str,
-    },
-    /// A required key is missing for this chain.
+    Range { key: &'static str, value: u64, min: u64, max: u64, reason: &'static str },
     #[error("{key} is missing: a recipe for {chain} needs it; add it")]
-    Missing {
-        /// Key, with its table.
-        key: &'static str,
-        chain: &'static str,
-    },
+    Missing { key: &'static str, chain: &'static str },
     #[error("{key} means nothing on {chain}: {reason}; remove it")]
-    NotForChain {
-        /// Key, with its table.
-        key: &'static str,
-        chain: &'static str,
-        reason: &'static str,
-    },
+    NotForChain { key: &'static str, chain: &'static str, reason: &'static str },
     /// Values are valid separately but not together.
     #[error("{keys} do not go together: {have} {unit}, but {need} {unit} are needed {reason}")]
-    Together {
-        keys: &'static str,
-        have: u64,
-        need: u64,
-        /// Unit of both numbers.
-        unit: &'static str,
-        /// Purpose, and a remedy.
-        reason: &'static str,
-    },
+    Together { keys: &'static str, have: u64, need: u64, unit: &'static str, reason: &'static str },
     #[error("{key} = {value} is impossible: {rule}")]
-    List {
-        /// Key, with its table.
-        key: &'static str,
-        value: String,
-        rule: &'static str,
-    },
+    List { key: &'static str, value: String, rule: &'static str },
     #[error("era {era:?}: {key} = {value} is impossible: {rule}")]
-    Era {
-        era: String,
-        /// Key in its table.
-        key: &'static str,
-        value: String,
-        rule: &'static str,
-    },
+    Era { era: String, key: &'static str, value: String, rule: &'static str },
     #[error("name = {name:?} is impossible: use 1 to 64 letters, digits, dots and hyphens")]
     Name { name: String },
 }
