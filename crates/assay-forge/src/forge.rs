@@ -19,7 +19,6 @@ use crate::{
 /// Approximate size of the chain that [`forge`] would make.
 ///
 /// # Errors
-///
 /// If the options do not fit the recipe.
 pub fn estimate(recipe: &Recipe, options: &ForgeOptions) -> Result<Estimate, OptionsError> {
     ChainKind::new(recipe, options).map(|kind| kind.estimate())
@@ -31,7 +30,6 @@ pub fn estimate(recipe: &Recipe, options: &ForgeOptions) -> Result<Estimate, Opt
 /// name last: a directory without it is incomplete.
 ///
 /// # Errors
-///
 /// If the options do not fit the recipe, or the directory cannot be written.
 pub fn forge(
     recipe: &Recipe,

@@ -192,7 +192,6 @@ impl Ledger {
     /// Reads the ledger of a finished chain directory.
     ///
     /// # Errors
-    ///
     /// If it is missing, malformed or inconsistent, or if the forge did not finish.
     pub fn read(dir: &Path) -> Result<Self, LedgerError> {
         let path = dir.join(LEDGER);

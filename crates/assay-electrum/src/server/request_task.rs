@@ -28,7 +28,7 @@ const BAD_REQUEST_UNITS: f64 = 20.0;
 pub(super) fn run_slice(tasks: &mut VecDeque<RequestTask>, shared: &Shared, session: &Session) {
     let start = Instant::now();
     while let Some(task) = tasks.front_mut() {
-        if task.step(shared, session) {
+        if task.step(shared, session, Pace::Any) {
             tasks.pop_front();
             if session.disconnect().is_some() {
                 return;
@@ -50,20 +50,11 @@ pub(super) struct RequestTask {
     out: Out,
     /// True if all requests get an error because the client exceeded its rate limit.
     rejected: bool,
-    pace: Pace,
 }
 
 impl RequestTask {
     pub(super) fn new(line: Vec<u8>, memory: Option<OwnedSemaphorePermit>, rejected: bool) -> Self {
-        Self {
-            line,
-            _memory: memory,
-            requests: None,
-            next: 0,
-            out: Out::new(),
-            rejected,
-            pace: Pace::Any,
-        }
+        Self { line, _memory: memory, requests: None, next: 0, out: Out::new(), rejected }
     }
 
     /// Processes a short request that does not block on the receiving thread; otherwise returns false and changes nothing.
@@ -81,17 +72,14 @@ impl RequestTask {
         }
         // A panic may leave shared state inconsistent.
         let whole = Whole::begin("what the Electrum server shares");
-        if place == Place::HereIfAtOnce {
-            self.pace = Pace::AtOnce;
-        }
-        let is_answered = self.step(shared, session);
-        self.pace = Pace::Any;
+        let pace = if place == Place::HereIfAtOnce { Pace::AtOnce } else { Pace::Any };
+        let is_answered = self.step(shared, session, pace);
         drop(whole);
         is_answered
     }
 
     /// Processes requests for one time slice; returns true once the whole response is queued.
-    pub(super) fn step(&mut self, shared: &Shared, session: &Session) -> bool {
+    fn step(&mut self, shared: &Shared, session: &Session, pace: Pace) -> bool {
         let start = Instant::now();
         let begun = (self.next, self.out.len());
         self.requests(shared);
@@ -103,7 +91,7 @@ impl RequestTask {
             if self.next > begun.0 && start.elapsed() >= SLICE {
                 break;
             }
-            if !self.answer(shared, session, request, requests.batch) {
+            if !self.answer((shared, session), pace, request, requests.batch) {
                 session.account().spend(units(0, start.elapsed(), 0));
                 self.requests = Some(requests);
                 return false;
@@ -138,17 +126,17 @@ impl RequestTask {
     /// Writes the response to a request; `false` if that would block.
     fn answer(
         &mut self,
-        shared: &Shared,
-        session: &Session,
+        (shared, session): (&Shared, &Session),
+        pace: Pace,
         request: &Request,
         batch: bool,
     ) -> bool {
         let error = match &request.method {
             // A notification: the only meaningful one, `server.ping`, needs no action.
             Ok(_) if request.id.is_none() => return true,
-            Ok(name) => match self.call(shared, session, request, name, batch) {
+            Ok(name) => match self.call((shared, session), pace, request, name, batch) {
                 // A worker checks it in full.
-                Err(_) if self.pace == Pace::AtOnce => return false,
+                Err(_) if pace == Pace::AtOnce => return false,
                 result => result.err(),
             },
             Err(error) => {
@@ -168,8 +156,8 @@ impl RequestTask {
 
     fn call(
         &mut self,
-        shared: &Shared,
-        session: &Session,
+        (shared, session): (&Shared, &Session),
+        pace: Pace,
         request: &Request,
         name: &str,
         batch: bool,
@@ -200,14 +188,13 @@ impl RequestTask {
         for _ in 0..REQUEST_TRIES {
             self.out.truncate(body);
             let method = &METHODS[number];
-            let asked = (shared, session);
-            result = methods::answer(asked, self.pace, method, params, &mut self.out);
+            result = methods::answer((shared, session), pace, method, params, &mut self.out);
             match result {
-                Err(CallError::Again) if self.pace == Pace::Any => thread::sleep(REQUEST_PAUSE),
+                Err(CallError::Again) if pace == Pace::Any => thread::sleep(REQUEST_PAUSE),
                 _ => break,
             }
         }
-        if self.pace == Pace::AtOnce && result.is_err() {
+        if pace == Pace::AtOnce && result.is_err() {
             self.out.truncate(before);
             return Err(RpcError::new(Code::Internal, "the answer takes longer than at once"));
         }

@@ -35,7 +35,6 @@ impl Recipe {
     /// A built-in recipe.
     ///
     /// # Errors
-    ///
     /// [`RecipeError::Unknown`] if there is none with this name.
     pub fn builtin(name: &str) -> Result<Self, RecipeError> {
         match BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
@@ -56,7 +55,6 @@ impl Recipe {
     /// Parses and checks a recipe.
     ///
     /// # Errors
-    ///
     /// If the recipe is malformed or impossible; the error names key, value and rule.
     pub fn from_toml(text: &str) -> Result<Self, RecipeError> {
         let tables: Table = read(text)?;

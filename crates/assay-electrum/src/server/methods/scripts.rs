@@ -38,7 +38,6 @@ fn wrapped(
     }
 }
 
-/// `blockchain.scripthash.get_balance`
 pub(super) fn balance(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
     let (snapshot, delta) =
@@ -48,7 +47,6 @@ pub(super) fn balance(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     Ok(())
 }
 
-/// `blockchain.scripthash.get_history`
 pub(super) fn history(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
     let entries_max = call.entries_max();
@@ -97,7 +95,6 @@ impl<'a> List<'a> {
     }
 }
 
-/// `blockchain.scripthash.get_mempool`
 pub(super) fn mempool(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
     let entries_max = call.entries_max();
@@ -127,7 +124,6 @@ fn write_entry(out: &mut Out, entry: Entry<'_>) {
     out.raw("}");
 }
 
-/// `blockchain.scripthash.listunspent`
 pub(super) fn unspent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
     let entries_max = call.entries_max();
@@ -158,12 +154,10 @@ fn subscribe_to(call: &Call<'_>, item: &Item, out: &mut Out) -> Result<(), CallE
     Ok(())
 }
 
-/// `blockchain.scripthash.subscribe`
 pub(super) fn subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     subscribe_to(call, &Item::Script(script(call)?), out)
 }
 
-/// `blockchain.scripthash.unsubscribe`
 pub(super) fn unsubscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let item = Item::Script(script(call)?);
     out.bool(call.session.unsubscribe(call.shared, &item));
@@ -179,12 +173,10 @@ fn outpoint(call: &Call<'_>) -> Result<OutPoint, RpcError> {
     Ok(outpoint)
 }
 
-/// `blockchain.outpoint.subscribe`
 pub(super) fn outpoint_subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     subscribe_to(call, &Item::Outpoint(outpoint(call)?), out)
 }
 
-/// `blockchain.outpoint.get_status`
 pub(super) fn get_outpoint_status(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let outpoint = outpoint(call)?;
     call.snapshot()?;
@@ -192,7 +184,6 @@ pub(super) fn get_outpoint_status(call: &Call<'_>, out: &mut Out) -> Result<(), 
     Ok(())
 }
 
-/// `blockchain.outpoint.unsubscribe`
 pub(super) fn outpoint_unsubscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let item = Item::Outpoint(outpoint(call)?);
     out.bool(call.session.unsubscribe(call.shared, &item));

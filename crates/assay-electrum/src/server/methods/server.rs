@@ -9,7 +9,6 @@ const NAME_BYTES_MAX: usize = 100;
 /// Maximum ping response: large enough to resemble any other response.
 const PONG_BYTES_MAX: usize = 1 << 20;
 
-/// `server.version`
 pub(super) fn version(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let name = match call.params.raw(0) {
         Some(_) => call.params.text(0)?,
@@ -35,7 +34,6 @@ pub(super) fn version(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     Ok(())
 }
 
-/// `server.features`
 pub(super) fn features(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let snapshot = call.snapshot()?;
     let genesis = snapshot.view.block_hash(0)?;
@@ -63,14 +61,12 @@ pub(super) fn features(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> 
     Ok(())
 }
 
-/// `server.banner`
 #[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
 pub(super) fn banner(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     out.string(&call.shared.config.banner);
     Ok(())
 }
 
-/// `server.donation_address`
 #[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
 pub(super) fn donation_address(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     out.string(&call.shared.config.donation_address);
@@ -93,7 +89,6 @@ pub(super) fn add_peer(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> 
     Ok(())
 }
 
-/// `server.ping`
 pub(super) fn ping(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     if call.version < Version(1, 7, 0) {
         out.raw("null");

@@ -11,7 +11,7 @@ use assay_store::{CoinRef, UndoWriter};
 use assay_wire::{Block, BlockHash, Coin, Encoding, OutPoint, Script, Transaction};
 use serde_json::{Value, json};
 
-use crate::chain::{Chain, MempoolChange, MempoolTx};
+use crate::chain::{Chain, MempoolChange, MempoolChanges, MempoolTx};
 use crate::follow::{Listener as _, Touched};
 use crate::index::{Index, IndexConfig, ScriptHash, View};
 use crate::server::{Config, Publisher, Server};
@@ -138,19 +138,16 @@ impl Node {
 
     /// Publishes a block with `txs`, which leave the mempool.
     pub(super) fn mine(&mut self, txs: Vec<Transaction>) {
-        let ids: Vec<_> = txs.iter().map(|tx| tx.view().txid()).collect();
-        let touched = self.extend(txs);
-        self.pool.retain(|tx| !ids.contains(&tx.txid));
-        let gone = ids.into_iter().map(MempoolChange::Removed).collect();
-        self.publisher.publish(self.view(), Some(changes(false, gone)), touched, false).unwrap();
+        let gone = txs.iter().map(|tx| MempoolChange::Removed(tx.view().txid())).collect();
+        self.mine_with(txs, Some(changes(false, gone)));
     }
 
-    /// Publishes a block with `txs` before its mempool changes are known.
-    pub(super) fn mine_unknown(&mut self, txs: Vec<Transaction>) {
+    /// Publishes a block with `txs` and these changes of the mempool, if they are known yet.
+    pub(super) fn mine_with(&mut self, txs: Vec<Transaction>, mempool: Option<MempoolChanges>) {
         let ids: Vec<_> = txs.iter().map(|tx| tx.view().txid()).collect();
         let touched = self.extend(txs);
         self.pool.retain(|tx| !ids.contains(&tx.txid));
-        self.publisher.publish(self.view(), None, touched, false).unwrap();
+        self.publisher.publish(self.view(), mempool, touched, false).unwrap();
     }
 
     /// Replaces the last `count` blocks by one with `txs`.

@@ -243,7 +243,7 @@ fn happen(node: &mut Node, random: &mut Random, planned: &mut Vec<Transaction>, 
         8 => {
             // Blocks without known mempool changes.
             let block: Vec<_> = node.pool().take(2).cloned().collect();
-            node.mine_unknown(block);
+            node.mine_with(block, None);
         }
         _ => {
             let coin = coins[random.below(coins.len())];
