@@ -71,7 +71,6 @@ pub struct Tip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotId {
     pub tip: Tip,
-    /// Number of the last mempool change.
     pub mempool: u64,
 }
 
@@ -122,7 +121,6 @@ pub struct MempoolTx {
     pub vsize: u32,
 }
 
-/// The mempool rejected a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct RelayError {
@@ -144,7 +142,6 @@ pub struct TestVerdict {
     pub refusal: Option<RelayError>,
 }
 
-/// Fees and limits of the mempool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relay {
     /// Minimum fee rate for relay, in satoshi per 1,000 virtual bytes.

@@ -3,7 +3,7 @@
 //! The follower works from the chain alone: it disconnects blocks down to the fork with the active chain, then connects block by
 //! block. Recent blocks come from the node's memory and all others from its archive, so correctness does not depend on receiving
 //! every event. A crash, a reorg while the follower was off, and an index enabled later are the same case. A [`Follows`] is an
-//! index under construction: the script index, which follows the mempool too, or an index of records by height.
+//! index under construction: the script index, which follows the mempool too, or the index of block filters.
 
 mod chain_sync;
 
@@ -17,13 +17,12 @@ use assay_wire::{Block, BlockHash, OutPoint, Tx, Txid};
 use parking_lot::Mutex;
 
 use crate::chain::{Chain, ChainError, MempoolChanges, SnapshotId, Tip};
-use crate::height_index::RecordsError;
+use crate::filters::{self, FilterIndex, MadeFilter, RecordsError};
 use crate::index::{BlockRows, Counts, Index, Scope, ScriptHash, UpdateError, View};
 
 use chain_sync::ChainSync;
 pub use chain_sync::Follows;
 
-/// Receives the follower's updates.
 pub trait Listener: Send + Sync {
     /// True if the listener needs mempool changes.
     fn wants_mempool(&self) -> bool {
@@ -46,7 +45,6 @@ pub trait Listener: Send + Sync {
 
 impl Listener for () {}
 
-/// Changes since the previous update.
 pub struct Update {
     /// The index after these changes.
     pub view: View,
@@ -116,15 +114,7 @@ impl Follower {
         let name = thread::Builder::new().name("index".to_owned());
         let follow = move || {
             let _whole = Whole::begin("what follows the chain");
-            let scripts = Scripts::new(&index, &*chain, &*listener);
-            let mut follower = IndexFollower::new(&scripts, &pool);
-            while !chain.is_stopping() {
-                follower.keep_up();
-                merger.unpark();
-            }
-            if let Err(error) = index.commit() {
-                tracing::error!("could not write the index out: {error}");
-            }
+            keep_up(&Scripts::new(&index, &*chain, &*listener), &*chain, &pool);
             merger.unpark();
         };
         let following = name.spawn(follow).map_err(FollowError::Thread)?;
@@ -141,7 +131,7 @@ impl Follower {
         let name = thread::Builder::new().name(target.name().to_owned());
         let follow = move || {
             let _whole = Whole::begin("what follows the chain");
-            keep_up_with_blocks(&*target, &*chain, &pool);
+            keep_up(&*target, &*chain, &pool);
         };
         let following = name.spawn(follow).map_err(FollowError::Thread)?;
         Ok(Self { following, merging: None })
@@ -215,17 +205,25 @@ fn merge_runs(index: &Index, chain: &dyn Chain) {
     }
 }
 
-fn keep_up_with_blocks<F: Follows>(target: &F, chain: &dyn Chain, pool: &rayon::ThreadPool) {
+/// Follows the chain until the node stops.
+fn keep_up<F: Follows>(target: &F, chain: &dyn Chain, pool: &rayon::ThreadPool) {
     let sync = ChainSync { target, chain, pool };
-    let mut committed = Instant::now();
+    let catch_up = || -> Result<(), FollowError> {
+        sync.catch_up()?;
+        while !chain.is_stopping() && !target.caught_up()? {
+            sync.catch_up()?;
+        }
+        Ok(())
+    };
     let commit = || {
         if let Err(error) = target.commit() {
             tracing::error!("could not write {} out: {error}", target.name());
         }
     };
+    let mut committed = Instant::now();
     while !chain.is_stopping() {
         let before = chain.tip();
-        if let Err(error) = sync.catch_up() {
+        if let Err(error) = catch_up() {
             tracing::error!("{} does not get on: {error}", target.name());
             thread::sleep(RETRY_INTERVAL);
             continue;
@@ -234,9 +232,7 @@ fn keep_up_with_blocks<F: Follows>(target: &F, chain: &dyn Chain, pool: &rayon::
             commit();
             committed = Instant::now();
         }
-        // The mempool number may differ each time; the cost is one extra check per wake-up.
-        let tip = target.tip().unwrap_or(before);
-        chain.wait_for_tip(&tip, COMMIT_INTERVAL);
+        target.wait(chain, &before);
     }
     commit();
 }
@@ -246,6 +242,7 @@ struct Scripts<'a> {
     chain: &'a dyn Chain,
     listener: &'a dyn Listener,
     pending: Mutex<PendingEvents>,
+    mempool: Mutex<MempoolState>,
 }
 
 #[derive(Default)]
@@ -255,9 +252,18 @@ struct PendingEvents {
     progress: Progress,
 }
 
+#[derive(Default)]
+struct MempoolState {
+    /// Number of the last published change.
+    published: Option<u64>,
+    seen: Option<SnapshotId>,
+    /// Number of the last change when the node last woke the follower.
+    woken_at: u64,
+}
+
 impl<'a> Scripts<'a> {
     fn new(index: &'a Index, chain: &'a dyn Chain, listener: &'a dyn Listener) -> Self {
-        Self { index, chain, listener, pending: Mutex::default() }
+        Self { index, chain, listener, pending: Mutex::default(), mempool: Mutex::default() }
     }
 }
 
@@ -326,6 +332,76 @@ impl Follows for Scripts<'_> {
     fn advanced(&self) {
         self.publish(None);
     }
+
+    /// Publishes index and mempool as one consistent state.
+    fn caught_up(&self) -> Result<bool, FollowError> {
+        let mut mempool = self.mempool.lock();
+        if !self.listener.wants_mempool() {
+            let tip = self.index.tip().unwrap_or_else(|| self.chain.tip());
+            mempool.seen = Some(SnapshotId { tip, mempool: mempool.woken_at });
+            return Ok(true);
+        }
+        let changes = self.chain.mempool_since(mempool.published)?;
+        let moment = changes.moment;
+        if self.index.tip() != Some(moment.tip) {
+            return Ok(false);
+        }
+        (mempool.published, mempool.seen) = (Some(moment.mempool), Some(moment));
+        self.publish(Some(changes));
+        Ok(true)
+    }
+
+    fn wait(&self, chain: &dyn Chain, _before: &Tip) {
+        let mut mempool = self.mempool.lock();
+        let Some(seen) = mempool.seen else { return };
+        let now = chain.wait(&seen, COMMIT_INTERVAL);
+        if now.tip == seen.tip && !chain.is_stopping() {
+            // Transactions arrive by the thousand: batch them.
+            thread::sleep(MEMPOOL_INTERVAL);
+        }
+        mempool.woken_at = now.mempool;
+    }
+}
+
+impl Follows for FilterIndex {
+    type Made = MadeFilter;
+
+    fn name(&self) -> &'static str {
+        filters::NAME
+    }
+
+    fn needs_undo(&self) -> bool {
+        true
+    }
+
+    fn tip(&self) -> Option<Tip> {
+        self.tip()
+    }
+
+    fn hash_at(&self, height: u32) -> Result<Option<BlockHash>, FollowError> {
+        Ok(self.at(height)?.map(|entry| entry.block))
+    }
+
+    fn make(
+        &self,
+        block: &Block,
+        _txids: &[Txid],
+        undo: Option<&[u8]>,
+    ) -> Result<MadeFilter, FollowError> {
+        Ok(MadeFilter::new(block, undo)?)
+    }
+
+    fn connect(&self, made: MadeFilter) -> Result<(), FollowError> {
+        Ok(self.connect(&made)?)
+    }
+
+    fn rewind(&self, height: u32) -> Result<(), FollowError> {
+        Ok(self.rewind(height)?)
+    }
+
+    fn commit(&self) -> Result<(), FollowError> {
+        Ok(self.commit()?)
+    }
 }
 
 impl Scripts<'_> {
@@ -339,77 +415,6 @@ impl Scripts<'_> {
             (std::mem::take(&mut pending.touched), pending.reorganised_to.take())
         };
         self.listener.publish(Update { view, mempool, touched, reorganised_to });
-    }
-}
-
-/// The script index following one chain and its mempool.
-struct IndexFollower<'a> {
-    scripts: &'a Scripts<'a>,
-    sync: ChainSync<'a, Scripts<'a>>,
-    /// Number of the last published mempool change.
-    mempool: Option<u64>,
-    seen: Option<SnapshotId>,
-    /// Number of the last mempool change when the node last woke this thread.
-    woken_at: u64,
-    committed: Instant,
-}
-
-impl<'a> IndexFollower<'a> {
-    fn new(scripts: &'a Scripts<'a>, pool: &'a rayon::ThreadPool) -> Self {
-        Self {
-            scripts,
-            sync: ChainSync { target: scripts, chain: scripts.chain, pool },
-            mempool: None,
-            seen: None,
-            woken_at: 0,
-            committed: Instant::now(),
-        }
-    }
-
-    /// Applies new blocks and mempool changes until the node stops.
-    fn keep_up(&mut self) {
-        let Scripts { index, chain, .. } = *self.scripts;
-        if let Err(error) = self.sync.catch_up().and_then(|()| self.publish_with_mempool()) {
-            tracing::error!("the index does not get on: {error}");
-            thread::sleep(RETRY_INTERVAL);
-            return;
-        }
-        if self.committed.elapsed() >= COMMIT_INTERVAL {
-            if let Err(error) = index.commit() {
-                tracing::error!("could not write the index out: {error}");
-            }
-            self.committed = Instant::now();
-        }
-        if let Some(seen) = self.seen {
-            let now = chain.wait(&seen, COMMIT_INTERVAL);
-            if now.tip == seen.tip && !chain.is_stopping() {
-                // Transactions arrive by the thousand: batch them.
-                thread::sleep(MEMPOOL_INTERVAL);
-            }
-            self.woken_at = now.mempool;
-        }
-    }
-
-    /// Publishes index and mempool as one consistent state.
-    fn publish_with_mempool(&mut self) -> Result<(), FollowError> {
-        let Scripts { index, chain, listener, .. } = *self.scripts;
-        if !listener.wants_mempool() {
-            let tip = index.tip().unwrap_or_else(|| chain.tip());
-            self.seen = Some(SnapshotId { tip, mempool: self.woken_at });
-            return Ok(());
-        }
-        while !chain.is_stopping() {
-            let changes = chain.mempool_since(self.mempool)?;
-            let moment = changes.moment;
-            if index.tip() == Some(moment.tip) {
-                (self.mempool, self.seen) = (Some(moment.mempool), Some(moment));
-                self.scripts.publish(Some(changes));
-                return Ok(());
-            }
-            // A block arrived meanwhile: index it first.
-            self.sync.catch_up()?;
-        }
-        Ok(())
     }
 }
 

@@ -22,7 +22,6 @@ pub mod address;
 pub mod chain;
 pub mod filters;
 pub mod follow;
-mod height_index;
 pub mod index;
 pub mod mempool;
 pub mod places;
@@ -33,7 +32,6 @@ mod testing;
 
 pub use assay_store::io::{Io, RealIo};
 pub use chain::Chain;
-pub use filters::FilterIndex;
-pub use height_index::RecordsError;
+pub use filters::{FilterIndex, RecordsError};
 pub use index::{Index, ScriptHash, View};
 pub use server::Server;

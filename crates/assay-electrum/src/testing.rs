@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use assay_testkit::chain::{TxBuilder, block_bytes};
+use assay_testkit::chain::{TxBuilder, block_bytes, header_on};
 use assay_wire::{Block, BlockHash, Coin, Encoding, Header, OutPoint, Script, Transaction, Txid};
 use parking_lot::{Condvar, Mutex};
 
@@ -53,7 +53,6 @@ pub(crate) fn changes(from_scratch: bool, changes: Vec<MempoolChange>) -> Mempoo
     MempoolChanges { moment: SnapshotId { tip, mempool: 0 }, from_scratch, changes }
 }
 
-#[derive(Debug)]
 pub(crate) struct FakeBlock {
     pub(crate) bytes: Vec<u8>,
     pub(crate) header: Header,
@@ -63,14 +62,7 @@ pub(crate) struct FakeBlock {
 
 impl FakeBlock {
     pub(crate) fn new(prev_block: BlockHash, txs: Vec<Transaction>, nonce: u32) -> Self {
-        let header = Header {
-            version: 1,
-            prev_block,
-            merkle_root: [0; 32],
-            time: 1_700_000_000,
-            bits: 1,
-            nonce,
-        };
+        let header = Header { nonce, ..header_on(prev_block, 1_700_000_000) };
         let bytes = block_bytes(header, &txs);
         let header = Header::parse(bytes[..80].as_array().expect("a header"));
         Self { bytes, header, hash: header.hash(), txs }
@@ -89,7 +81,6 @@ pub(crate) type StoredBlock = (Vec<u8>, Vec<u8>);
 pub(crate) struct FakeChain {
     pub(crate) blocks: Mutex<HashMap<BlockHash, StoredBlock>>,
     active: Mutex<Vec<BlockHash>>,
-    /// Blocks still in memory.
     pub(crate) fresh: Mutex<Vec<StoredBlock>>,
     changed: Condvar,
     is_stopping: AtomicBool,
@@ -261,12 +252,4 @@ impl Chain for FakeChain {
     fn relay_at_once(&self) -> Option<Relay> {
         Some(self.relay())
     }
-}
-
-#[test]
-fn the_parser_reads_the_made_blocks() {
-    let block = FakeBlock::new(BlockHash::ZERO, vec![coinbase(&[(50, b"a")], 1)], 0);
-    let parsed = Block::parse(block.bytes.clone(), Encoding::Segwit).unwrap();
-    assert_eq!(parsed.hash(), block.hash);
-    assert_eq!(parsed.tx(0).txid(), block.txids()[0]);
 }

@@ -2,8 +2,7 @@
 
 use assay_consensus::commitment::height_prefix;
 use assay_hash::{merkle_root, sha256d};
-use assay_wire::encode::compact_size;
-use assay_wire::{OutPoint, TxBuilder};
+use assay_wire::{BlockHash, Header, OutPoint, TxBuilder};
 use rayon::{ThreadPool, slice::ParallelSliceMut as _};
 
 use crate::{
@@ -17,28 +16,20 @@ pub(crate) struct Coinbase {
     pub(crate) weight: u64,
 }
 
-pub(crate) struct CoinbaseParts<'a> {
-    /// True if the block commits to witnesses (BIP141).
-    pub(crate) commits: bool,
-    pub(crate) height: u32,
-    pub(crate) seed: u64,
-    pub(crate) amount: u64,
-    pub(crate) script: &'a [u8],
-    /// Root of the witness merkle tree (ignored if the block does not commit to it).
-    pub(crate) witness_root: [u8; 32],
-}
-
 impl Coinbase {
-    /// Pays one output.
-    pub(crate) fn new(parts: &CoinbaseParts<'_>) -> Self {
+    /// Pays one output. `witness_root` is the root of the witness merkle tree, if the block commits to it (BIP141).
+    pub(crate) fn new(
+        (height, seed): (u32, u64),
+        (amount, script): (u64, &[u8]),
+        witness_root: Option<[u8; 32]>,
+    ) -> Self {
         const RESERVED: [u8; 32] = [0; 32];
-        let script_sig = script_sig(parts.height, parts.seed);
         let mut tx = TxBuilder::new(i32::from_le_bytes(VERSION))
-            .spend(OutPoint::NULL, &script_sig, u32::from_le_bytes(SEQUENCE))
-            .output(parts.amount as i64, parts.script);
-        if parts.commits {
+            .spend(OutPoint::NULL, &script_sig(height, seed), u32::from_le_bytes(SEQUENCE))
+            .output(amount as i64, script);
+        if let Some(root) = witness_root {
             // BIP141: the commitment covers the root and the reserved value in the coinbase's witness.
-            let commitment = sha256d(&[parts.witness_root, RESERVED].concat());
+            let commitment = sha256d(&[root, RESERVED].concat());
             let head = [0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed];
             tx = tx.output(0, &[&head[..], &commitment].concat());
         }
@@ -46,7 +37,10 @@ impl Coinbase {
         let txid = sha256d(&base);
         // Bitcoin Cash rejected transactions below 100 bytes when it introduced canonical order.
         assert!(base.len() >= 100, "height, tag and seed make the coinbase long enough");
-        let bytes = if parts.commits { tx.witness(&[&RESERVED]).bytes() } else { base.clone() };
+        let bytes = match witness_root {
+            Some(_) => tx.witness(&[&RESERVED]).bytes(),
+            None => base.clone(),
+        };
         let weight = (3 * base.len() + bytes.len()) as u64;
         Self { bytes, txid, weight }
     }
@@ -81,7 +75,6 @@ pub(crate) fn block_order(network: Network, txids: &[[u8; 32]], threads: &Thread
     std::iter::once(0).chain(keyed.into_iter().map(|(_, tx)| tx)).collect()
 }
 
-/// Merkle root of `hashes` in `order`.
 pub(crate) fn root(hashes: &[[u8; 32]], order: &[u32]) -> [u8; 32] {
     let leaves = order.iter().map(|tx| hashes[*tx as usize]).collect();
     let (root, mutated) = merkle_root(leaves);
@@ -89,39 +82,29 @@ pub(crate) fn root(hashes: &[[u8; 32]], order: &[u32]) -> [u8; 32] {
     root
 }
 
-pub(crate) struct Mined {
-    pub(crate) bytes: [u8; 80],
-    pub(crate) hash: [u8; 32],
-}
-
-/// Finds the lowest nonce whose hash meets the regtest target: on average the second.
-pub(crate) fn mine(network: Network, previous: &[u8; 32], root: &[u8; 32], time: u32) -> Mined {
+/// Header and hash with the lowest nonce whose hash meets the regtest target: on average the second.
+pub(crate) fn mine(
+    network: Network,
+    previous: &[u8; 32],
+    root: &[u8; 32],
+    time: u32,
+) -> ([u8; 80], [u8; 32]) {
     // Regtest has no retargeting: every block has the initial target.
     let bits = network.params().genesis.bits;
-    let mut bytes = [0u8; 80];
-    bytes[..4].copy_from_slice(&BLOCK_VERSION.to_le_bytes());
-    bytes[4..36].copy_from_slice(previous);
-    bytes[36..68].copy_from_slice(root);
-    bytes[68..72].copy_from_slice(&time.to_le_bytes());
-    bytes[72..76].copy_from_slice(&bits.to_le_bytes());
+    let (prev_block, merkle_root) = (BlockHash(*previous), *root);
+    let header = Header { version: BLOCK_VERSION, prev_block, merkle_root, time, bits, nonce: 0 };
+    let mut bytes = header.to_bytes();
     for nonce in 0..=u32::MAX {
         bytes[76..].copy_from_slice(&nonce.to_le_bytes());
         let hash = sha256d(&bytes);
         // The target is 7fffff00…00: it suffices to compare the three leading bytes, since no hash ends in 29 zero bytes.
         let lead = u32::from_be_bytes([0, hash[31], hash[30], hash[29]]);
         if lead < bits & 0x00ff_ffff {
-            return Mined { bytes, hash };
+            return (bytes, hash);
         }
     }
     unreachable!("half of all hashes meet the target of regtest")
 }
 
-pub(crate) fn count_bytes(count: u64) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(9);
-    compact_size(&mut bytes, count);
-    bytes
-}
-
-/// BIP9 version bits, all clear.
-const BLOCK_VERSION: u32 = 0x2000_0000;
+const BLOCK_VERSION: i32 = 0x2000_0000;
 const TAG: &[u8] = b"/assay forge/";

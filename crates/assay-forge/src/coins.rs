@@ -22,7 +22,6 @@ pub(crate) struct BlockCoins {
 }
 
 impl BlockCoins {
-    /// With all outputs unspent.
     pub(crate) fn new(
         outputs: Outputs,
         first_ordinary: u32,
@@ -55,7 +54,6 @@ pub(crate) struct Coins {
 }
 
 impl Coins {
-    /// The finished block at `height`.
     pub(crate) fn block(&self, height: u32) -> &BlockCoins {
         &self.blocks[height as usize - 1]
     }

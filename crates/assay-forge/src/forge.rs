@@ -6,8 +6,8 @@ use faster_hex::hex_string;
 
 use crate::{
     forge_state::{ForgeState, Made},
-    history::{self, HistoryShape, Start},
-    ledger::{ChainLine, Ledger, Line},
+    history::{self, HistoryShape},
+    ledger::{ChainLine, Ledger},
     options::{ForgeOptions, OptionsError, Params},
     recipe::{Recipe, RecipeKind},
     scaling::Scaling,
@@ -19,7 +19,6 @@ use crate::{
 /// Approximate size of the chain that [`forge`] would make.
 ///
 /// # Errors
-///
 /// If the options do not fit the recipe.
 pub fn estimate(recipe: &Recipe, options: &ForgeOptions) -> Result<Estimate, OptionsError> {
     ChainKind::new(recipe, options).map(|kind| kind.estimate())
@@ -31,7 +30,6 @@ pub fn estimate(recipe: &Recipe, options: &ForgeOptions) -> Result<Estimate, Opt
 /// name last: a directory without it is incomplete.
 ///
 /// # Errors
-///
 /// If the options do not fit the recipe, or the directory cannot be written.
 pub fn forge(
     recipe: &Recipe,
@@ -51,39 +49,33 @@ pub fn forge(
     progress.start(&kind.estimate());
     let chain = chain_line(recipe, &params, options, &kind);
     let made = match &kind {
-        ChainKind::History(shape) => {
-            history::make(Start { shape, threads: &pool, chain: &chain, dir, progress })?
-        }
+        ChainKind::History(shape) => history::make(shape, pool, &chain, dir, progress)?,
         ChainKind::Scaling(shape) => {
-            let mut state = ForgeState::new(params, pool, &chain, dir, progress)?;
-            let phases = Scaling { shape, state: &mut state }.phases()?;
-            state.finish(phases)
+            let mut state = ForgeState::create(params, pool, &chain, dir, progress)?;
+            Scaling { shape, state: &mut state }.phases()?;
+            state.finish()?
         }
         ChainKind::Widths(shape) => {
-            let mut state = ForgeState::new(params, pool, &chain, dir, progress)?;
-            let phases = WidthForge { shape, state: &mut state }.phases()?;
-            state.finish(phases)
+            let mut state = ForgeState::create(params, pool, &chain, dir, progress)?;
+            WidthForge { shape, state: &mut state }.phases()?;
+            state.finish()?
         }
     };
-    let Made { mut tail, ranges, phases, set, signing_seconds, utxo_seconds } = made;
-    let tip = tail.tip(&set);
-    tail.output.line(&Line::Tip(tip.clone()))?;
-    tail.output.finish()?;
+    let Made { blocks, ranges, tip, schnorr, phases, signing_seconds, utxo_seconds } = made;
     let wall_seconds = begun.elapsed().as_secs_f64();
     Ok(Summary {
         threads,
         signatures: tip.signatures,
-        schnorr_signatures: tail.schnorr,
+        schnorr_signatures: schnorr,
         making_seconds: wall_seconds - utxo_seconds,
         signing_seconds,
         utxo_seconds,
         wall_seconds,
         phases,
-        ledger: Ledger { chain, blocks: tail.blocks, ranges, tip },
+        ledger: Ledger { chain, blocks, ranges, tip },
     })
 }
 
-/// The chain's kind with its concrete parameters.
 enum ChainKind {
     Scaling(Box<Shape>),
     Widths(WidthShape),

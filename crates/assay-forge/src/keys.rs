@@ -25,25 +25,24 @@ use crate::raw::Signer;
 /// Exceptions, as published, without `distinct_keys` on the BCH chain: the outputs of the transaction that splits a coinbase for
 /// a fan-out block and the change (last) outputs of that block's transactions pay the key of that coinbase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct KeyId {
-    /// Height of the block that contains the output.
-    pub height: u32,
+pub(crate) struct KeyId {
+    pub(crate) height: u32,
     /// In satoshi.
-    pub amount: u64,
+    pub(crate) amount: u64,
     /// Index of its transaction in generation order; 0 unless keys are distinct.
-    pub index: u32,
+    pub(crate) index: u32,
     /// Index of the output in its transaction; 0 unless keys are distinct.
-    pub vout: u32,
+    pub(crate) vout: u32,
 }
 
 impl KeyId {
     /// The published derivation, from height and amount alone.
-    pub fn published(height: u32, amount: u64) -> Self {
+    pub(crate) fn published(height: u32, amount: u64) -> Self {
         Self { height, amount, index: 0, vout: 0 }
     }
 
     /// Secret key `number` (0, 1 or 2) of this output, big endian.
-    pub fn secret(&self, number: u8) -> [u8; 32] {
+    pub(crate) fn secret(&self, number: u8) -> [u8; 32] {
         let mut key = [0u8; 32];
         key[0] = number;
         key[4..12].copy_from_slice(&u64::from(self.index).to_be_bytes());
@@ -57,35 +56,27 @@ impl KeyId {
 /// Point tables; public keys are sums of their entries.
 pub(crate) struct Points {
     signer: Signer,
-    numbers: Digits,
-    index: [Digits; 2],
-    vouts: Digits,
-    heights: Digits,
-    amount: [Digits; 3],
+    /// For each digit of a key: height, amount (three), key number, index (two), output.
+    digits: [Digits; 8],
 }
 
 impl Points {
     /// Builds the tables; those for distinct keys only on request.
     pub(crate) fn new(height_max: u32, distinct: bool) -> Self {
         let signer = Signer::new();
-        let digits =
-            |byte: usize, shift: u32, count: usize| Digits::new(&signer, byte, shift, count);
         let many = |count: usize| if distinct { count } else { 0 };
-        Self {
-            numbers: digits(0, 0, 2),
-            index: [
-                digits(11, 0, many((1 << INDEX_BITS) - 1)),
-                digits(10, INDEX_BITS - 8, many(4095)),
-            ],
-            vouts: digits(15, 0, many(255)),
-            heights: digits(23, 0, height_max as usize),
-            amount: [
-                digits(31, 0, (1 << AMOUNT_BITS) - 1),
-                digits(30, AMOUNT_BITS - 8, 255),
-                digits(29, AMOUNT_BITS + 8 - 16, many(4095)),
-            ],
-            signer,
-        }
+        let digits = [
+            (23, 0, height_max as usize),
+            (31, 0, (1 << AMOUNT_BITS) - 1),
+            (30, AMOUNT_BITS - 8, 255),
+            (29, AMOUNT_BITS + 8 - 16, many(4095)),
+            (0, 0, 2),
+            (11, 0, many((1 << INDEX_BITS) - 1)),
+            (10, INDEX_BITS - 8, many(4095)),
+            (15, 0, many(255)),
+        ];
+        let digits = digits.map(|(byte, shift, count)| Digits::new(&signer, byte, shift, count));
+        Self { signer, digits }
     }
 
     pub(crate) fn signer(&self) -> &Signer {
@@ -98,22 +89,24 @@ impl Points {
 
     /// `None` if a part is beyond its table.
     fn sum(&self, id: &KeyId, number: u8) -> Option<PublicKey> {
-        let index = u64::from(id.index);
-        let parts = [
-            self.heights.get(u64::from(id.height))?,
-            self.amount[0].get(id.amount & ((1 << AMOUNT_BITS) - 1))?,
-            self.amount[1].get(id.amount >> AMOUNT_BITS & 0xff)?,
-            self.amount[2].get(id.amount >> (AMOUNT_BITS + 8))?,
-            self.numbers.get(u64::from(number))?,
-            self.index[0].get(index & ((1 << INDEX_BITS) - 1))?,
-            self.index[1].get(index >> INDEX_BITS)?,
-            self.vouts.get(u64::from(id.vout))?,
+        let (amount, index) = (id.amount, u64::from(id.index));
+        let values = [
+            u64::from(id.height),
+            amount & ((1 << AMOUNT_BITS) - 1),
+            amount >> AMOUNT_BITS & 0xff,
+            amount >> (AMOUNT_BITS + 8),
+            u64::from(number),
+            index & ((1 << INDEX_BITS) - 1),
+            index >> INDEX_BITS,
+            u64::from(id.vout),
         ];
-        let mut summands = [&self.heights.multiples[0]; 8];
+        let mut summands = [&self.digits[0].multiples[0]; 8];
         let mut count = 0;
-        for point in parts.into_iter().flatten() {
-            summands[count] = point;
-            count += 1;
+        for (digits, value) in self.digits.iter().zip(values) {
+            for point in digits.get(value)? {
+                summands[count] = point;
+                count += 1;
+            }
         }
         PublicKey::combine_keys(&summands[..count]).ok()
     }

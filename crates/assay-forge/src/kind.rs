@@ -5,8 +5,7 @@ use assay_ledger::Series;
 /// Script kind of an output. The discriminants are stored, one byte per coin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Kind {
-    /// Pay to public key hash, ECDSA.
+pub(crate) enum Kind {
     P2pkh = 0,
     /// P2WPKH nested in P2SH (BIP141), ECDSA.
     P2shP2wpkh = 1,
@@ -40,7 +39,7 @@ impl From<Series> for Kind {
 
 impl Kind {
     /// In the order of the discriminants.
-    pub const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::P2pkh,
         Self::P2shP2wpkh,
         Self::P2wpkh,
@@ -53,89 +52,41 @@ impl Kind {
         Self::OpReturn,
     ];
 
-    /// Name in recipes and ledgers.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::P2pkh => "p2pkh",
-            Self::P2shP2wpkh => "p2sh_p2wpkh",
-            Self::P2wpkh => "p2wpkh",
-            Self::P2wsh => "p2wsh_2of3",
-            Self::P2trKey => "p2tr_key",
-            Self::P2trScript => "p2tr_script",
-            Self::P2pk => "p2pk",
-            Self::P2shMulti => "p2sh_2of3",
-            Self::Multi => "multisig_1of2",
-            Self::OpReturn => "op_return",
-        }
+    fn properties(self) -> &'static Properties {
+        &PROPERTIES[self as usize]
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        self.properties().0
     }
 
     /// Bytes of an output of this kind: value, script length and script.
-    pub fn output_bytes(self) -> u64 {
-        9 + match self {
-            Self::P2pkh => 25,
-            Self::P2shP2wpkh | Self::P2shMulti => 23,
-            Self::P2wpkh | Self::OpReturn => 22,
-            Self::P2wsh | Self::P2trKey | Self::P2trScript => 34,
-            Self::P2pk => 67,
-            Self::Multi => 71,
-        }
+    pub(crate) fn output_bytes(self) -> u64 {
+        9 + self.properties().1
     }
 
-    /// Upper bound of the bytes of an input without its witness. A low-S DER signature with its hash type has at most 72 bytes.
-    pub fn input_bytes_max(self) -> u64 {
-        match self {
-            Self::P2pkh => 36 + 1 + 73 + 34 + 4,
-            Self::P2shP2wpkh => 36 + 1 + 23 + 4,
-            Self::P2pk => 36 + 1 + 73 + 4,
-            Self::P2shMulti => 36 + 3 + 1 + 73 + 73 + 107 + 4,
-            Self::Multi => 36 + 1 + 1 + 73 + 4,
-            _ => 36 + 1 + 4,
-        }
+    /// Upper bound of the bytes of an input without its witness.
+    pub(crate) fn input_bytes_max(self) -> u64 {
+        self.properties().2
     }
 
     /// Upper bound of the bytes of its witness, including the item count.
-    pub fn witness_bytes_max(self) -> u64 {
-        match self {
-            Self::P2pkh | Self::P2pk | Self::P2shMulti | Self::Multi | Self::OpReturn => 1,
-            Self::P2shP2wpkh | Self::P2wpkh => 1 + 73 + 34,
-            Self::P2wsh => 1 + 1 + 73 + 73 + 106,
-            Self::P2trKey => 1 + 65,
-            Self::P2trScript => 1 + 65 + 35 + 34,
-        }
+    pub(crate) fn witness_bytes_max(self) -> u64 {
+        self.properties().3
     }
 
     /// Valid signatures that spending one such output verifies.
-    pub fn signatures(self) -> u64 {
-        match self {
-            Self::P2wsh | Self::P2shMulti => 2,
-            Self::OpReturn => 0,
-            _ => 1,
-        }
+    pub(crate) fn signatures(self) -> u64 {
+        self.properties().4
     }
 
     /// Signature-operation cost of spending (Core, `GetTransactionSigOpCost`).
-    pub fn input_sigops_cost(self) -> u64 {
-        match self {
-            Self::P2shP2wpkh | Self::P2wpkh => 1,
-            Self::P2wsh => 3,
-            // Legacy operations cost four, and a redeem script counts its keys exactly (BIP141).
-            Self::P2shMulti => 12,
-            Self::P2pkh
-            | Self::P2trKey
-            | Self::P2trScript
-            | Self::P2pk
-            | Self::Multi
-            | Self::OpReturn => 0,
-        }
+    pub(crate) fn input_sigops_cost(self) -> u64 {
+        self.properties().5
     }
 
-    /// Signature-operation cost of creating: a bare CHECKSIG counts four times (BIP141), a bare CHECKMULTISIG as 20 of them.
-    pub fn output_sigops_cost(self) -> u64 {
-        match self {
-            Self::P2pkh | Self::P2pk => 4,
-            Self::Multi => 80,
-            _ => 0,
-        }
+    pub(crate) fn output_sigops_cost(self) -> u64 {
+        self.properties().6
     }
 
     pub(crate) fn has_witness(self) -> bool {
@@ -156,6 +107,25 @@ impl Kind {
         Self::ALL[usize::from(byte & !FUNDING)]
     }
 }
+
+/// Name; bytes of the output script, of an input at most, and of its witness at most; signatures; signature-operation cost of
+/// spending and of creating.
+type Properties = (&'static str, u64, u64, u64, u64, u64, u64);
+
+/// In the order of [`Kind::ALL`]. A low-S DER signature with its hash type has at most 72 bytes. Legacy operations cost four: a redeem
+/// script counts its keys exactly, a bare CHECKMULTISIG as 20 CHECKSIG (BIP141).
+const PROPERTIES: [Properties; Kind::ALL.len()] = [
+    ("p2pkh", 25, 36 + 1 + 73 + 34 + 4, 1, 1, 0, 4),
+    ("p2sh_p2wpkh", 23, 36 + 1 + 23 + 4, 1 + 73 + 34, 1, 1, 0),
+    ("p2wpkh", 22, 36 + 1 + 4, 1 + 73 + 34, 1, 1, 0),
+    ("p2wsh_2of3", 34, 36 + 1 + 4, 1 + 1 + 73 + 73 + 106, 2, 3, 0),
+    ("p2tr_key", 34, 36 + 1 + 4, 1 + 65, 1, 0, 0),
+    ("p2tr_script", 34, 36 + 1 + 4, 1 + 65 + 35 + 34, 1, 0, 0),
+    ("p2pk", 67, 36 + 1 + 73 + 4, 1, 1, 0, 4),
+    ("p2sh_2of3", 23, 36 + 3 + 1 + 73 + 73 + 107 + 4, 1, 2, 12, 0),
+    ("multisig_1of2", 71, 36 + 1 + 1 + 73 + 4, 1, 1, 0, 80),
+    ("op_return", 22, 36 + 1 + 4, 1, 0, 0, 0),
+];
 
 /// Flag in the byte of a stored kind: this output pays the key of the coinbase that funded its block instead of its own (split
 /// and change outputs of the published generator).

@@ -53,8 +53,6 @@ pub use assay_ledger::{
     Series, SpendOrder, TipLine,
 };
 pub use forge::{estimate, forge};
-pub use keys::KeyId;
-pub use kind::Kind;
 pub use network::Network;
 pub use options::{ForgeOptions, OptionsError, Variant};
 pub use output::OutputError;

@@ -22,16 +22,18 @@ pub(crate) struct Lock {
 /// Public data of an input that spends the lock; [`KeyId`] yields the secret keys.
 pub(crate) enum Unlock {
     /// One ECDSA key behind its hash.
-    Hash { public_key: [u8; 33], key_hash: [u8; 20] },
+    Hash {
+        public_key: [u8; 33],
+        key_hash: [u8; 20],
+    },
     /// The witness or redeem script of a 2-of-3.
     Multi(Box<[u8; 105]>),
     /// A signature of key 0 over a script that contains it, preceded by a dummy element if `dummy`.
-    Bare { dummy: bool },
-    /// Unspendable.
+    Bare {
+        dummy: bool,
+    },
     Never,
-    /// The key pair of a taproot output.
     Key(Box<Keypair>),
-    /// The leaf of a taproot output.
     Leaf(Box<Leaf>),
 }
 
@@ -225,7 +227,6 @@ impl ScriptCache {
         book.pending.push((kind, id.amount));
     }
 
-    /// Derives every requested lock.
     pub(crate) fn prepare(&mut self, threads: &ThreadPool) {
         let points = &self.points;
         for (height, book) in self.heights.iter_mut().enumerate() {

@@ -26,7 +26,6 @@ pub enum Network {
 }
 
 impl Network {
-    /// Name in recipes and ledgers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Regtest => "regtest",
@@ -35,10 +34,11 @@ impl Network {
     }
 
     pub(crate) fn params(self) -> &'static ChainParams {
-        static PARAMS: [LazyLock<ChainParams>; 2] = [
-            LazyLock::new(|| by_name(Network::Regtest)),
-            LazyLock::new(|| by_name(Network::BchRegtest)),
-        ];
+        static PARAMS: LazyLock<[ChainParams; 2]> = LazyLock::new(|| {
+            [Network::Regtest, Network::BchRegtest].map(|network| {
+                ChainParams::by_name(network.name()).expect("both chains have parameters")
+            })
+        });
         &PARAMS[self as usize]
     }
 
@@ -51,8 +51,4 @@ impl Network {
     pub(crate) fn segwit(self) -> bool {
         self == Self::Regtest
     }
-}
-
-fn by_name(network: Network) -> ChainParams {
-    ChainParams::by_name(network.name()).expect("both chains have parameters")
 }

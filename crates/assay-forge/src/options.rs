@@ -26,7 +26,6 @@ impl Variant {
     }
 }
 
-/// Parameters common to all chains.
 #[derive(Clone, Debug)]
 pub(crate) struct Params {
     pub(crate) network: Network,
@@ -114,59 +113,31 @@ impl Default for ForgeOptions {
 pub enum OptionsError {
     /// The scale is too small for a block to hold its transactions, or too large for the available coins.
     #[error("scale {scale} is impossible for {chain}: choose {min} to {max}")]
-    Scale {
-        /// Requested value.
-        scale: f64,
-        chain: &'static str,
-        min: f64,
-        max: f64,
-    },
+    Scale { scale: f64, chain: &'static str, min: f64, max: f64 },
     /// The scale needs coinbases that are worth too little after halvings.
     #[error(
         "scale {scale} needs the coinbases of {coinbases} blocks, but only {available} are worth enough, as halvings go on; choose a smaller scale or fewer fan-out and steady-3 blocks"
     )]
-    Coinbases {
-        scale: f64,
-        /// Number of coinbases needed.
-        coinbases: u32,
-        available: u32,
-    },
+    Coinbases { scale: f64, coinbases: u32, available: u32 },
     /// Byte scale at which blocks would be empty or too large.
     #[error(
         "byte scale {byte_scale} is impossible for {recipe}: choose more than 0, at most {max}"
     )]
-    ByteScale {
-        /// Requested value.
-        byte_scale: f64,
-        recipe: String,
-        max: f64,
-    },
+    ByteScale { byte_scale: f64, recipe: String, max: f64 },
     /// A byte scale for a recipe without this parameter.
     #[error(
         "a byte scale means nothing to {recipe}: its scale sets the size of blocks; leave it out"
     )]
     NoByteScale { recipe: String },
     #[error("stop height {height} is impossible: this chain has heights 1 to {last}")]
-    StopHeight {
-        /// Requested value.
-        height: u32,
-        last: u32,
-    },
+    StopHeight { height: u32, last: u32 },
     /// End time so early that the first block would not be younger than genesis.
     #[error(
         "end time {end_time} is impossible: the first block would not be younger than genesis; choose {min} or later"
     )]
-    EndTime {
-        /// Requested value.
-        end_time: u32,
-        min: u64,
-    },
+    EndTime { end_time: u32, min: u64 },
     #[error("{threads} threads are impossible: choose 0 (one for each core) to {max}")]
-    Threads {
-        /// Requested value.
-        threads: usize,
-        max: usize,
-    },
+    Threads { threads: usize, max: usize },
 }
 
 /// The stop height, limited to the chain.

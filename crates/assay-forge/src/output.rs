@@ -8,7 +8,7 @@ use std::{
 
 use thiserror::Error;
 
-use crate::ledger::{BlockLine, LEDGER, LEDGER_PART, Line};
+use crate::ledger::{BlockLine, ChainLine, LEDGER, LEDGER_PART, Line};
 
 #[derive(Debug, Error)]
 pub enum OutputError {
@@ -16,11 +16,7 @@ pub enum OutputError {
     Finished { path: PathBuf },
     /// The directory contains files that are not from a forge.
     #[error("{} holds files that no forge wrote, such as {}; choose an empty directory", path.display(), entry.display())]
-    Foreign {
-        path: PathBuf,
-        /// The foreign entry.
-        entry: PathBuf,
-    },
+    Foreign { path: PathBuf, entry: PathBuf },
     #[error("the disk is full: cannot write {}; free space or choose another directory, then forge again", path.display())]
     DiskFull { path: PathBuf, source: io::Error },
     #[error("cannot write {}: {source}", path.display())]
@@ -28,20 +24,18 @@ pub enum OutputError {
 }
 
 impl OutputError {
-    pub(crate) fn new(path: &Path, source: io::Error) -> Self {
-        let path = path.to_owned();
-        match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Self::DiskFull { path, source }
+    /// The error of a write to `path`.
+    pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| {
+            let path = path.to_owned();
+            match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    Self::DiskFull { path, source }
+                }
+                _ => Self::Write { path, source },
             }
-            _ => Self::Write { path, source },
         }
     }
-}
-
-pub(crate) struct BlockPlace {
-    pub(crate) file: String,
-    pub(crate) offset: u64,
 }
 
 /// A chain directory being written.
@@ -59,14 +53,13 @@ impl Output {
     /// # Errors
     /// If it contains a finished chain or foreign files.
     pub(crate) fn is_interrupted(dir: &Path) -> Result<bool, OutputError> {
-        let fail = |path: &Path, source| OutputError::new(path, source);
-        fs::create_dir_all(dir).map_err(|e| fail(dir, e))?;
+        fs::create_dir_all(dir).map_err(OutputError::at(dir))?;
         if dir.join(LEDGER).exists() {
             return Err(OutputError::Finished { path: dir.to_owned() });
         }
         let interrupted = dir.join(LEDGER_PART).exists();
-        for entry in fs::read_dir(dir).map_err(|e| fail(dir, e))? {
-            let name = entry.map_err(|e| fail(dir, e))?.file_name();
+        for entry in fs::read_dir(dir).map_err(OutputError::at(dir))? {
+            let name = entry.map_err(OutputError::at(dir))?.file_name();
             let ours = [LEDGER_PART, BLOCKS, ORDER, TXIDS].iter().any(|own| name == *own);
             if !ours || !interrupted {
                 return Err(OutputError::Foreign { path: dir.to_owned(), entry: name.into() });
@@ -75,27 +68,32 @@ impl Output {
         Ok(interrupted)
     }
 
-    /// Starts a chain directory; removes the files of an interrupted forge.
-    pub(crate) fn create(dir: &Path, magic: [u8; 4]) -> Result<Self, OutputError> {
-        let fail = |path: &Path, source| OutputError::new(path, source);
+    /// Starts a chain directory by the first line of its ledger; removes the files of an interrupted forge.
+    pub(crate) fn create(
+        dir: &Path,
+        magic: [u8; 4],
+        chain: &ChainLine,
+    ) -> Result<Self, OutputError> {
         Self::is_interrupted(dir)?;
         for sub in [BLOCKS, ORDER] {
             let sub = dir.join(sub);
             if sub.exists() {
-                fs::remove_dir_all(&sub).map_err(|e| fail(&sub, e))?;
+                fs::remove_dir_all(&sub).map_err(OutputError::at(&sub))?;
             }
         }
         let txids = dir.join(TXIDS);
         if txids.exists() {
-            fs::remove_file(&txids).map_err(|e| fail(&txids, e))?;
+            fs::remove_file(&txids).map_err(OutputError::at(&txids))?;
         }
         // The ledger comes first: it marks the directory as a forge's.
         let ledger = Sink::create(dir.join(LEDGER_PART))?;
         for sub in [BLOCKS, ORDER] {
             let sub = dir.join(sub);
-            fs::create_dir(&sub).map_err(|e| fail(&sub, e))?;
+            fs::create_dir(&sub).map_err(OutputError::at(&sub))?;
         }
-        Ok(Self { dir: dir.to_owned(), magic, ledger, blocks: None, block_files: 0 })
+        let mut output = Self { dir: dir.to_owned(), magic, ledger, blocks: None, block_files: 0 };
+        output.line(&Line::Chain(chain.clone()))?;
+        Ok(output)
     }
 
     /// Resumes after the block `last`, whose ledger line ends at `ledger_end`; truncates the rest.
@@ -118,17 +116,17 @@ impl Output {
             if !path.exists() {
                 break;
             }
-            fs::remove_file(&path).map_err(|e| OutputError::new(&path, e))?;
+            fs::remove_file(&path).map_err(OutputError::at(&path))?;
         }
         Ok(Self { dir: dir.to_owned(), magic, ledger, blocks: Some(blocks), block_files })
     }
 
-    /// Appends a block of `bytes` bytes, passed in pieces.
+    /// Appends a block of `bytes` bytes, passed in pieces; returns its file and its offset there.
     pub(crate) fn block<'a>(
         &mut self,
         bytes: u64,
         pieces: impl Iterator<Item = &'a [u8]>,
-    ) -> Result<BlockPlace, OutputError> {
+    ) -> Result<(String, u64), OutputError> {
         let full =
             self.blocks.as_ref().is_none_or(|file| file.written + 8 + bytes > BLOCK_FILE_MAX);
         if full {
@@ -148,12 +146,12 @@ impl Output {
         }
         assert_eq!(file.written - offset, bytes, "the pieces are the block");
         let name = block_file_name(self.block_files - 1);
-        Ok(BlockPlace { file: format!("{BLOCKS}/{name}"), offset })
+        Ok((format!("{BLOCKS}/{name}"), offset))
     }
 
     pub(crate) fn order(&self, height: u32, records: &[u8]) -> Result<(), OutputError> {
         let path = order_path(&self.dir, height);
-        fs::write(&path, records).map_err(|e| OutputError::new(&path, e))
+        fs::write(&path, records).map_err(OutputError::at(&path))
     }
 
     pub(crate) fn line(&mut self, line: &Line) -> Result<(), OutputError> {
@@ -178,11 +176,10 @@ impl Output {
         }
         self.ledger.close()?;
         let (from, to) = (self.dir.join(LEDGER_PART), self.dir.join(LEDGER));
-        fs::rename(&from, &to).map_err(|e| OutputError::new(&to, e))
+        fs::rename(&from, &to).map_err(OutputError::at(&to))
     }
 }
 
-/// A file written sequentially.
 struct Sink {
     path: PathBuf,
     file: BufWriter<File>,
@@ -191,7 +188,7 @@ struct Sink {
 
 impl Sink {
     fn create(path: PathBuf) -> Result<Self, OutputError> {
-        let file = File::create(&path).map_err(|e| OutputError::new(&path, e))?;
+        let file = File::create(&path).map_err(OutputError::at(&path))?;
         Ok(Self { path, file: BufWriter::with_capacity(1 << 20, file), written: 0 })
     }
 
@@ -203,23 +200,23 @@ impl Sink {
             file.seek(SeekFrom::Start(len))?;
             Ok(file)
         };
-        let file = open().map_err(|e| OutputError::new(&path, e))?;
+        let file = open().map_err(OutputError::at(&path))?;
         Ok(Self { path, file: BufWriter::with_capacity(1 << 20, file), written: len })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
-        self.file.write_all(bytes).map_err(|e| OutputError::new(&self.path, e))?;
+        self.file.write_all(bytes).map_err(OutputError::at(&self.path))?;
         self.written += bytes.len() as u64;
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), OutputError> {
-        self.file.flush().map_err(|e| OutputError::new(&self.path, e))
+        self.file.flush().map_err(OutputError::at(&self.path))
     }
 
     fn close(mut self) -> Result<(), OutputError> {
         let done = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
-        done.map_err(|e| OutputError::new(&self.path, e))
+        done.map_err(OutputError::at(&self.path))
     }
 }
 

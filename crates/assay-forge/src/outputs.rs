@@ -44,17 +44,11 @@ impl Outputs {
         self.first.push(self.amounts.len() as u32);
     }
 
-    /// Removes the outputs of the last transaction.
-    pub(crate) fn take_last(&mut self) -> HeldOutputs {
+    pub(crate) fn drop_last(&mut self) {
         self.first.pop();
-        let start = *self.first.last().expect("the coinbase stays") as usize;
-        HeldOutputs { amounts: self.amounts.split_off(start), kinds: self.kinds.split_off(start) }
-    }
-
-    /// Adds outputs from [`take_last`](Self::take_last) to the current transaction.
-    pub(crate) fn put_back(&mut self, held: HeldOutputs) {
-        self.amounts.extend(held.amounts);
-        self.kinds.extend(held.kinds);
+        let outputs = *self.first.last().expect("the coinbase stays") as usize;
+        self.amounts.truncate(outputs);
+        self.kinds.truncate(outputs);
     }
 
     /// Number of outputs of all transactions.
@@ -62,12 +56,10 @@ impl Outputs {
         self.amounts.len()
     }
 
-    /// Number of outputs of transaction `tx`.
     pub(crate) fn count(&self, tx: u32) -> u32 {
         self.first[tx as usize + 1] - self.first[tx as usize]
     }
 
-    /// Index of an output within the block.
     pub(crate) fn at(&self, tx: u32, vout: u32) -> usize {
         debug_assert!(vout < self.count(tx));
         (self.first[tx as usize] + vout) as usize
@@ -106,7 +98,6 @@ impl Outputs {
         }
     }
 
-    /// Replaces `pays` by the outputs of transaction `tx`.
     pub(crate) fn pays(&self, distinct: bool, tx: u32, pays: &mut Vec<Pay>) {
         pays.clear();
         pays.extend((0..self.count(tx)).map(|vout| self.pay(distinct, tx, vout)));
@@ -118,14 +109,7 @@ impl Outputs {
         Spend { txid, vout, amount, kind, key }
     }
 
-    /// Adds the outputs of `tx` to `bound`.
     pub(crate) fn bound(&self, tx: u32, bound: &mut Bound) {
         (0..self.count(tx)).for_each(|vout| bound.output(self.kind(tx, vout)));
     }
-}
-
-/// Outputs of a planned transaction that did not fit yet.
-pub(crate) struct HeldOutputs {
-    amounts: Vec<u64>,
-    kinds: Vec<u8>,
 }

@@ -1,38 +1,39 @@
 //! An unsigned block: inputs and outputs of each transaction.
 
+use std::ops::Range;
+
 use crate::{
     coins::{CoinRef, Coins},
     keys::KeyId,
     kind::{Bound, Kind},
-    outputs::{HeldOutputs, Outputs},
+    outputs::Outputs,
 };
 
-/// Transactions in generation order, the coinbase first.
-pub(crate) struct Plan {
+/// Transactions in generation order, the coinbase first; inputs of type `I`.
+pub(crate) struct Plan<I = CoinRef> {
     pub(crate) outputs: Outputs,
     /// The first transaction that is neither coinbase nor split.
     pub(crate) first_ordinary: u32,
     first_input: Vec<u32>,
     /// Inputs of all transactions, concatenated.
-    pub(crate) inputs: Vec<CoinRef>,
+    pub(crate) inputs: Vec<I>,
 }
 
-impl Plan {
-    /// A plan with a coinbase that pays `subsidy` to P2PKH. Flagged outputs will pay the key of `funding`.
-    pub(crate) fn new(height: u32, subsidy: u64, funding: KeyId) -> Self {
+impl<I> Plan<I> {
+    /// A plan with a coinbase that pays `subsidy`. Flagged outputs will pay the key of `funding`.
+    pub(crate) fn new(height: u32, subsidy: u64, kind: Kind, funding: KeyId) -> Self {
         let mut plan = Self {
             outputs: Outputs::new(height, funding),
             first_ordinary: 1,
             first_input: vec![0],
             inputs: Vec::new(),
         };
-        plan.outputs.push(subsidy, Kind::P2pkh);
+        plan.outputs.push(subsidy, kind);
         plan.end_tx();
         plan
     }
 
-    /// Adds an input to the current transaction.
-    pub(crate) fn input(&mut self, coin: CoinRef) {
+    pub(crate) fn input(&mut self, coin: I) {
         self.inputs.push(coin);
     }
 
@@ -43,28 +44,28 @@ impl Plan {
         self.len() - 1
     }
 
-    /// Removes the last transaction.
-    pub(crate) fn take_last(&mut self) -> Held {
-        self.first_input.pop();
-        let input = *self.first_input.last().expect("the coinbase stays") as usize;
-        Held { inputs: self.inputs.split_off(input), outputs: self.outputs.take_last() }
-    }
-
-    /// Adds a transaction removed by [`take_last`](Self::take_last).
-    pub(crate) fn put_back(&mut self, held: Held) {
-        self.inputs.extend(held.inputs);
-        self.outputs.put_back(held.outputs);
-        self.end_tx();
-    }
-
     /// Number of transactions, with the coinbase.
     pub(crate) fn len(&self) -> u32 {
         self.first_input.len() as u32 - 1
     }
 
-    pub(crate) fn inputs_of(&self, tx: u32) -> &[CoinRef] {
+    /// Indices of the inputs of a transaction among all.
+    pub(crate) fn input_range(&self, tx: u32) -> Range<usize> {
         let tx = tx as usize;
-        &self.inputs[self.first_input[tx] as usize..self.first_input[tx + 1] as usize]
+        self.first_input[tx] as usize..self.first_input[tx + 1] as usize
+    }
+
+    pub(crate) fn inputs_of(&self, tx: u32) -> &[I] {
+        &self.inputs[self.input_range(tx)]
+    }
+}
+
+impl Plan {
+    pub(crate) fn drop_last(&mut self) {
+        self.first_input.pop();
+        let inputs = *self.first_input.last().expect("the coinbase stays") as usize;
+        self.inputs.truncate(inputs);
+        self.outputs.drop_last();
     }
 
     /// Size bound of a transaction whose inputs are all from earlier blocks.
@@ -76,10 +77,4 @@ impl Plan {
         self.outputs.bound(tx, &mut bound);
         bound
     }
-}
-
-/// A planned transaction that did not fit yet.
-pub(crate) struct Held {
-    inputs: Vec<CoinRef>,
-    outputs: HeldOutputs,
 }

@@ -3,75 +3,89 @@
 use std::time::Instant;
 
 use crate::{
-    forge_state::{ForgeState, request_locks, signing_context},
+    forge_state::{CHUNK_INPUTS, ForgeState},
     kind::{Bound, Kind},
     ledger::Phase,
     network::BLOCK_OVERHEAD_WEIGHT,
     phases::{
-        Source, View,
-        fan_out::{self, BASELINE_OUTPUTS, FanOutPlan},
+        View,
+        fan_out::{self, FanOutPlan},
         placement::Pools,
-        steady_1::{FanIn, Steady1},
-        steady_2::Steady2,
-        steady_3::{Pool, Steady3},
+        steady::{self, Pool, Steady2, Steady3},
     },
     plan::Plan,
+    random::{BLOCK_STREAM, Stream},
     shape::{PHASES, Shape},
     sign::Spend,
-    signing_threads::{Signed, TxChain, sign_range, sign_tx_chains},
-    summary::{ForgeError, PhaseTime},
+    signing_threads::{Signed, SigningContext, TxChain, sign_tx_chains},
+    summary::ForgeError,
 };
 
-/// A scaling chain in progress.
 pub(crate) struct Scaling<'a, 'p> {
     pub(crate) shape: &'a Shape,
     pub(crate) state: &'a mut ForgeState<'p>,
 }
 
 impl Scaling<'_, '_> {
-    /// Makes all blocks.
-    pub(crate) fn phases(&mut self) -> Result<Vec<PhaseTime>, ForgeError> {
-        let mut times = Vec::new();
+    pub(crate) fn phases(&mut self) -> Result<(), ForgeError> {
         let mut short = None;
         for phase in PHASES {
             let blocks = self.shape.blocks_made(phase);
             if blocks == 0 {
                 continue;
             }
-            let begun = Instant::now();
-            let before = self.state.tail.blocks.len();
-            self.state.progress.phase(phase, blocks);
+            self.state.phase(phase, blocks);
             match phase {
                 Phase::Maturity => short = self.maturity(blocks)?,
-                Phase::Baseline => self.baseline(blocks)?,
+                Phase::Baseline => {
+                    let shape = self.shape;
+                    let plan = |block| fan_out::plan_chains(shape, phase, block);
+                    self.fan_out_group(phase, (0..blocks).map(plan).collect())?;
+                }
                 Phase::FanOut => self.fan_out(blocks, short.take())?,
                 Phase::Placement => {
                     let mut pools = Pools::new(self.view());
                     for block in 0..blocks {
-                        let (phase, source) = pools.block(self.view(), block);
-                        self.fill(phase, source)?;
+                        let (phase, mut source) = pools.block(block);
+                        self.fill(phase, |view, plan, kinds| source.next(view, plan, kinds))?;
                     }
                 }
                 Phase::Steady3 => {
                     let mut pool = Pool::new(self.view(), &self.state.threads);
                     for block in 0..blocks {
-                        let source = Steady3::new(self.view(), block, &mut pool);
-                        self.fill(phase, source)?;
+                        let mut source = Steady3::new(self.view(), block, &mut pool);
+                        self.fill(phase, |view, plan, kinds| source.next(view, plan, kinds))?;
                     }
                 }
                 _ => {
                     for block in 0..blocks {
-                        match phase {
-                            Phase::Steady1 => self.fill(phase, Steady1::new(self.view(), block))?,
-                            Phase::FanIn => self.fill(phase, FanIn::new(self.view(), block))?,
-                            _ => self.fill(phase, Steady2::new(self.view(), block))?,
-                        }
+                        self.steady(phase, block)?;
                     }
                 }
             }
-            times.push(PhaseTime::of(phase, blocks, &self.state.tail.blocks[before..], begun));
         }
-        Ok(times)
+        Ok(())
+    }
+
+    fn steady(&mut self, phase: Phase, block: u32) -> Result<(), ForgeError> {
+        match phase {
+            Phase::Steady1 => {
+                let mut walk = steady::steady_1_sources(self.view(), block);
+                self.fill(phase, |view, plan, kinds| {
+                    steady::steady_1_next(&mut walk, view, plan, kinds)
+                })
+            }
+            Phase::FanIn => {
+                let mut coins = steady::fan_in_sources(self.view(), block);
+                self.fill(phase, |view, plan, kinds| {
+                    steady::fan_in_next(&mut coins, view, plan, kinds)
+                })
+            }
+            _ => {
+                let mut source = Steady2::new(self.view(), block);
+                self.fill(phase, |view, plan, kinds| source.next(view, plan, kinds))
+            }
+        }
     }
 
     /// Makes blocks without transactions. If chains are short, the last block confirms the first split; then this returns the
@@ -79,7 +93,8 @@ impl Scaling<'_, '_> {
     fn maturity(&mut self, blocks: u32) -> Result<Option<Vec<FanOutPlan>>, ForgeError> {
         let mut short = None;
         for height in 1..=blocks {
-            if height == self.shape.maturity && fan_out::short_chains(self.shape.network()) {
+            let is_last = height == self.shape.blocks(Phase::Maturity);
+            if is_last && fan_out::short_chains(self.shape.network()) {
                 let mut plans = fan_out::plan_short_chains(self.shape);
                 let rest = plans.split_off(1);
                 let first = plans.pop().expect("the block before fan-out is planned too");
@@ -90,11 +105,6 @@ impl Scaling<'_, '_> {
             }
         }
         Ok(short)
-    }
-
-    fn baseline(&mut self, blocks: u32) -> Result<(), ForgeError> {
-        let plans = (0..blocks).map(|block| fan_out::plan_baseline(self.shape, block)).collect();
-        self.fan_out_group(Phase::Baseline, plans)
     }
 
     fn fan_out(&mut self, blocks: u32, short: Option<Vec<FanOutPlan>>) -> Result<(), ForgeError> {
@@ -108,7 +118,7 @@ impl Scaling<'_, '_> {
             let plans = match &mut short {
                 Some(plans) => plans.by_ref().take(now as usize).collect(),
                 None => (made..made + now)
-                    .map(|block| fan_out::plan_long_chains(self.shape, block))
+                    .map(|block| fan_out::plan_chains(self.shape, Phase::FanOut, block))
                     .collect(),
             };
             self.fan_out_group(Phase::FanOut, plans)?;
@@ -123,31 +133,23 @@ impl Scaling<'_, '_> {
         let (plans, tx_chains): (Vec<_>, Vec<_>) =
             group.into_iter().map(|planned| (planned.plan, planned.tx_chains)).unzip();
         for plan in &plans {
-            request_locks(&mut self.state.locks, self.shape.params.distinct, plan, 0);
+            self.state.prepare_locks(plan, 0..plan.len());
         }
-        self.state.locks.prepare(&self.state.threads);
         let mut signed: Vec<_> = plans.iter().map(|_| Signed::new()).collect();
-        let context = signing_context(
-            &self.state.params,
-            &self.state.threads,
-            &self.state.locks,
-            &self.state.coins,
-        );
         for (plan, signed) in plans.iter().zip(&mut signed) {
-            sign_range(context, plan, 1..plan.first_ordinary, signed, self.state.progress);
+            self.state.sign_range(plan, 1..plan.first_ordinary, signed);
         }
         let mut ready = Vec::new();
         for (number, tx_chains) in tx_chains.into_iter().enumerate() {
             for txs in tx_chains {
                 let start = self.tx_chain_start(&plans, &signed, number, txs[0]);
-                let outputs = match phase {
-                    Phase::Baseline => BASELINE_OUTPUTS,
-                    _ => self.shape.recipe.fan_out.outputs,
-                };
+                let outputs = fan_out::chain_outputs(self.shape, phase);
                 ready.push(TxChain::new(number, txs, start, outputs));
             }
         }
-        sign_tx_chains(context, &plans, ready, &mut signed, self.state.progress);
+        let ForgeState { params, threads, locks, progress, .. } = &mut *self.state;
+        let context = SigningContext::new(params, threads, locks, CHUNK_INPUTS);
+        sign_tx_chains(context, &plans, ready, &mut signed, *progress);
         self.state.signing_seconds += begun.elapsed().as_secs_f64();
         for (plan, signed) in plans.into_iter().zip(signed) {
             self.state.finish_block(phase, plan, signed)?;
@@ -174,41 +176,47 @@ impl Scaling<'_, '_> {
         }
     }
 
-    /// Makes a block with as many transactions of `source` as fit.
+    /// Makes a block with as many transactions as fit. `next` appends one to a plan, with kinds of outputs drawn from the stream;
+    /// false if nothing is left to spend.
     ///
     /// Before signing, sizes are known only as upper bounds. The block is therefore filled in rounds: each plans as many
     /// transactions as certainly fit into the room left by the signed ones.
-    fn fill(&mut self, phase: Phase, mut source: impl Source) -> Result<(), ForgeError> {
+    fn fill(
+        &mut self,
+        phase: Phase,
+        mut next: impl FnMut(View<'_>, &mut Plan, &mut Stream) -> bool,
+    ) -> Result<(), ForgeError> {
         let mut plan = self.state.new_plan();
+        let mut kinds = self.shape.stream(plan.outputs.height, BLOCK_STREAM);
         let mut signed = Signed::new();
         let room = self.shape.weight_max - BLOCK_OVERHEAD_WEIGHT;
         let mut sigops = self.shape.sigops_max - Kind::P2pkh.output_sigops_cost();
-        let mut held = None;
-        let mut exhausted = false;
+        let (mut from, mut exhausted) = (plan.len(), false);
         while !exhausted {
-            let from = plan.len();
             let mut left = room - signed.weight;
+            let mut end = from;
             loop {
-                match held.take() {
-                    Some(tx) => plan.put_back(tx),
-                    None if !source.next(self.view(), &mut plan) => {
-                        exhausted = true;
-                        break;
-                    }
-                    None => {}
+                // One that did not fit in the round before is planned already.
+                if end == plan.len() && !next(self.view(), &mut plan, &mut kinds) {
+                    exhausted = true;
+                    break;
                 }
-                let bound: Bound = plan.bound(&self.state.coins, plan.len() - 1);
+                let bound: Bound = plan.bound(&self.state.coins, end);
                 if bound.weight() > left || bound.sigops_cost() > sigops {
-                    held = Some(plan.take_last());
                     break;
                 }
                 left -= bound.weight();
                 sigops -= bound.sigops_cost();
+                end += 1;
             }
-            if plan.len() == from {
+            if end == from {
                 break;
             }
-            self.state.sign(&plan, from, &mut signed);
+            self.state.sign(&plan, from..end, &mut signed);
+            from = end;
+        }
+        if plan.len() > from {
+            plan.drop_last();
         }
         self.state.finish_block(phase, plan, signed)
     }

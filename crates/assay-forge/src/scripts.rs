@@ -7,7 +7,6 @@
 
 use std::{
     collections::HashMap,
-    fmt::Write as _,
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
@@ -44,74 +43,13 @@ pub enum ScriptLedgerError {
     Read { path: PathBuf, height: u32, source: io::Error },
     #[error("block {height} does not parse")]
     Parse { height: u32, source: ParseError },
-    /// A block differs from the ledger's.
     #[error("block {height} is {found}, the ledger says {expected}")]
-    OtherBlock {
-        height: u32,
-        /// Hash in the ledger.
-        expected: String,
-        /// Hash of the block in the file.
-        found: BlockHash,
-    },
+    OtherBlock { height: u32, expected: String, found: BlockHash },
     #[error("interrupted at block {height}")]
-    Interrupted {
-        /// Height of the next block.
-        height: u32,
-    },
-}
-
-/// A confirmed transaction that touches a script, or an output that pays to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScriptTx {
-    pub height: u32,
-    pub txid: Txid,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScriptCoin {
-    pub tx: ScriptTx,
-    pub vout: u32,
-    /// In satoshi.
-    pub value: u64,
-    /// Height of the spending block.
-    pub spent: Option<u32>,
-}
-
-/// The history of one script.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScriptRecord {
-    /// SHA-256 of the script in hash output order; the protocol prints it reversed.
-    pub script_hash: [u8; 32],
-    /// Transactions that pay to it or spend from it, each once, in chain order.
-    pub history: Vec<ScriptTx>,
-    /// Outputs that paid to it, in chain order.
-    pub coins: Vec<ScriptCoin>,
-}
-
-impl ScriptRecord {
-    /// Its unspent outputs at the tip, in chain order.
-    pub fn unspent(&self) -> impl Iterator<Item = &ScriptCoin> {
-        self.coins.iter().filter(|coin| coin.spent.is_none())
-    }
-
-    /// Balance at the tip in satoshi.
-    pub fn balance(&self) -> u64 {
-        self.unspent().map(|coin| coin.value).sum()
-    }
-
-    /// Script status of the Electrum protocol: SHA-256 of `txid:height:` over the history, in hash output order.
-    pub fn status(&self) -> Option<[u8; 32]> {
-        let mut text = String::with_capacity(self.history.len() * 72);
-        for tx in &self.history {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{}:{}:", tx.txid, tx.height);
-        }
-        (!text.is_empty()).then(|| sha256(text.as_bytes()))
-    }
+    Interrupted { height: u32 },
 }
 
 /// Histories of the scripts of a chain; see the module.
-#[derive(Debug)]
 pub struct ScriptLedger {
     pub tip_height: u32,
     /// Hash of the tip in display order.
@@ -125,8 +63,14 @@ pub struct ScriptLedger {
     slots: Vec<Slot>,
 }
 
+/// A confirmed transaction that touches a script in the sample.
+#[derive(Clone, Copy, Debug)]
+struct ScriptTx {
+    height: u32,
+    txid: Txid,
+}
+
 /// A script in the sample.
-#[derive(Debug)]
 struct Slot {
     script_hash: [u8; 32],
     key: u64,
@@ -194,12 +138,10 @@ impl ScriptLedger {
         self.slots.is_empty()
     }
 
-    /// Number of history entries of all kept scripts.
     pub fn history_len(&self) -> u64 {
         self.slots.iter().map(|slot| slot.history.len() as u64).sum()
     }
 
-    /// Number of unspent outputs of all kept scripts.
     pub fn unspent_len(&self) -> u64 {
         let unspent = |slot: &Slot| slot.coins.iter().filter(|coin| coin.spent == 0).count();
         self.slots.iter().map(|slot| unspent(slot) as u64).sum()
@@ -210,21 +152,27 @@ impl ScriptLedger {
         self.is_sample.then_some(self.choice.seed)
     }
 
-    /// The scripts in the order of their keyed hashes.
-    pub fn scripts(&self) -> impl ExactSizeIterator<Item = ScriptRecord> + '_ {
-        self.slots.iter().map(|slot| self.record(slot))
+    /// The scripts in the order of their keyed hashes, with all their outputs.
+    pub fn scripts(&self) -> impl ExactSizeIterator<Item = ScriptLine> + '_ {
+        self.slots.iter().map(|slot| self.line(slot))
     }
 
-    fn record(&self, slot: &Slot) -> ScriptRecord {
-        let coin = |coin: &SlotCoin| ScriptCoin {
-            tx: self.txs[coin.tx as usize],
-            vout: coin.vout,
-            value: coin.value,
-            spent: (coin.spent > 0).then_some(coin.spent),
+    fn line(&self, slot: &Slot) -> ScriptLine {
+        let coin = |coin: &SlotCoin| {
+            let ScriptTx { height, txid } = self.txs[coin.tx as usize];
+            let (txid, vout, value) = (txid.to_string(), coin.vout, coin.value);
+            CoinLine { height, txid, vout, value, spent: (coin.spent > 0).then_some(coin.spent) }
         };
-        ScriptRecord {
-            script_hash: slot.script_hash,
-            history: slot.history.iter().map(|tx| self.txs[*tx as usize]).collect(),
+        let history = slot.history.iter().map(|tx| self.txs[*tx as usize]);
+        let history: Vec<_> = history.map(|tx| (tx.height, tx.txid.to_string())).collect();
+        // Status of the Electrum protocol: SHA-256 of `txid:height:` over the history, in hash output order.
+        let text: Vec<_> =
+            history.iter().map(|(height, txid)| format!("{txid}:{height}:")).collect();
+        ScriptLine {
+            // In the byte order of the Electrum protocol.
+            script_hash: Txid(slot.script_hash).to_string(),
+            status: Some(hex_string(&sha256(text.concat().as_bytes()))),
+            history,
             coins: slot.coins.iter().map(coin).collect(),
         }
     }
@@ -249,31 +197,10 @@ impl ScriptLedger {
         out.write_all(b"\n")?;
         for mut script in self.scripts() {
             script.coins.retain(|coin| with_spent || coin.spent.is_none());
-            serde_json::to_writer(&mut *out, &ScriptLine::from(&script))?;
+            serde_json::to_writer(&mut *out, &script)?;
             out.write_all(b"\n")?;
         }
         Ok(())
-    }
-}
-
-impl From<&ScriptRecord> for ScriptLine {
-    fn from(script: &ScriptRecord) -> Self {
-        let coin = |coin: &ScriptCoin| CoinLine {
-            height: coin.tx.height,
-            txid: coin.tx.txid.to_string(),
-            vout: coin.vout,
-            value: coin.value,
-            spent: coin.spent,
-        };
-        // In the byte order of the Electrum protocol.
-        let mut script_hash = script.script_hash;
-        script_hash.reverse();
-        Self {
-            script_hash: hex_string(&script_hash),
-            status: script.status().map(|status| hex_string(&status)),
-            history: script.history.iter().map(|tx| (tx.height, tx.txid.to_string())).collect(),
-            coins: script.coins.iter().map(coin).collect(),
-        }
     }
 }
 
@@ -302,7 +229,6 @@ fn read_block(
     Ok(block)
 }
 
-/// State of the pass over the chain.
 struct Pass {
     choice: ScriptChoice,
     chooser: SipHash13,

@@ -18,16 +18,9 @@ pub(crate) struct Shape {
     pub(crate) recipe: ScalingFile,
     pub(crate) params: Params,
     pub(crate) variant: Variant,
-    pub(crate) maturity: u32,
-    pub(crate) baseline: u32,
-    pub(crate) fan_out: u32,
-    pub(crate) placement: u32,
-    pub(crate) steady_1: u32,
-    pub(crate) fan_in: u32,
-    pub(crate) steady_2: u32,
-    pub(crate) steady_3: u32,
+    /// Blocks of each phase of [`PHASES`].
+    blocks: [u32; PHASES.len()],
     pub(crate) weight_max: u64,
-    /// Maximum signature-operation cost of a block.
     pub(crate) sigops_max: u64,
     pub(crate) stop_height: u32,
 }
@@ -50,14 +43,16 @@ impl Shape {
         let mut shape = Self {
             params: Params::new(options, network, (file.end_time, file.block_interval_s))?,
             variant: options.variant,
-            maturity: file.maturity.blocks,
-            baseline: file.baseline.map_or(0, |baseline| baseline.blocks),
-            fan_out: times(file.fan_out.blocks),
-            placement: PLACED_KINDS * file.placement.map_or(0, |placement| placement.rounds),
-            steady_1: times(file.steady_1.blocks),
-            fan_in: times(file.fan_in.blocks),
-            steady_2: times(file.steady_2.blocks),
-            steady_3: times(file.steady_3.blocks),
+            blocks: [
+                file.maturity.blocks,
+                file.baseline.map_or(0, |baseline| baseline.blocks),
+                times(file.fan_out.blocks),
+                PLACED_KINDS * file.placement.map_or(0, |placement| placement.rounds),
+                times(file.steady_1.blocks),
+                times(file.fan_in.blocks),
+                times(file.steady_2.blocks),
+                times(file.steady_3.blocks),
+            ],
             weight_max: (full as f64 * scale.min(1.0)) as u64,
             sigops_max: if network.segwit() { MAX_BLOCK_SIGOPS_COST } else { u64::MAX },
             stop_height: 0,
@@ -68,7 +63,7 @@ impl Shape {
     }
 
     fn check(&mut self, stop_height: Option<u32>) -> Result<(), OptionsError> {
-        let coinbases = self.baseline + self.fan_out + 1 + self.steady_3;
+        let coinbases = self.steady_3_coinbase(0) - 1 + self.blocks(Phase::Steady3);
         let available = self.coinbases_that_pay();
         if coinbases > available {
             let scale = self.params.scale;
@@ -91,20 +86,7 @@ impl Shape {
     }
 
     pub(crate) fn blocks(&self, phase: Phase) -> u32 {
-        match phase {
-            Phase::Maturity => self.maturity,
-            Phase::Baseline => self.baseline,
-            Phase::FanOut => self.fan_out,
-            Phase::Placement => self.placement,
-            Phase::Steady1 => self.steady_1,
-            Phase::FanIn => self.fan_in,
-            Phase::Steady2 => self.steady_2,
-            Phase::Steady3 => self.steady_3,
-            Phase::Width { .. }
-            | Phase::Placed { .. }
-            | Phase::Era { .. }
-            | Phase::Heights { .. } => 0,
-        }
+        PHASES.iter().position(|other| *other == phase).map_or(0, |at| self.blocks[at])
     }
 
     /// Blocks of a phase up to the stop height.
@@ -133,21 +115,19 @@ impl Shape {
 
     /// Height of the coinbase that a fan-out block splits; the baseline used those before.
     pub(crate) fn fan_out_coinbase(&self, block: u32) -> u32 {
-        self.baseline + 1 + block
+        self.blocks(Phase::Baseline) + 1 + block
     }
 
     /// Height of the coinbase that a steady-3 block splits; the fan-out phase used those before.
     pub(crate) fn steady_3_coinbase(&self, block: u32) -> u32 {
-        self.baseline + self.fan_out + 2 + block
+        self.fan_out_coinbase(0) + self.blocks(Phase::FanOut) + 1 + block
     }
 
-    /// Maximum weight of a baseline block.
     pub(crate) fn baseline_weight_max(&self) -> u64 {
         let bytes = self.recipe.baseline.map_or(0, |baseline| baseline.block_bytes);
         self.weight_max.min(4 * bytes)
     }
 
-    /// Approximate size of the chain.
     pub(crate) fn estimate(&self) -> Estimate {
         let recipe = &self.recipe;
         let segwit = self.network().segwit();
@@ -162,9 +142,11 @@ impl Shape {
         let funded =
             self.network().subsidy(1) as f64 * self.params.scale / (outputs * mean + fan_out_tx);
         let fan_out = (block / fan_out_tx).min(if segwit { f64::MAX } else { funded });
-        let all_fan_out = fan_out * f64::from(self.fan_out);
-        let share =
-            if self.steady_1 == 0 { 0.0 } else { all_fan_out / f64::from(2 * self.steady_1) };
+        let all_fan_out = fan_out * f64::from(self.blocks(Phase::FanOut));
+        let share = match self.blocks(Phase::Steady1) {
+            0 => 0.0,
+            blocks => all_fan_out / f64::from(2 * blocks),
+        };
         let steady_1 = (block / tx(outputs, 2.0)).min(share);
         let fan_in = 2.0 * steady_1 / f64::from(recipe.fan_in.inputs);
         let steady_2 = match self.variant {
@@ -174,7 +156,7 @@ impl Shape {
         let steady_3 = block / tx(2.0, 2.0);
         let fan_in_inputs = f64::from(recipe.fan_in.inputs);
         let baseline = self.baseline_weight_max() as f64 / 4.0 / tx(1.0, 2.0);
-        let rounds = f64::from(self.placement / PLACED_KINDS).max(1.0);
+        let rounds = f64::from(self.blocks(Phase::Placement) / PLACED_KINDS).max(1.0);
         let placed = (block / tx(outputs, 2.0)).min(all_fan_out / (4.0 * rounds));
         let phases = [
             (Phase::Placement, placed, outputs, 2.0),

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use assay_hash::{Sha256, TaggedHasher, sha256};
+use assay_hash::{Sha256, TaggedHasher, sha256, sha256d};
 
 pub(crate) const VERSION: [u8; 4] = 2u32.to_le_bytes();
 pub(crate) const LOCK_TIME: [u8; 4] = [0; 4];
@@ -40,10 +40,10 @@ impl Bip143 {
     pub(crate) fn new(parts: &Parts, hash_type: u8) -> Self {
         let mut head = Sha256::new();
         head.update(&VERSION);
-        head.update(&assay_hash::sha256d(&parts.outpoints));
-        head.update(&sha256(&sequences_hash(parts.input_count)));
+        head.update(&sha256d(&parts.outpoints));
+        head.update(&sha256d(&sequences(parts.input_count)));
         let mut tail = [0u8; 40];
-        tail[..32].copy_from_slice(&assay_hash::sha256d(&parts.outputs));
+        tail[..32].copy_from_slice(&sha256d(&parts.outputs));
         tail[32..36].copy_from_slice(&LOCK_TIME);
         tail[36] = hash_type;
         Self { head, tail }
@@ -75,7 +75,7 @@ impl Bip341 {
         head.update(&sha256(&parts.outpoints));
         head.update(&sha256(&parts.amounts));
         head.update(&sha256(&parts.scripts));
-        head.update(&sequences_hash(parts.input_count));
+        head.update(&sha256(&sequences(parts.input_count)));
         head.update(&sha256(&parts.outputs));
         Self { head }
     }
@@ -140,19 +140,10 @@ impl Legacy {
 /// Bytes of an input without script.
 const BLANK: usize = 36 + 1 + 4;
 
-/// SHA-256 of all sequence numbers.
-fn sequences_hash(count: usize) -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    let mut left = 4 * count;
-    while left > 0 {
-        let now = left.min(FINAL_SEQUENCES.len());
-        hasher.update(&FINAL_SEQUENCES[..now]);
-        left -= now;
-    }
-    hasher.finalize()
+/// All sequence numbers.
+fn sequences(count: usize) -> Vec<u8> {
+    vec![0xff; 4 * count]
 }
 
 /// The tag hash of BIP341, precomputed.
 static TAP_SIGHASH: LazyLock<TaggedHasher> = LazyLock::new(|| TaggedHasher::new("TapSighash"));
-/// Sixty-four final sequence numbers.
-const FINAL_SEQUENCES: [u8; 256] = [0xff; 256];

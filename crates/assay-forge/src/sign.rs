@@ -12,7 +12,6 @@ use crate::{
     sighash::{self, Bip143, Bip341, Legacy, Parts},
 };
 
-/// An output to spend.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spend {
     pub(crate) txid: [u8; 32],
@@ -22,7 +21,6 @@ pub(crate) struct Spend {
     pub(crate) key: KeyId,
 }
 
-/// An output to create.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pay {
     pub(crate) amount: u64,
@@ -38,11 +36,9 @@ pub(crate) struct Written {
     pub(crate) bytes: u32,
     pub(crate) weight: u32,
     pub(crate) signatures: u32,
-    /// Schnorr signatures among them.
     pub(crate) schnorr: u32,
 }
 
-/// Transaction writer of one thread.
 pub(crate) struct TxWriter<'a> {
     network: Network,
     locks: &'a ScriptCache,

@@ -5,23 +5,35 @@ use std::ops::Range;
 use rayon::{ThreadPool, prelude::*};
 
 use crate::{
-    coins::Coins,
+    kind::Bound,
     lock::ScriptCache,
     network::Network,
-    outputs::Outputs,
+    options::Params,
     plan::Plan,
     sign::{Pay, Spend, TxWriter, Written},
     summary::Progress,
 };
 
-/// Read-only context of signing.
 #[derive(Clone, Copy)]
 pub(crate) struct SigningContext<'a> {
     pub(crate) threads: &'a ThreadPool,
     pub(crate) network: Network,
     pub(crate) distinct: bool,
     pub(crate) locks: &'a ScriptCache,
-    pub(crate) coins: &'a Coins,
+    /// Inputs per unit of work: enough for low overhead, few enough to occupy all threads.
+    pub(crate) chunk_inputs: usize,
+}
+
+impl<'a> SigningContext<'a> {
+    pub(crate) fn new(
+        params: &Params,
+        threads: &'a ThreadPool,
+        locks: &'a ScriptCache,
+        chunk_inputs: usize,
+    ) -> Self {
+        let Params { network, distinct, .. } = *params;
+        Self { threads, network, distinct, locks, chunk_inputs }
+    }
 }
 
 /// Position of a transaction among the chunks of its block.
@@ -92,19 +104,33 @@ pub(crate) struct Chunk {
     written: Vec<(u32, Written)>,
 }
 
-/// Signs the transactions `range` of a plan, whose inputs must all be in earlier blocks, and adds them to `signed`.
-pub(crate) fn sign_range(
+/// Signs the transactions `range` of a plan and adds them to `signed`; `spends_of` appends the inputs of a transaction.
+pub(crate) fn sign_range<I: Sync>(
     context: SigningContext<'_>,
-    plan: &Plan,
+    plan: &Plan<I>,
     range: Range<u32>,
+    spends_of: impl Fn(u32, &mut Vec<Spend>) + Sync,
     signed: &mut Signed,
     progress: &mut dyn Progress,
 ) {
-    let cuts = cut_at(range, CHUNK_INPUTS, |tx| plan.inputs_of(tx).len());
-    for step in cuts.chunks(CHUNKS_PER_STEP) {
-        let chunks: Vec<Chunk> = context.threads.install(|| {
-            step.par_iter().map(|range| sign_chunk(context, plan, range.clone())).collect()
-        });
+    let sign_chunk = |txs: &Range<u32>| {
+        let mut writer = TxWriter::new(context.network, context.locks);
+        let (mut spends, mut pays): (Vec<Spend>, Vec<Pay>) = (Vec::new(), Vec::new());
+        let mut chunk = Chunk::default();
+        for tx in txs.clone() {
+            spends.clear();
+            spends_of(tx, &mut spends);
+            plan.outputs.pays(context.distinct, tx, &mut pays);
+            let written = writer.write(&spends, &pays, &mut chunk.bytes);
+            debug_assert!(u64::from(written.weight) <= bound(&spends, &pays).weight());
+            chunk.written.push((tx, written));
+        }
+        chunk.bytes.shrink_to_fit();
+        chunk
+    };
+    for step in cut_at(context.chunk_inputs, plan, range).chunks(CHUNKS_PER_STEP) {
+        let chunks: Vec<Chunk> =
+            context.threads.install(|| step.par_iter().map(sign_chunk).collect());
         let before = signed.signatures;
         for chunk in chunks {
             signed.absorb(chunk);
@@ -114,15 +140,11 @@ pub(crate) fn sign_range(
 }
 
 /// Splits a range of transactions into pieces of about `inputs_max` inputs.
-fn cut_at(
-    range: Range<u32>,
-    inputs_max: usize,
-    inputs_of: impl Fn(u32) -> usize,
-) -> Vec<Range<u32>> {
+fn cut_at<I>(inputs_max: usize, plan: &Plan<I>, range: Range<u32>) -> Vec<Range<u32>> {
     let mut cuts = Vec::new();
     let (mut start, mut inputs) = (range.start, 0);
     for tx in range.clone() {
-        inputs += inputs_of(tx);
+        inputs += plan.inputs_of(tx).len();
         if inputs >= inputs_max {
             cuts.push(start..tx + 1);
             (start, inputs) = (tx + 1, 0);
@@ -134,77 +156,16 @@ fn cut_at(
     cuts
 }
 
-fn sign_chunk(context: SigningContext<'_>, plan: &Plan, range: Range<u32>) -> Chunk {
-    let mut writer = TxWriter::new(context.network, context.locks);
-    let (mut spends, mut pays): (Vec<Spend>, Vec<Pay>) = (Vec::new(), Vec::new());
-    let weight: u64 = range.clone().map(|tx| plan.bound(context.coins, tx).vsize()).sum();
-    let mut chunk = Chunk {
-        bytes: Vec::with_capacity(weight as usize),
-        written: Vec::with_capacity(range.len()),
-    };
-    for tx in range {
-        spends.clear();
-        spends.extend(
-            plan.inputs_of(tx).iter().map(|coin| context.coins.spend_of(context.distinct, *coin)),
-        );
-        plan.outputs.pays(context.distinct, tx, &mut pays);
-        let written = writer.write(&spends, &pays, &mut chunk.bytes);
-        debug_assert!(u64::from(written.weight) <= plan.bound(context.coins, tx).weight());
-        chunk.written.push((tx, written));
-    }
-    chunk
-}
-
-/// Transactions with known inputs, to be signed on all threads.
-#[derive(Clone, Copy)]
-pub(crate) struct SpendJob<'a> {
-    pub(crate) threads: &'a ThreadPool,
-    pub(crate) network: Network,
-    pub(crate) locks: &'a ScriptCache,
-    pub(crate) outputs: &'a Outputs,
-    /// Start of each transaction's inputs in `spends`, plus the end of the last one's.
-    pub(crate) first_input: &'a [u32],
-    /// Inputs of at least the signed transactions, from the first of the block on.
-    pub(crate) spends: &'a [Spend],
-}
-
-impl SpendJob<'_> {
-    /// Signs the transactions `range`, where every output has a key of its own, and adds them to `signed`.
-    pub(crate) fn sign(self, range: Range<u32>, signed: &mut Signed, progress: &mut dyn Progress) {
-        let cuts = cut_at(range, SMALL_CHUNK_INPUTS, |tx| self.inputs(tx).len());
-        let chunks: Vec<Chunk> = self
-            .threads
-            .install(|| cuts.par_iter().map(|range| self.chunk(range.clone())).collect());
-        let before = signed.signatures;
-        for chunk in chunks {
-            signed.absorb(chunk);
-        }
-        progress.signed(signed.signatures - before);
-    }
-
-    fn inputs(&self, tx: u32) -> Range<usize> {
-        let tx = tx as usize;
-        self.first_input[tx] as usize..self.first_input[tx + 1] as usize
-    }
-
-    fn chunk(&self, range: Range<u32>) -> Chunk {
-        let mut writer = TxWriter::new(self.network, self.locks);
-        let mut pays: Vec<Pay> = Vec::new();
-        let mut chunk = Chunk::default();
-        for tx in range {
-            self.outputs.pays(true, tx, &mut pays);
-            let written = writer.write(&self.spends[self.inputs(tx)], &pays, &mut chunk.bytes);
-            chunk.written.push((tx, written));
-        }
-        chunk
-    }
+fn bound(spends: &[Spend], pays: &[Pay]) -> Bound {
+    let mut bound = Bound::default();
+    spends.iter().for_each(|spend| bound.input(spend.kind));
+    pays.iter().for_each(|pay| bound.output(pay.kind));
+    bound
 }
 
 /// A chain of transactions within one block: each spends an output of its predecessor, so one thread must write them in order.
 pub(crate) struct TxChain {
-    /// Index of their plan.
     pub(crate) plan: usize,
-    /// Their indices in the plan.
     pub(crate) txs: Vec<u32>,
     /// Input of the first one.
     pub(crate) start: Spend,
@@ -264,10 +225,6 @@ pub(crate) fn sign_tx_chains(
     }
 }
 
-/// Inputs per unit of work, about two milliseconds.
-const CHUNK_INPUTS: usize = 128;
-/// The same for blocks with few inputs: small enough to occupy all threads, large enough for low overhead.
-const SMALL_CHUNK_INPUTS: usize = 12;
 /// Units between progress reports.
 const CHUNKS_PER_STEP: usize = 512;
 /// Transactions per chain between progress reports.

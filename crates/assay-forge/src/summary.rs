@@ -1,7 +1,5 @@
 //! Progress, result and errors of a forge, which may run for minutes.
 
-use std::time::Instant;
-
 use thiserror::Error;
 
 use crate::{
@@ -25,17 +23,13 @@ pub struct Estimate {
 /// Receives events from [`forge`](crate::forge). Every method is empty by default.
 pub trait Progress {
     fn start(&mut self, _estimate: &Estimate) {}
-    /// A phase with this many blocks starts.
     fn phase(&mut self, _phase: Phase, _blocks: u32) {}
-    /// More signatures were made.
     fn signed(&mut self, _signatures: u64) {}
-    /// A block was written.
     fn block(&mut self, _line: &BlockLine) {}
     /// Progress of hashing the final UTXO set, in coins.
     fn utxo(&mut self, _done: u64, _total: u64) {}
 }
 
-/// Ignores all events.
 impl Progress for () {}
 
 #[derive(Clone, Debug)]
@@ -43,7 +37,6 @@ pub struct Summary {
     pub ledger: Ledger,
     pub threads: usize,
     pub signatures: u64,
-    /// Schnorr signatures among them.
     pub schnorr_signatures: u64,
     /// Wall time of making blocks: planning, key derivation, signing, ordering, writing. Excludes hashing the final UTXO set.
     pub making_seconds: f64,
@@ -79,15 +72,6 @@ pub struct PhaseTime {
     pub seconds: f64,
 }
 
-impl PhaseTime {
-    /// Of a phase whose ledger lines are `made`.
-    pub(crate) fn of(phase: Phase, blocks: u32, made: &[BlockLine], begun: Instant) -> Self {
-        let signatures = made.iter().map(|line| line.signatures).sum();
-        Self { phase, blocks, signatures, seconds: begun.elapsed().as_secs_f64() }
-    }
-}
-
-/// Forging a chain failed.
 #[derive(Debug, Error)]
 pub enum ForgeError {
     #[error(transparent)]

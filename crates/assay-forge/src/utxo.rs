@@ -59,7 +59,6 @@ fn cut(block: &BlockCoins) -> impl Iterator<Item = Range<u32>> + '_ {
     })
 }
 
-/// Partial result over some of the unspent outputs.
 pub(crate) struct Partial {
     hash: MuHash3072,
     pub(crate) count: u64,

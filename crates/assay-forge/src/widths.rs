@@ -3,8 +3,6 @@
 //! All outputs are created first, thousands per transaction, and spent in order of creation. Phases of the same kind differ only
 //! in the number of inputs per transaction; their blocks spend the same number of outputs.
 
-use std::time::Instant;
-
 use crate::{
     coins::CoinRef,
     forge_state::ForgeState,
@@ -15,7 +13,7 @@ use crate::{
     random::{BLOCK_STREAM, Stream},
     recipe::{WidthsFile, bound},
     signing_threads::Signed,
-    summary::{Estimate, ForgeError, PhaseTime},
+    summary::{Estimate, ForgeError},
 };
 
 /// Recipe and options as concrete numbers.
@@ -125,37 +123,28 @@ impl WidthShape {
     }
 }
 
-/// A chain of such phases in progress.
 pub(crate) struct WidthForge<'a, 'p> {
     pub(crate) shape: &'a WidthShape,
     pub(crate) state: &'a mut ForgeState<'p>,
 }
 
 impl WidthForge<'_, '_> {
-    /// Makes all blocks.
-    pub(crate) fn phases(&mut self) -> Result<Vec<PhaseTime>, ForgeError> {
-        let mut times = Vec::new();
+    pub(crate) fn phases(&mut self) -> Result<(), ForgeError> {
         let mut spent = 0;
         for (phase, blocks) in self.shape.phases_made() {
-            let begun = Instant::now();
-            let before = self.state.tail.blocks.len();
-            self.state.progress.phase(phase, blocks);
+            self.state.phase(phase, blocks);
             for block in 0..blocks {
-                match phase {
-                    Phase::FanOut => {
-                        let plan = self.fan_out(block);
-                        self.sign(phase, plan)?;
-                    }
-                    Phase::Width { series, inputs } => {
-                        let plan = self.block(series, inputs, &mut spent);
-                        self.sign(phase, plan)?;
-                    }
-                    _ => self.state.empty_block(phase)?,
-                }
+                let plan = match phase {
+                    Phase::FanOut => self.fan_out(block),
+                    Phase::Width { series, inputs } => self.block(series, inputs, &mut spent),
+                    _ => self.state.new_plan(),
+                };
+                let mut signed = Signed::new();
+                self.state.sign(&plan, 1..plan.len(), &mut signed);
+                self.state.finish_block(phase, plan, signed)?;
             }
-            times.push(PhaseTime::of(phase, blocks, &self.state.tail.blocks[before..], begun));
         }
-        Ok(times)
+        Ok(())
     }
 
     /// Splits a coinbase into outputs and change.
@@ -198,11 +187,5 @@ impl WidthForge<'_, '_> {
             plan.end_tx();
         }
         plan
-    }
-
-    fn sign(&mut self, phase: Phase, plan: Plan) -> Result<(), ForgeError> {
-        let mut signed = Signed::new();
-        self.state.sign(&plan, 1, &mut signed);
-        self.state.finish_block(phase, plan, signed)
     }
 }

@@ -26,7 +26,6 @@ use thiserror::Error;
 
 pub use crate::phase::{Age, Phase, Series, SpendOrder, UnknownPhase};
 
-/// First line: parameters of the chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChainLine {
     /// Format version: 1.
@@ -61,7 +60,6 @@ pub struct ChainLine {
     pub files: Option<Box<FilesLine>>,
 }
 
-/// Recipe, scale and seed.
 impl fmt::Display for ChainLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, scale {}, seed {}", self.recipe, self.scale, self.seed)
@@ -114,7 +112,6 @@ pub struct BlockLine {
     pub inputs: u64,
     /// Number of outputs, with the coinbase's (and its witness commitment if any).
     pub outputs: u64,
-    /// Number of valid signatures to verify.
     pub signatures: u64,
     pub time: u32,
 }
@@ -153,7 +150,6 @@ pub struct RangeLine {
     pub coins: u64,
 }
 
-/// Last line: the tip and totals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TipLine {
     pub height: u32,
@@ -176,7 +172,6 @@ pub struct TipLine {
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Line {
     Chain(ChainLine),
-    /// One per block.
     Block(BlockLine),
     /// One after the last block of each range.
     Range(RangeLine),
@@ -197,7 +192,6 @@ impl Ledger {
     /// Reads the ledger of a finished chain directory.
     ///
     /// # Errors
-    ///
     /// If it is missing, malformed or inconsistent, or if the forge did not finish.
     pub fn read(dir: &Path) -> Result<Self, LedgerError> {
         let path = dir.join(LEDGER);
@@ -286,29 +280,15 @@ pub enum LedgerError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("{}, line {line}: not a ledger line", path.display())]
-    Syntax {
-        path: PathBuf,
-        /// Line number, from 1.
-        line: usize,
-        source: serde_json::Error,
-    },
-    /// The ledger contradicts itself or has another format.
+    Syntax { path: PathBuf, line: usize, source: serde_json::Error },
     #[error("{}, line {line}: {what}", path.display())]
-    Inconsistent {
-        path: PathBuf,
-        /// Line number, from 1.
-        line: usize,
-        what: &'static str,
-    },
+    Inconsistent { path: PathBuf, line: usize, what: &'static str },
     #[error("{} has no tip line: the chain is unfinished; forge again", path.display())]
     Incomplete { path: PathBuf },
 }
 
-/// File name of a finished ledger.
 pub const LEDGER: &str = "ledger.jsonl";
-/// File name of an unfinished ledger.
 pub const LEDGER_PART: &str = "ledger.jsonl.part";
-/// Version of the format.
 pub const FORMAT: u32 = 1;
 
 #[cfg(test)]

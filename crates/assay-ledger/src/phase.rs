@@ -19,9 +19,7 @@ pub enum Phase {
     Placement,
     /// Many inputs, two outputs, classified by the spent outputs.
     Placed {
-        /// Age of the spent outputs.
         age: Age,
-        /// Placement of the spent outputs.
         order: SpendOrder,
     },
     /// Many inputs, two outputs.
@@ -32,18 +30,17 @@ pub enum Phase {
     Steady2,
     /// Two inputs, two outputs.
     Steady3,
-    /// An era of a history.
     Era {
-        /// From 1.
         number: u8,
     },
     /// A range of heights of a chain from block files.
-    Heights { first: u32, last: u32 },
+    Heights {
+        first: u32,
+        last: u32,
+    },
     /// Transactions with a fixed number of inputs of one kind, and one output.
     Width {
-        /// Kind of the spent outputs.
         series: Series,
-        /// Inputs per transaction.
         inputs: u32,
     },
 }
@@ -74,7 +71,6 @@ impl Age {
 pub enum SpendOrder {
     /// Adjacent: all outputs of a transaction, and of transactions with consecutive ids.
     Clustered,
-    /// Uniformly random.
     Scattered,
 }
 
@@ -134,35 +130,29 @@ impl FromStr for Phase {
     type Err = UnknownPhase;
 
     fn from_str(name: &str) -> Result<Self, UnknownPhase> {
-        if let Some((phase, _)) = FIXED.iter().find(|(_, fixed)| *fixed == name) {
-            return Ok(*phase);
-        }
-        let width = || {
-            let (series, inputs) = name.rsplit_once('-')?;
-            let series = Series::ALL.into_iter().find(|known| known.name() == series)?;
-            let inputs = inputs.parse().ok()?;
-            let phase = Self::Width { series, inputs };
-            // One canonical spelling: no signs, no leading zeros.
-            (phase.to_string() == name).then_some(phase)
+        let fixed = FIXED.iter().find(|(_, fixed)| *fixed == name).map(|(phase, _)| *phase);
+        let parsed = || {
+            if let Some(number) = name.strip_prefix("era-") {
+                return Some(Self::Era { number: number.parse().ok()? });
+            }
+            if let Some(heights) = name.strip_prefix("heights-") {
+                let (first, last) = heights.split_once('-')?;
+                return Some(Self::Heights {
+                    first: first.parse().ok()?,
+                    last: last.parse().ok()?,
+                });
+            }
+            let (of, rest) = name.rsplit_once('-')?;
+            if let Some(series) = Series::ALL.into_iter().find(|series| series.name() == of) {
+                return Some(Self::Width { series, inputs: rest.parse().ok()? });
+            }
+            let age = Age::ALL.into_iter().find(|age| age.name() == of)?;
+            let order = SpendOrder::ALL.into_iter().find(|order| order.name() == rest)?;
+            Some(Self::Placed { age, order })
         };
-        let era = || {
-            let number = name.strip_prefix("era-")?.parse().ok()?;
-            let phase = Self::Era { number };
-            (phase.to_string() == name).then_some(phase)
-        };
-        let heights = || {
-            let (first, last) = name.strip_prefix("heights-")?.split_once('-')?;
-            let phase = Self::Heights { first: first.parse().ok()?, last: last.parse().ok()? };
-            (phase.to_string() == name).then_some(phase)
-        };
-        let placed = || {
-            let all = Age::ALL
-                .into_iter()
-                .flat_map(|age| SpendOrder::ALL.map(|order| Self::Placed { age, order }));
-            all.into_iter().find(|phase| phase.to_string() == name)
-        };
-        let known = era().or_else(heights).or_else(width).or_else(placed);
-        known.ok_or_else(|| UnknownPhase { name: name.to_owned() })
+        // One canonical spelling: no signs, no leading zeros.
+        let parsed = fixed.or_else(|| parsed().filter(|phase| phase.to_string() == name));
+        parsed.ok_or_else(|| UnknownPhase { name: name.to_owned() })
     }
 }
 
@@ -206,9 +196,12 @@ mod tests {
         let widths = Series::ALL.map(|series| Phase::Width { series, inputs: 1000 });
         let eras = [1, 14, 99].map(|number| Phase::Era { number });
         let heights = [Phase::Heights { first: 1, last: 90 }];
-        let all =
-            FIXED.map(|(phase, _)| phase).into_iter().chain(widths).chain(eras).chain(heights);
-        for phase in all {
+        let placed = Age::ALL
+            .map(|age| SpendOrder::ALL.map(|order| Phase::Placed { age, order }))
+            .into_iter()
+            .flatten();
+        let fixed = FIXED.map(|(phase, _)| phase).into_iter();
+        for phase in fixed.chain(widths).chain(eras).chain(heights).chain(placed) {
             assert_eq!(phase.to_string().parse(), Ok(phase));
         }
         assert_eq!("segwit-25".parse(), Ok(Phase::Width { series: Series::Segwit, inputs: 25 }));
@@ -225,6 +218,7 @@ mod tests {
             "era-256",
             "heights-1",
             "heights-01-5",
+            "old-old",
         ] {
             let unknown = name.parse::<Phase>().expect_err("no phase");
             assert_eq!(unknown.name, name);

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// First line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "scripts")]
 pub struct ScriptsLine {
@@ -22,13 +21,11 @@ pub struct ScriptsLine {
     pub unspent: u64,
 }
 
-/// The history of one script.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "script")]
 pub struct ScriptLine {
     /// Script hash as in the Electrum protocol.
     pub script_hash: String,
-    /// Status as defined by the protocol.
     pub status: Option<String>,
     /// Height and txid of its transactions in chain order.
     pub history: Vec<(u32, String)>,
@@ -43,7 +40,6 @@ pub struct CoinLine {
     pub vout: u32,
     /// Amount in satoshi.
     pub value: u64,
-    /// Height of the spending block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<u32>,
 }

@@ -3,7 +3,7 @@
 use assay_wire::{Block, BlockHash, Txid};
 use rayon::prelude::*;
 
-use super::FollowError;
+use super::{COMMIT_INTERVAL, FollowError};
 use crate::chain::{Chain, Tip};
 use crate::index::UpdateError;
 
@@ -22,7 +22,6 @@ pub trait Follows: Send + Sync {
     /// Hash of the indexed block at `height`.
     fn hash_at(&self, height: u32) -> Result<Option<BlockHash>, FollowError>;
 
-    /// Computes the contribution of a block.
     fn make(
         &self,
         block: &Block,
@@ -30,16 +29,25 @@ pub trait Follows: Send + Sync {
         undo: Option<&[u8]>,
     ) -> Result<Self::Made, FollowError>;
 
-    /// Appends the block after the tip.
     fn connect(&self, made: Self::Made) -> Result<(), FollowError>;
 
-    /// Disconnects all blocks above `height`.
     fn rewind(&self, height: u32) -> Result<(), FollowError>;
 
     /// Commits all changes; on return they survive a power cut.
     fn commit(&self) -> Result<(), FollowError>;
 
     fn advanced(&self) {}
+
+    /// Called when the index has the tip of the node; false if a block arrived meanwhile, which must be indexed first.
+    fn caught_up(&self) -> Result<bool, FollowError> {
+        Ok(true)
+    }
+
+    /// Waits for more to do; `before` was the tip of the node before the index caught up.
+    fn wait(&self, chain: &dyn Chain, before: &Tip) {
+        // The mempool number may differ each time; the cost is one extra check per wake-up.
+        chain.wait_for_tip(self.tip().as_ref().unwrap_or(before), COMMIT_INTERVAL);
+    }
 }
 
 pub(super) struct ChainSync<'a, F> {

@@ -63,7 +63,6 @@ impl Cache {
         Self { sets, shift: 64 - log, numbers: AtomicU64::new(0) }
     }
 
-    /// A unique number for a run.
     pub(crate) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
@@ -117,14 +116,12 @@ impl Set {
 
 /// Longest part: a page of a run.
 pub(crate) const PART_BYTES_MAX: usize = super::page::PAGE_BYTES;
-/// Slots per set.
 const PLACES: usize = 8;
 /// 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
-    /// Disk reads are allowed.
     Any,
     /// Only reads from memory, within [`READS_MAX`] and [`ROWS_MAX`]; otherwise [`QueryError::NotAtOnce`].
     AtOnce,
@@ -172,7 +169,6 @@ impl<'a> Reader<'a> {
         self.cache.get(key)
     }
 
-    /// Caches a verified part.
     pub(crate) fn keep(&self, key: PartKey, bytes: impl Into<Arc<[u8]>>) {
         if let Some(left) = self.parts_left.get().checked_sub(1) {
             self.parts_left.set(left);

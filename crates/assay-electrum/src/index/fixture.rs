@@ -11,7 +11,7 @@ use assay_wire::{Block, BlockHash, Encoding, OutPoint, Transaction, Txid};
 use super::*;
 use crate::testing::{out, tx};
 
-pub(crate) const LIMITS: Limits = Limits { entries_max: 100_000 };
+pub(crate) const ENTRIES_MAX: usize = 100_000;
 
 /// A block, its spent coins, and the oracle's state after it.
 #[derive(Clone)]
@@ -170,11 +170,11 @@ impl Model {
             unspent.entry(ScriptHash::of(script)).or_default().push(*output);
         }
         for (script, history) in &self.history {
-            compare(view.history(script, 0, LIMITS), history, must_answer);
+            compare(view.history(script, 0, ENTRIES_MAX), history, must_answer);
             let upper = self.blocks.len() as u32 / 2;
             let expected: Vec<_> =
                 history.iter().filter(|entry| entry.height >= upper).copied().collect();
-            compare(view.history(script, upper, LIMITS), &expected, must_answer);
+            compare(view.history(script, upper, ENTRIES_MAX), &expected, must_answer);
             let mut expected = unspent.remove(script).unwrap_or_default();
             let place = |output: &Unspent| {
                 let position = &self.positions[&output.txid];
@@ -182,7 +182,7 @@ impl Model {
             };
             expected.sort_unstable_by_key(place);
             let balance: u64 = expected.iter().map(|output| output.value).sum();
-            compare(view.unspent(script, LIMITS), &expected, must_answer);
+            compare(view.unspent(script, ENTRIES_MAX), &expected, must_answer);
             compare(view.balance(script), &balance, must_answer);
         }
         for (outpoint, spender) in &self.spenders {

@@ -10,7 +10,7 @@ use super::cache::Cache;
 use super::page::{PAGE_BYTES, PageReader};
 use super::row::Table;
 use super::run::Run;
-use super::{Index, IndexConfig, Limits, ScriptHash};
+use super::{Index, IndexConfig, ScriptHash};
 
 /// Parses bytes as a page, as a run, and as each index file.
 pub fn files(bytes: &[u8]) {
@@ -29,7 +29,7 @@ pub fn files(bytes: &[u8]) {
         write(&io, &format!("index/{name}"), bytes);
         let config = IndexConfig::new("index", BlockHash([0; 32]));
         if let Ok(index) = Index::open(config, Arc::new(io)) {
-            let _ = index.view().history(&ScriptHash([0; 32]), 0, Limits { entries_max: 10 });
+            let _ = index.view().history(&ScriptHash([0; 32]), 0, 10);
         }
     }
 }

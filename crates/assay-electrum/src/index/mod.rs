@@ -14,21 +14,18 @@ mod manifest;
 mod memory;
 mod page;
 mod prepare;
-mod record_file;
 mod row;
 mod run;
 mod store;
 mod types;
 mod view;
 
+pub(crate) use files::{RecordFile, SUM_BYTES, record_sum};
 pub use manifest::OpenError;
 pub(crate) use prepare::is_unspendable;
-pub use prepare::{BlockRows, Counts, PrepareError};
-pub(crate) use record_file::{RecordFile, SUM_BYTES, record_sum};
-pub use store::{Index, IndexConfig, Scope, UpdateError, Usage};
-pub use types::{
-    BlockTxs, HistoryEntry, Limits, QueryError, ScriptHash, Spender, TxPosition, Unspent,
-};
+pub use prepare::{BlockRows, Counts, PrepareError, Scope};
+pub use store::{Index, IndexConfig, UpdateError, Usage};
+pub use types::{BlockTxs, HistoryEntry, QueryError, ScriptHash, Spender, TxPosition, Unspent};
 pub use view::View;
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ const ROW_BYTES_MAX: usize = 33;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadPage(pub(crate) &'static str);
 
-/// Packs sorted rows of one table.
 pub(crate) struct PageWriter {
     table: Table,
     base_tx: u64,
@@ -89,7 +88,6 @@ pub(crate) struct PageReader<'a> {
     previous: Option<Row>,
 }
 
-/// Verifies a page's checksum.
 pub(crate) fn check(page: &[u8]) -> Result<(), BadPage> {
     let Some((sum, rest)) = page.split_first_chunk::<4>() else {
         return Err(BadPage("the page is cut off"));

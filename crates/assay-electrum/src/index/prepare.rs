@@ -57,42 +57,46 @@ pub enum PrepareError {
     TooMany { txid: Txid },
 }
 
-/// Computes the rows of a block for an index of transactions alone.
-pub(crate) fn prepare_txids(keys: &Keys, block: &Block, txids: &[Txid]) -> BlockRows {
-    let mut tables = Tables::default();
-    let mut txs = Vec::with_capacity(txids.len());
-    for (number, (tx, txid)) in (0..).zip(block.txs().zip(txids)) {
-        txs.push(TxRecord { txid: *txid, offset: tx.offset() as u32 });
-        tables[Table::Txids as usize].push(Row::new(keys.txid(txid), number, 0, 0, 0));
-    }
-    tables[Table::Txids as usize].sort_unstable();
-    // Inputs and outputs are not indexed.
-    rows_of(block, txs, tables, (0, 0))
+/// Tables that an index fills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    All,
+    /// Transactions alone: needs no undo data, and scripts have no history.
+    Txids,
 }
 
 /// Computes the rows of a block; appends the script of every output and of every spent output to `touched`.
 pub(crate) fn prepare(
-    keys: &Keys,
+    (keys, scope): (&Keys, Scope),
     block: &Block,
     txids: &[Txid],
     undo: Option<&[u8]>,
     touched: &mut dyn FnMut(&ScriptHash),
 ) -> Result<BlockRows, PrepareError> {
     let hash = block.hash();
+    let (is_all, bytes) = (scope == Scope::All, block.bytes().len());
     let undo_error = |source| PrepareError::Undo { hash, source };
-    let mut spent = undo.map(UndoReader::new).transpose().map_err(undo_error)?;
+    let undo = undo.filter(|_| is_all).map(UndoReader::new);
+    let mut spent = undo.transpose().map_err(undo_error)?;
+    let (inputs, outputs) = match scope {
+        Scope::All => (block.input_count(), block.output_count()),
+        Scope::Txids => (0, 0),
+    };
     let mut tables: Tables = [
-        Vec::with_capacity(block.input_count() + block.output_count()),
-        Vec::with_capacity(block.input_count()),
+        Vec::with_capacity(inputs + outputs),
+        Vec::with_capacity(inputs),
         Vec::with_capacity(txids.len()),
     ];
     let mut txs = Vec::with_capacity(txids.len());
     for (number, (tx, txid)) in (0..).zip(block.txs().zip(txids)) {
+        txs.push(TxRecord { txid: *txid, offset: tx.offset() as u32 });
+        tables[Table::Txids as usize].push(Row::new(keys.txid(txid), number, 0, 0, 0));
+        if !is_all {
+            continue;
+        }
         if tx.input_count().max(tx.output_count()) >= N_MAX as usize {
             return Err(PrepareError::TooMany { txid: *txid });
         }
-        txs.push(TxRecord { txid: *txid, offset: tx.offset() as u32 });
-        tables[Table::Txids as usize].push(Row::new(keys.txid(txid), number, 0, 0, 0));
         if number > 0 {
             for (vin, input) in tx.inputs().enumerate() {
                 let coin = spent.as_mut().and_then(Iterator::next);
@@ -115,32 +119,15 @@ pub(crate) fn prepare(
     for rows in &mut tables {
         rows.sort_unstable();
     }
-    let inputs = tables[Table::Spenders as usize].len();
-    Ok(rows_of(block, txs, tables, (inputs, block.output_count())))
-}
-
-fn rows_of(
-    block: &Block,
-    txs: Vec<TxRecord>,
-    tables: Tables,
-    (inputs, outputs): (usize, usize),
-) -> BlockRows {
     let counts = Counts {
         blocks: 1,
         txs: txs.len() as u64,
-        inputs: inputs as u64,
+        inputs: tables[Table::Spenders as usize].len() as u64,
         outputs: outputs as u64,
-        bytes: block.bytes().len() as u64,
+        bytes: bytes as u64,
     };
-    BlockRows {
-        hash: block.hash(),
-        prev_block: block.header().prev_block,
-        header: block.header().to_bytes(),
-        block_bytes: block.bytes().len() as u32,
-        txs,
-        tables,
-        counts,
-    }
+    let (prev_block, header) = (block.header().prev_block, block.header().to_bytes());
+    Ok(BlockRows { hash, prev_block, header, block_bytes: bytes as u32, txs, tables, counts })
 }
 
 fn add_outputs(

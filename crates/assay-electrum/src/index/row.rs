@@ -137,7 +137,6 @@ impl Keys {
     }
 }
 
-/// In storage order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
     Scripts,
@@ -153,7 +152,6 @@ impl Table {
         self == Self::Scripts
     }
 
-    /// True if rows have an index.
     pub(crate) fn has_n(self) -> bool {
         self != Self::Txids
     }

@@ -1,6 +1,5 @@
 //! The index: connects and disconnects blocks, commits, and merges runs.
 
-use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +13,7 @@ use super::cache::Cache;
 use super::files::{Files, HeightRecord};
 use super::manifest::{Manifest, OpenError, RunLine};
 use super::memory::{MemoryRun, Merge};
-use super::prepare::{BlockRows, PrepareError, prepare, prepare_txids};
+use super::prepare::{BlockRows, PrepareError, Scope, prepare};
 use super::row::{Keys, Row, TX_NUMBER_MAX, Table, TxNumber};
 use super::run::{Run, RunWriter};
 use super::types::{QueryError, ScriptHash};
@@ -28,18 +27,9 @@ pub struct IndexConfig {
     pub genesis: BlockHash,
     /// Limit of uncommitted rows in memory, bytes. A single block may exceed it.
     pub memory_bytes_max: usize,
-    /// Limit of the read cache, bytes.
     pub cache_bytes_max: usize,
     /// Tables to fill. Opening an index of another scope is an error.
     pub scope: Scope,
-}
-
-/// Tables that an index fills.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    All,
-    /// Transactions alone: needs no undo data, and scripts have no history.
-    Txids,
 }
 
 impl IndexConfig {
@@ -57,7 +47,6 @@ pub enum UpdateError {
     NotNext { hash: BlockHash },
     #[error("the index has no height {height} to go back to")]
     NoHeight { height: u32 },
-    /// Transaction numbers are exhausted.
     #[error("the index is full")]
     Full,
     #[error(transparent)]
@@ -101,26 +90,6 @@ struct WrittenRun {
     run: Arc<Run>,
     /// Rows from this transaction on are void.
     end_tx: TxNumber,
-}
-
-/// Lock guard of the state. Field order matters: a panic aborts the process before another thread acquires the lock.
-struct StateGuard<'a> {
-    _whole: Whole,
-    state: MutexGuard<'a, State>,
-}
-
-impl Deref for StateGuard<'_> {
-    type Target = State;
-
-    fn deref(&self) -> &State {
-        &self.state
-    }
-}
-
-impl DerefMut for StateGuard<'_> {
-    fn deref_mut(&mut self) -> &mut State {
-        &mut self.state
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -187,9 +156,11 @@ impl Index {
         Ok(Self { config, io, keys, files, epoch, state: Mutex::new(state), view })
     }
 
-    /// Locks the state. A panic while it is held aborts the process, since files and state must stay consistent.
-    fn lock(&self) -> StateGuard<'_> {
-        StateGuard { _whole: Whole::begin("the index"), state: self.state.lock() }
+    /// Locks the state. A panic while it is held aborts the process, since files and state must stay consistent. Bind both in this
+    /// order: they drop in reverse, so the abort comes before another thread acquires the lock.
+    fn lock(&self) -> (MutexGuard<'_, State>, Whole) {
+        let state = self.state.lock();
+        (state, Whole::begin("the index"))
     }
 
     pub fn view(&self) -> View {
@@ -198,7 +169,7 @@ impl Index {
 
     /// Highest indexed block; `None` in an empty index.
     pub fn tip(&self) -> Option<Tip> {
-        self.lock().tip
+        self.lock().0.tip
     }
 
     pub fn scope(&self) -> Scope {
@@ -215,10 +186,7 @@ impl Index {
         undo: Option<&[u8]>,
         touched: &mut dyn FnMut(&ScriptHash),
     ) -> Result<BlockRows, UpdateError> {
-        match self.config.scope {
-            Scope::All => Ok(prepare(&self.keys, block, txids, undo, touched)?),
-            Scope::Txids => Ok(prepare_txids(&self.keys, block, txids)),
-        }
+        Ok(prepare((&self.keys, self.config.scope), block, txids, undo, touched)?)
     }
 
     /// Connects the block after the tip. Later views contain it; it is on disk after the next [`Index::commit`].
@@ -226,7 +194,7 @@ impl Index {
     /// # Errors
     /// If it does not follow the tip, or a write fails. [`Index::tip`] is still valid then.
     pub fn connect(&self, block: BlockRows) -> Result<(), UpdateError> {
-        let mut state = self.lock();
+        let (mut state, _whole) = self.lock();
         let height = match state.tip {
             None if block.hash == self.config.genesis => 0,
             Some(tip) if tip.hash == block.prev_block => tip.height + 1,
@@ -259,11 +227,8 @@ impl Index {
     }
 
     /// Disconnects all blocks above `height`.
-    ///
-    /// # Errors
-    /// If the height does not exist, or a write fails.
     pub fn rewind(&self, height: u32) -> Result<(), UpdateError> {
-        let mut state = self.lock();
+        let (mut state, _whole) = self.lock();
         let tip = state.tip.ok_or(UpdateError::NoHeight { height })?;
         if height >= tip.height {
             return if height == tip.height {
@@ -305,7 +270,7 @@ impl Index {
     /// # Errors
     /// If a write fails; the last commit remains.
     pub fn commit(&self) -> Result<(), UpdateError> {
-        let mut state = self.lock();
+        let (mut state, _whole) = self.lock();
         self.write_out(&mut state)?;
         self.publish(&state);
         Ok(())
@@ -317,7 +282,7 @@ impl Index {
     /// If a run is damaged or a write fails; the index is unchanged.
     pub fn merge_once(&self) -> Result<bool, UpdateError> {
         let (old, id) = {
-            let mut state = self.lock();
+            let (mut state, _whole) = self.lock();
             if state.is_merging {
                 return Ok(false);
             }
@@ -329,7 +294,7 @@ impl Index {
         };
         point(Point::IndexMerge);
         let merged = self.write_merged(&old, id);
-        let mut state = self.lock();
+        let (mut state, _whole) = self.lock();
         state.is_merging = false;
         let run = merged?;
         let is_same =
@@ -356,7 +321,7 @@ impl Index {
     }
 
     pub fn usage(&self) -> Usage {
-        let state = self.lock();
+        let (state, _whole) = self.lock();
         let rows = Table::ALL.map(|table| state.runs.iter().map(|run| run.run.rows(table)).sum());
         let heights = state.tip.map_or(0, |tip| u64::from(tip.height) + 1);
         Usage {

@@ -57,7 +57,6 @@ pub struct Unspent {
 pub struct TxPosition {
     pub height: u32,
     pub block: BlockHash,
-    /// Index in the block.
     pub index: u32,
     /// Offset of the first byte in the serialised block.
     pub offset: u32,
@@ -78,12 +77,6 @@ pub struct BlockTxs {
     pub hash: BlockHash,
     /// In block order.
     pub txids: Vec<Txid>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Maximum entries of a result: transactions of a history, or unspent outputs.
-    pub entries_max: usize,
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -12,9 +12,7 @@ use super::files::{Extent, Files, HeightRecord, TxReader};
 use super::memory::MemoryRun;
 use super::row::{Key, Keys, Row, Table, TxNumber};
 use super::run::{Run, Visit};
-use super::types::{
-    BlockTxs, HistoryEntry, Limits, QueryError, ScriptHash, Spender, TxPosition, Unspent,
-};
+use super::types::{BlockTxs, HistoryEntry, QueryError, ScriptHash, Spender, TxPosition, Unspent};
 use crate::chain::Tip;
 
 /// A snapshot of the index: cheap to clone, unaffected by later blocks.
@@ -37,14 +35,12 @@ struct Inner {
     epoch_seen: u64,
 }
 
-/// Rows of a range of transactions.
 pub(crate) struct Part {
     pub(crate) source: Source,
     /// Rows from this transaction on are void.
     pub(crate) end_tx: TxNumber,
 }
 
-/// Storage of rows.
 pub(crate) enum Source {
     Disk(Arc<Run>),
     Memory(Arc<MemoryRun>),
@@ -75,14 +71,8 @@ impl View {
     }
 
     /// The 80 bytes of the header at `height`.
-    ///
-    /// # Errors
-    /// If an index file cannot be read or is damaged, or after a reorg.
     pub fn header(&self, height: u32) -> Result<Option<[u8; 80]>, QueryError> {
-        if !self.has_height(height) {
-            return Ok(None);
-        }
-        self.answer(|question| Ok(Some(question.height(height)?.header)))
+        self.answer_at(height, |question| Ok(question.height(height)?.header))
     }
 
     /// Up to `count` headers from `start` on, concatenated.
@@ -106,24 +96,18 @@ impl View {
     }
 
     pub fn block_hash(&self, height: u32) -> Result<Option<BlockHash>, QueryError> {
-        if !self.has_height(height) {
-            return Ok(None);
-        }
-        self.answer(|question| Ok(Some(question.height(height)?.hash())))
+        self.answer_at(height, |question| Ok(question.height(height)?.hash()))
     }
 
-    /// Confirmed transactions that touch a script, from height `from` on, in chain order.
-    ///
-    /// # Errors
-    /// As [`View::header`]; and [`QueryError::TooLarge`].
+    /// Confirmed transactions that touch a script, from height `from` on, in chain order: at most `entries_max`.
     pub fn history(
         &self,
         script: &ScriptHash,
         from: u32,
-        limits: Limits,
+        entries_max: usize,
     ) -> Result<Vec<HistoryEntry>, QueryError> {
         let mut entries = Vec::new();
-        self.visit_history(script, from, limits, &mut |entry| {
+        self.visit_history(script, from, entries_max, &mut |entry| {
             entries.push(entry);
             ControlFlow::Continue(())
         })?;
@@ -131,14 +115,12 @@ impl View {
     }
 
     /// Visits the entries of [`View::history`] in constant memory. `visit` may end it. Discard the entries after an error.
-    ///
-    /// # Errors
-    /// As [`View::history`]. The size limit is checked before more than a small part was visited.
+    /// The size limit is checked before more than a small part was visited.
     pub fn visit_history(
         &self,
         script: &ScriptHash,
         from: u32,
-        limits: Limits,
+        entries_max: usize,
         visit: &mut dyn FnMut(HistoryEntry) -> ControlFlow<()>,
     ) -> Result<(), QueryError> {
         if !self.has_height(from) {
@@ -147,10 +129,11 @@ impl View {
         self.answer(|question| {
             let first_tx = question.files.first_tx(from).ok_or(QueryError::Reorganised)?;
             let key = question.keys.script(script);
-            let mut history = History::new(question, limits.entries_max, visit);
+            let mut history = History::new(question, entries_max, visit);
             let mut failed = None;
             question.rows(Table::Scripts, key, first_tx, &mut |row| {
-                let added = history.add(row.tx(), || question.count_txs(key, first_tx, limits));
+                let added =
+                    history.add(row.tx(), || question.count_txs(key, first_tx, entries_max));
                 added.unwrap_or_else(|error| {
                     failed = Some(error);
                     ControlFlow::Break(())
@@ -178,12 +161,13 @@ impl View {
     /// Confirmed unspent outputs of a script, in chain order.
     ///
     /// One pass over the script's rows; memory for outputs unspent so far, up to four times the limit.
-    ///
-    /// # Errors
-    /// As [`View::header`]; and [`QueryError::TooLarge`].
-    pub fn unspent(&self, script: &ScriptHash, limits: Limits) -> Result<Vec<Unspent>, QueryError> {
+    pub fn unspent(
+        &self,
+        script: &ScriptHash,
+        entries_max: usize,
+    ) -> Result<Vec<Unspent>, QueryError> {
         self.answer(|question| {
-            let outputs = question.unspent_rows(question.keys.script(script), limits)?;
+            let outputs = question.unspent_rows(question.keys.script(script), entries_max)?;
             let mut entries = Entries::new(question);
             let unspent = |row: Row| -> Result<Unspent, QueryError> {
                 let HistoryEntry { height, txid } = entries.of(row.tx())?;
@@ -201,37 +185,29 @@ impl View {
     }
 
     /// All txids of the block at `height`.
-    ///
-    /// # Errors
-    /// As [`View::header`]; always [`QueryError::NotAtOnce`] on a non-blocking view.
+    /// Always [`QueryError::NotAtOnce`] on a non-blocking view.
     pub fn block_txs(&self, height: u32) -> Result<Option<BlockTxs>, QueryError> {
-        if !self.has_height(height) {
-            return Ok(None);
-        }
-        self.answer(|question| {
+        self.answer_at(height, |question| {
             if question.reads == Reads::AtOnce {
                 return Err(QueryError::NotAtOnce);
             }
             let (first, end) = question.tx_range(height)?;
             let records = question.files.txs(first, end - first)?;
             let hash = question.height(height)?.hash();
-            Ok(Some(BlockTxs { hash, txids: records.iter().map(|record| record.txid).collect() }))
+            Ok(BlockTxs { hash, txids: records.iter().map(|record| record.txid).collect() })
         })
     }
 
     /// The txid at a position in a block.
     pub fn txid_at(&self, height: u32, index: u32) -> Result<Option<Txid>, QueryError> {
-        if !self.has_height(height) {
-            return Ok(None);
-        }
-        self.answer(|question| {
+        let txid = self.answer_at(height, |question| {
             let (first, end) = question.tx_range(height)?;
             let tx = first + u64::from(index);
             if tx < end { question.txs().txid(tx).map(Some) } else { Ok(None) }
-        })
+        });
+        txid.map(Option::flatten)
     }
 
-    /// The confirmed spender of an output.
     pub fn spender(&self, outpoint: &OutPoint) -> Result<Option<Spender>, QueryError> {
         self.answer(|question| {
             let Some((tx, vin)) = question.spender(outpoint)? else { return Ok(None) };
@@ -242,6 +218,15 @@ impl View {
 
     fn has_height(&self, height: u32) -> bool {
         self.inner.tip.is_some_and(|tip| height <= tip.height)
+    }
+
+    /// [`View::answer`] if the view has `height`.
+    fn answer_at<T>(
+        &self,
+        height: u32,
+        ask: impl FnOnce(&Question<'_>) -> Result<T, QueryError>,
+    ) -> Result<Option<T>, QueryError> {
+        if self.has_height(height) { self.answer(ask).map(Some) } else { Ok(None) }
     }
 
     /// Files are shared with later views: results are valid only without a reorg meanwhile; apparent damage may be one.
@@ -316,27 +301,27 @@ impl Question<'_> {
     }
 
     /// Fails if a script has more transactions from `first_tx` on than the limit.
-    fn count_txs(&self, key: Key, first_tx: TxNumber, limits: Limits) -> Result<(), QueryError> {
+    fn count_txs(
+        &self,
+        key: Key,
+        first_tx: TxNumber,
+        entries_max: usize,
+    ) -> Result<(), QueryError> {
         let (mut count, mut last) = (0, None);
         self.rows(Table::Scripts, key, first_tx, &mut |row| {
             count += usize::from(last != Some(row.tx()));
             last = Some(row.tx());
-            if count > limits.entries_max {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            if count > entries_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-        let max = limits.entries_max;
-        if count > max { Err(QueryError::TooLarge { max }) } else { Ok(()) }
+        if count > entries_max { Err(QueryError::TooLarge { max: entries_max }) } else { Ok(()) }
     }
 
     /// The rows of a script's unspent outputs.
     ///
     /// Inputs match outputs by tag. If tags of several outputs collide and only some are spent, the table of spenders decides.
-    fn unspent_rows(&self, key: Key, limits: Limits) -> Result<Vec<Row>, QueryError> {
+    fn unspent_rows(&self, key: Key, entries_max: usize) -> Result<Vec<Row>, QueryError> {
         let mut open = OpenOutputs::default();
-        let on_the_way_max = limits.entries_max.saturating_mul(4);
+        let on_the_way_max = entries_max.saturating_mul(4);
         let mut is_too_large = false;
         self.rows(Table::Scripts, key, 0, &mut |row| {
             open.add(row);
@@ -349,8 +334,8 @@ impl Question<'_> {
                 unspent.push(output);
             }
         }
-        if is_too_large || unspent.len() > limits.entries_max {
-            return Err(QueryError::TooLarge { max: limits.entries_max });
+        if is_too_large || unspent.len() > entries_max {
+            return Err(QueryError::TooLarge { max: entries_max });
         }
         unspent.sort_unstable();
         Ok(unspent)

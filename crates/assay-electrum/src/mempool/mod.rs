@@ -8,14 +8,12 @@
 //! removal, readers see the transactions of the current epoch, and [`Mempool::turn`] advances it. A lock around a [`Mempool`] is
 //! therefore never held for long, even when a block confirms many transactions.
 
-mod batch;
 mod fees;
 mod pool;
 mod read;
 #[cfg(test)]
 mod tests;
 
-pub use batch::Batch;
 pub use fees::FeeHistogram;
-pub use pool::{Affected, Mempool};
+pub use pool::{Affected, Batch, Mempool};
 pub use read::{Created, RecentTx, ScriptMempool, TooMany, Unconfirmed, Unordered};

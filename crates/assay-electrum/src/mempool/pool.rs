@@ -5,12 +5,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use assay_wire::{OutPoint, Transaction, Txid};
+use rayon::prelude::*;
 
-use super::batch::{Batch, Incoming};
 use super::fees::FeeHistogram;
-use crate::index::ScriptHash;
+use crate::chain::{MempoolChange, MempoolChanges, MempoolTx};
+use crate::index::{ScriptHash, is_unspendable};
 
-/// No slot.
 const NONE: u32 = u32::MAX;
 const NEVER: u64 = u64::MAX;
 /// Size of the list of latest arrivals. Some will have left when the last ten are requested.
@@ -31,7 +31,7 @@ impl<F: FnMut(&ScriptHash)> Affected for F {
 }
 
 /// Unconfirmed transactions by txid, script and spent outpoint.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Mempool {
     /// Epoch visible to readers.
     pub(super) epoch: u64,
@@ -47,7 +47,6 @@ pub struct Mempool {
     leaving: Vec<u32>,
 }
 
-#[derive(Debug)]
 pub(super) struct Entry {
     pub(super) txid: Txid,
     pub(super) tx: Arc<Transaction>,
@@ -73,8 +72,6 @@ pub(super) struct Touch {
     at: u32,
 }
 
-/// Unconfirmed state of a script.
-#[derive(Debug)]
 pub(super) struct Script {
     hash: ScriptHash,
     pub(super) txs: Vec<Member>,
@@ -298,7 +295,6 @@ impl Mempool {
 }
 
 /// Values with indices that stay valid until removal.
-#[derive(Debug)]
 pub(super) struct Slab<T> {
     places: Vec<Option<T>>,
     free: Vec<u32>,
@@ -334,5 +330,90 @@ impl<T> Slab<T> {
 
     fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         self.places.get_mut(number as usize)?.as_mut()
+    }
+}
+
+/// Transactions per hashing task: shorter lists do not justify a second thread.
+const PARALLEL_MIN: usize = 256;
+
+/// Net effect of a list of changes, with scripts already hashed.
+///
+/// Only the last change of each transaction matters: a transaction added and removed within the list is absent.
+#[derive(Default)]
+pub struct Batch {
+    from_scratch: bool,
+    /// Consumed from the front.
+    added: VecDeque<Incoming>,
+    removed: Vec<Txid>,
+}
+
+/// A new transaction and its effect on scripts.
+struct Incoming {
+    tx: MempoolTx,
+    /// Scripts that it pays to or spends from, without duplicates, with the change of their balance.
+    touches: Vec<(ScriptHash, i64)>,
+}
+
+impl Batch {
+    pub fn new(changes: MempoolChanges) -> Self {
+        let mut last: HashMap<Txid, usize> = HashMap::with_capacity(changes.changes.len());
+        for (at, change) in changes.changes.iter().enumerate() {
+            last.insert(txid(change), at);
+        }
+        let mut added = Vec::new();
+        let mut removed = Vec::new();
+        for (at, change) in changes.changes.into_iter().enumerate() {
+            if last.get(&txid(&change)) != Some(&at) {
+                continue;
+            }
+            match change {
+                MempoolChange::Added(tx) => added.push(tx),
+                MempoolChange::Removed(txid) => removed.push(txid),
+            }
+        }
+        let added = if added.len() < PARALLEL_MIN {
+            added.into_iter().map(Incoming::new).collect()
+        } else {
+            added.into_par_iter().with_min_len(PARALLEL_MIN).map(Incoming::new).collect()
+        };
+        Self { from_scratch: changes.from_scratch, added, removed }
+    }
+
+    /// True if this batch replaces the whole mempool.
+    pub fn is_from_scratch(&self) -> bool {
+        self.from_scratch
+    }
+
+    pub fn is_empty(&self) -> bool {
+        !self.from_scratch && self.added.is_empty() && self.removed.is_empty()
+    }
+}
+
+fn txid(change: &MempoolChange) -> Txid {
+    match change {
+        MempoolChange::Added(tx) => tx.txid,
+        MempoolChange::Removed(txid) => *txid,
+    }
+}
+
+impl Incoming {
+    fn new(tx: MempoolTx) -> Self {
+        let view = tx.tx.view();
+        let mut touches = Vec::with_capacity(view.output_count() + tx.spent.len());
+        let spendable = view.outputs().filter(|output| !is_unspendable(output.script_pubkey));
+        touches
+            .extend(spendable.map(|output| (ScriptHash::of(output.script_pubkey), output.value)));
+        touches
+            .extend(tx.spent.iter().map(|coin| (ScriptHash::of(&coin.script_pubkey), -coin.value)));
+        touches.sort_unstable_by_key(|(script, _)| *script);
+        touches.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = kept.1.saturating_add(next.1);
+            }
+            same
+        });
+        touches.shrink_to_fit();
+        Self { tx, touches }
     }
 }

@@ -9,7 +9,6 @@ use super::fees::FeeHistogram;
 use super::pool::{Entry, Mempool, Script};
 use crate::index::ScriptHash;
 
-/// An unconfirmed transaction of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unconfirmed {
     pub txid: Txid,
@@ -25,7 +24,6 @@ impl Unconfirmed {
     }
 }
 
-/// An unconfirmed, unspent output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Created {
     pub outpoint: OutPoint,

@@ -32,7 +32,6 @@ pub(super) struct Account {
     address: Option<IpAddr>,
     budget: Mutex<RateLimit>,
     subscriptions: AtomicUsize,
-    /// Bytes queued for sending.
     output_bytes: AtomicUsize,
     pub(super) handshakes: Semaphore,
 }
@@ -120,7 +119,6 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// All accounts and the connection count.
 #[derive(Debug)]
 pub(super) struct Accounts {
     limits: Limits,
@@ -158,7 +156,6 @@ impl Accounts {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Number of addresses with an account.
     pub(super) fn len(&self) -> usize {
         self.table.lock().by_address.len()
     }
@@ -211,7 +208,6 @@ impl Accounts {
         Ok(Arc::clone(&entry.account))
     }
 
-    /// Releases a connection.
     fn leave(&self, account: &Account, now: Instant) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
         let Some(address) = account.address else { return };

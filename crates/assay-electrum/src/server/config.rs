@@ -21,7 +21,6 @@ pub struct Config {
     pub donation_address: String,
     /// Public host names or addresses for `server.features`.
     pub hosts: Vec<Host>,
-    /// For fee estimates.
     pub block_vsize: u64,
     /// Addresses shared by many users, such as a Tor daemon, a TLS proxy or a NAT. Limits treat each connection from them as an
     /// address of its own. Default: 127.0.0.1 and `::1`.
@@ -64,7 +63,6 @@ pub enum Certificate {
     Own { directory: PathBuf },
 }
 
-/// A public name of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     pub name: String,
@@ -78,7 +76,6 @@ pub struct Limits {
     pub connections_max: usize,
     /// Open connections per IPv4 address or IPv6 /64. [`Config::proxies`] are exempt.
     pub connections_per_ip_max: usize,
-    /// Bytes per request line.
     pub request_bytes_max: usize,
     /// Bytes of lines longer than 16 KiB in reception, over all clients.
     pub request_bytes_total_max: usize,
@@ -93,7 +90,6 @@ pub struct Limits {
     pub subscriptions_max: usize,
     /// Subscriptions per IPv4 address or IPv6 /64, over all its connections.
     pub subscriptions_per_ip_max: usize,
-    /// Subscriptions over all clients.
     pub subscriptions_total_max: usize,
     /// Rate limit per address, over all its connections, in units per second: one unit per request, per 100 µs of work, and per 4
     /// KiB received or sent. 0 disables the rate limit.

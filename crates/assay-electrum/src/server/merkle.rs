@@ -13,7 +13,6 @@ use crate::index::{QueryError, View};
 pub(super) const CACHE_BYTES_MAX: usize = 64 << 20;
 
 /// All hashes of a merkle tree. The last hash of a level with an odd number of them is paired with itself.
-#[derive(Debug)]
 pub(super) struct Tree {
     /// From the leaves to the root.
     levels: Vec<Vec<[u8; 32]>>,
@@ -66,12 +65,12 @@ fn pair(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {
     sha256d(&both)
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct BlockTrees {
     state: Mutex<Trees>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Trees {
     by_block: HashMap<BlockHash, Arc<Tree>>,
     /// In order of creation.
@@ -122,12 +121,12 @@ const READ: usize = 64 * GROUP;
 /// Only complete nodes are stored, from the level of 32 headers upwards: two million bytes for a million headers. They are
 /// constant while the chain grows. A proof reads the 32 headers of its own group and those at the right edge, and hashes along
 /// two paths.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct HeaderTree {
     state: Mutex<Groups>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Groups {
     /// `levels[k][i]` covers the headers from `i << (5 + k)` on.
     levels: Vec<Vec<[u8; 32]>>,

@@ -32,9 +32,19 @@ impl Counter {
     }
 }
 
+/// In the order of [`METHODS`].
 #[derive(Debug)]
+struct Methods(Vec<MethodMetrics>);
+
+impl Default for Methods {
+    fn default() -> Self {
+        Self(METHODS.iter().map(|_| MethodMetrics::default()).collect())
+    }
+}
+
+#[derive(Debug, Default)]
 pub(super) struct Metrics {
-    methods: Vec<MethodMetrics>,
+    methods: Methods,
     endings: [Counter; DisconnectReason::NAMES.len()],
     pub(super) accepted: Counter,
     pub(super) turned_away: Counter,
@@ -45,26 +55,10 @@ pub(super) struct Metrics {
     pub(super) sent: Counter,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Self {
-            methods: METHODS.iter().map(|_| MethodMetrics::default()).collect(),
-            endings: Default::default(),
-            accepted: Counter::default(),
-            turned_away: Counter::default(),
-            bad_requests: Counter::default(),
-            throttled: Counter::default(),
-            refused: Counter::default(),
-            received: Counter::default(),
-            sent: Counter::default(),
-        }
-    }
-}
-
 impl Metrics {
     /// Counts a call of the method at index `number` of [`METHODS`].
     pub(super) fn request(&self, number: usize, time: Duration, good: bool) {
-        let method = &self.methods[number];
+        let method = &self.methods.0[number];
         let elapsed_us = time.as_micros() as u64;
         method.count.add(1);
         method.sum_us.add(elapsed_us);
@@ -117,7 +111,7 @@ impl Metrics {
         };
         let used: Vec<_> = METHODS
             .iter()
-            .zip(&self.methods)
+            .zip(&self.methods.0)
             .filter(|(_, counters)| counters.count.read() > 0)
             .map(|(method, counters)| (label(method), counters))
             .collect();
@@ -143,7 +137,6 @@ impl Metrics {
     }
 }
 
-/// All metrics in Prometheus' text format.
 pub(super) fn render(shared: &Shared) -> String {
     let mut text = Text::new("assay_electrum");
     shared.metrics.render(&mut text);

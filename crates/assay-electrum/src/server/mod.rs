@@ -115,10 +115,8 @@ struct Shared {
     next_client: AtomicU64,
 }
 
-/// Disconnect reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum DisconnectReason {
-    /// The client closed the connection.
     Left,
     Stopping,
     SlowReader,
@@ -163,9 +161,6 @@ pub struct Addresses {
 
 impl Server {
     /// Binds the configured addresses and serves them. Until the first publication, requests about the chain get an error.
-    ///
-    /// # Errors
-    /// If an address must not be exposed or cannot be bound, or TLS or threads cannot be set up.
     pub fn start(config: Config, chain: Arc<dyn Chain>) -> Result<Self, StartError> {
         check_exposure(&config)?;
         raise_file_limit(config.limits.connections_max);
@@ -234,7 +229,6 @@ impl Server {
         Arc::clone(&self.publisher)
     }
 
-    /// The response of the metrics endpoint.
     pub fn metrics(&self) -> String {
         metrics::render(&self.shared)
     }

@@ -84,7 +84,6 @@ pub(super) enum Code {
     Excessive = -101,
     /// A parameter has the wrong type or value, or there is no result.
     BadRequest = 1,
-    /// The node failed.
     Daemon = 2,
     /// The result exceeds the limit of entries (protocol 1.7).
     HistoryTooLarge = 10_001,
@@ -101,13 +100,11 @@ impl Code {
 pub(super) struct RpcError {
     pub(super) code: Code,
     pub(super) message: String,
-    /// True if the connection ends with this response.
-    pub(super) fatal: bool,
 }
 
 impl RpcError {
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), fatal: false }
+        Self { code, message: message.into() }
     }
 
     pub(super) fn bad(message: impl Into<String>) -> Self {
@@ -116,10 +113,6 @@ impl RpcError {
 
     pub(super) fn daemon(message: impl Into<String>) -> Self {
         Self::new(Code::Daemon, message)
-    }
-
-    pub(super) fn fatal(self) -> Self {
-        Self { fatal: true, ..self }
     }
 }
 

@@ -17,14 +17,10 @@ const ID_BYTES_MAX: usize = 256;
 /// Maximum batch that is parsed; the limit for clients is lower.
 const BATCH_MAX: usize = 10_000;
 
-/// A parsed line.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Message {
-    Single(Request),
-    /// A batch; malformed items are represented by their error.
-    Batch(Vec<Request>),
-    /// A malformed line, answered with an error.
-    Bad(RpcError),
+/// The requests of a line. A malformed line is a single request, and a malformed item of a batch one of its requests, with its error.
+pub(super) struct Requests {
+    pub(super) items: Vec<Request>,
+    pub(super) batch: bool,
 }
 
 /// A request. Fields are byte ranges of the line.
@@ -34,6 +30,12 @@ pub(super) struct Request {
     pub(super) id: Option<Range<usize>>,
     pub(super) method: Result<String, RpcError>,
     pub(super) params: Option<Range<usize>>,
+}
+
+impl Request {
+    fn bad(error: RpcError) -> Self {
+        Self { id: None, method: Err(error), params: None }
+    }
 }
 
 #[derive(Deserialize)]
@@ -80,40 +82,40 @@ impl<'de> Deserialize<'de> for Items<'de> {
 }
 
 /// Parses `line`; a batch may have `batch_max` requests.
-pub(super) fn parse(line: &[u8], batch_max: usize) -> Message {
+pub(super) fn parse(line: &[u8], batch_max: usize) -> Requests {
+    let single = |request| Requests { items: vec![request], batch: false };
     let first = line.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'[') {
-        return match serde_json::from_slice::<&RawValue>(line) {
-            Ok(raw) => Message::Single(request(line, raw)),
-            Err(error) => Message::Bad(refusal(&error)),
-        };
+        return single(match serde_json::from_slice::<&RawValue>(line) {
+            Ok(raw) => request(line, raw),
+            Err(error) => Request::bad(refusal(&error)),
+        });
     }
     let found: Items<'_> = match serde_json::from_slice(line) {
         Ok(found) => found,
-        Err(error) => return Message::Bad(refusal(&error)),
+        Err(error) => return single(Request::bad(refusal(&error))),
     };
+    let invalid =
+        |message: String| single(Request::bad(RpcError::new(Code::InvalidRequest, message)));
     if found.count == 0 {
-        return Message::Bad(RpcError::new(Code::InvalidRequest, "the batch is empty"));
+        return invalid("the batch is empty".to_owned());
     }
     if found.count > batch_max.min(BATCH_MAX) {
-        let message = format!("{} requests in a batch; up to {batch_max} are allowed", found.count);
-        return Message::Bad(RpcError::new(Code::InvalidRequest, message));
+        return invalid(format!(
+            "{} requests in a batch; up to {batch_max} are allowed",
+            found.count
+        ));
     }
-    Message::Batch(found.items.into_iter().map(|raw| request(line, raw)).collect())
+    let items = found.items.into_iter().map(|raw| request(line, raw)).collect();
+    Requests { items, batch: true }
 }
 
 fn request(line: &[u8], raw: &RawValue) -> Request {
-    let wrong = |message: &str| Request {
-        id: None,
-        method: Err(RpcError::new(Code::InvalidRequest, message)),
-        params: None,
-    };
+    let wrong = |message: &str| Request::bad(RpcError::new(Code::InvalidRequest, message));
     let envelope: Envelope<'_> = match serde_json::from_str(raw.get()) {
         Ok(envelope) if raw.get().starts_with('{') => envelope,
         Ok(_) => return wrong("a request is an object"),
-        Err(error) => {
-            return Request { id: None, method: Err(refusal(&error)), params: None };
-        }
+        Err(error) => return Request::bad(refusal(&error)),
     };
     // The derived code reads `"id": null` as absent; JSON-RPC 2.0 discourages it, and treating it as a notification is safe.
     let id = match envelope.id {
@@ -154,33 +156,28 @@ fn refusal(error: &serde_json::Error) -> RpcError {
 mod tests {
     use super::*;
 
-    fn single(line: &str) -> Request {
-        match parse(line.as_bytes(), 10) {
-            Message::Single(request) => request,
-            other => panic!("{line}: {other:?}"),
-        }
+    fn single(line: &[u8]) -> Request {
+        let mut requests = parse(line, 3);
+        assert!(!requests.batch && requests.items.len() == 1, "{line:?} is a batch");
+        requests.items.remove(0)
     }
 
     fn code(line: &str) -> Code {
-        match parse(line.as_bytes(), 3) {
-            Message::Bad(error) => error.code,
-            Message::Single(request) => request.method.expect_err(line).code,
-            Message::Batch(_) => panic!("{line} is a batch"),
-        }
+        single(line.as_bytes()).method.expect_err(line).code
     }
 
     #[test]
     fn parses_requests() {
         let line = r#" {"jsonrpc": "2.0", "method":"server.ping", "id": "a", "params": [1, {}], "x": [] } "#;
-        let request = single(line);
+        let request = single(line.as_bytes());
         assert_eq!(request.method.unwrap(), "server.ping");
         assert_eq!(&line[request.id.unwrap()], "\"a\"");
         assert_eq!(&line[request.params.unwrap()], "[1, {}]");
-        let request = single(r#"{"method":"a\u0062","id":-1.5}"#);
+        let request = single(br#"{"method":"a\u0062","id":-1.5}"#);
         assert_eq!(request.method.unwrap(), "ab");
         assert_eq!(request.params, None);
-        assert_eq!(single(r#"{"method":"a"}"#).id, None);
-        assert_eq!(single(r#"{"method":"a","id":null}"#).id, None);
+        assert_eq!(single(br#"{"method":"a"}"#).id, None);
+        assert_eq!(single(br#"{"method":"a","id":null}"#).id, None);
     }
 
     #[test]
@@ -220,15 +217,14 @@ mod tests {
         assert_eq!(code(&long_id), Code::InvalidRequest);
         let long_name = format!(r#"{{"method":"{}","id":1}}"#, "m".repeat(300));
         assert_eq!(code(&long_name), Code::MethodNotFound);
-        assert!(matches!(parse(b"\xff\xfe", 3), Message::Bad(error) if error.code == Code::Parse));
+        assert_eq!(single(b"\xff\xfe").method.unwrap_err().code, Code::Parse);
     }
 
     #[test]
     fn batches_keep_their_order_and_their_errors() {
-        let Message::Batch(requests) = parse(br#"[{"method":"a","id":1}, 2, {"method":"b"}]"#, 3)
-        else {
-            panic!("a batch")
-        };
+        let requests = parse(br#"[{"method":"a","id":1}, 2, {"method":"b"}]"#, 3);
+        assert!(requests.batch);
+        let requests = requests.items;
         assert_eq!(requests.len(), 3);
         assert_eq!(requests[0].method.as_deref().unwrap(), "a");
         assert_eq!(requests[1].method.as_ref().unwrap_err().code, Code::InvalidRequest);

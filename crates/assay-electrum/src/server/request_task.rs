@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::client_budget::units;
 use super::methods::{self, METHODS, Pace, Place, lookup};
 use super::protocol::{CallError, Code, Out, RpcError};
-use super::request::{self, Message, Request};
+use super::request::{self, Request, Requests};
 use super::session::Session;
 use super::workers::SLICE;
 use super::{DisconnectReason, Shared};
@@ -28,7 +28,7 @@ const BAD_REQUEST_UNITS: f64 = 20.0;
 pub(super) fn run_slice(tasks: &mut VecDeque<RequestTask>, shared: &Shared, session: &Session) {
     let start = Instant::now();
     while let Some(task) = tasks.front_mut() {
-        if task.step(shared, session) {
+        if task.step(shared, session, Pace::Any) {
             tasks.pop_front();
             if session.disconnect().is_some() {
                 return;
@@ -50,25 +50,11 @@ pub(super) struct RequestTask {
     out: Out,
     /// True if all requests get an error because the client exceeded its rate limit.
     rejected: bool,
-    pace: Pace,
-}
-
-struct Requests {
-    items: Vec<Request>,
-    batch: bool,
 }
 
 impl RequestTask {
     pub(super) fn new(line: Vec<u8>, memory: Option<OwnedSemaphorePermit>, rejected: bool) -> Self {
-        Self {
-            line,
-            _memory: memory,
-            requests: None,
-            next: 0,
-            out: Out::new(),
-            rejected,
-            pace: Pace::Any,
-        }
+        Self { line, _memory: memory, requests: None, next: 0, out: Out::new(), rejected }
     }
 
     /// Processes a short request that does not block on the receiving thread; otherwise returns false and changes nothing.
@@ -86,17 +72,14 @@ impl RequestTask {
         }
         // A panic may leave shared state inconsistent.
         let whole = Whole::begin("what the Electrum server shares");
-        if place == Place::HereIfAtOnce {
-            self.pace = Pace::AtOnce;
-        }
-        let is_answered = self.step(shared, session);
-        self.pace = Pace::Any;
+        let pace = if place == Place::HereIfAtOnce { Pace::AtOnce } else { Pace::Any };
+        let is_answered = self.step(shared, session, pace);
         drop(whole);
         is_answered
     }
 
     /// Processes requests for one time slice; returns true once the whole response is queued.
-    pub(super) fn step(&mut self, shared: &Shared, session: &Session) -> bool {
+    fn step(&mut self, shared: &Shared, session: &Session, pace: Pace) -> bool {
         let start = Instant::now();
         let begun = (self.next, self.out.len());
         self.requests(shared);
@@ -108,7 +91,7 @@ impl RequestTask {
             if self.next > begun.0 && start.elapsed() >= SLICE {
                 break;
             }
-            if !self.answer(shared, session, request, requests.batch) {
+            if !self.answer((shared, session), pace, request, requests.batch) {
                 session.account().spend(units(0, start.elapsed(), 0));
                 self.requests = Some(requests);
                 return false;
@@ -127,17 +110,8 @@ impl RequestTask {
     }
 
     fn requests(&mut self, shared: &Shared) -> &Requests {
-        let line = &self.line;
-        self.requests.get_or_insert_with(|| {
-            match request::parse(line, shared.config.limits.batch_max) {
-                Message::Single(request) => Requests { items: vec![request], batch: false },
-                Message::Batch(items) => Requests { items, batch: true },
-                Message::Bad(error) => {
-                    let request = Request { id: None, method: Err(error), params: None };
-                    Requests { items: vec![request], batch: false }
-                }
-            }
-        })
+        let (line, limits) = (&self.line, &shared.config.limits);
+        self.requests.get_or_insert_with(|| request::parse(line, limits.batch_max))
     }
 
     fn subscribes(requests: &Requests, session: &Session) -> bool {
@@ -152,17 +126,17 @@ impl RequestTask {
     /// Writes the response to a request; `false` if that would block.
     fn answer(
         &mut self,
-        shared: &Shared,
-        session: &Session,
+        (shared, session): (&Shared, &Session),
+        pace: Pace,
         request: &Request,
         batch: bool,
     ) -> bool {
         let error = match &request.method {
             // A notification: the only meaningful one, `server.ping`, needs no action.
             Ok(_) if request.id.is_none() => return true,
-            Ok(name) => match self.call(shared, session, request, name, batch) {
+            Ok(name) => match self.call((shared, session), pace, request, name, batch) {
                 // A worker checks it in full.
-                Err(_) if self.pace == Pace::AtOnce => return false,
+                Err(_) if pace == Pace::AtOnce => return false,
                 result => result.err(),
             },
             Err(error) => {
@@ -173,7 +147,7 @@ impl RequestTask {
             }
         };
         if let Some(error) = error {
-            self.begin(request, batch);
+            write_begin(&mut self.out, &self.line, request, batch);
             self.out.raw("\"error\":{\"code\":").int(error.code.number());
             self.out.raw(",\"message\":").string(&error.message).raw("}}");
         }
@@ -182,8 +156,8 @@ impl RequestTask {
 
     fn call(
         &mut self,
-        shared: &Shared,
-        session: &Session,
+        (shared, session): (&Shared, &Session),
+        pace: Pace,
         request: &Request,
         name: &str,
         batch: bool,
@@ -214,14 +188,13 @@ impl RequestTask {
         for _ in 0..REQUEST_TRIES {
             self.out.truncate(body);
             let method = &METHODS[number];
-            let asked = (shared, session);
-            result = methods::answer(asked, self.pace, method, params, &mut self.out);
+            result = methods::answer((shared, session), pace, method, params, &mut self.out);
             match result {
-                Err(CallError::Again) if self.pace == Pace::Any => thread::sleep(REQUEST_PAUSE),
+                Err(CallError::Again) if pace == Pace::Any => thread::sleep(REQUEST_PAUSE),
                 _ => break,
             }
         }
-        if self.pace == Pace::AtOnce && result.is_err() {
+        if pace == Pace::AtOnce && result.is_err() {
             self.out.truncate(before);
             return Err(RpcError::new(Code::Internal, "the answer takes longer than at once"));
         }
@@ -247,10 +220,6 @@ impl RequestTask {
                 Err(error)
             }
         }
-    }
-
-    fn begin(&mut self, request: &Request, batch: bool) {
-        write_begin(&mut self.out, &self.line, request, batch);
     }
 
     fn finish(&mut self, session: &Session, requests: &Requests) {
@@ -282,7 +251,6 @@ fn write_begin(out: &mut Out, line: &[u8], request: &Request, batch: bool) {
     out.raw(",");
 }
 
-/// Error response to an oversized line.
 pub(super) fn oversize(session: &Session, max: usize) -> DisconnectReason {
     let mut out = Out::new();
     out.raw("{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":").int(Code::Excessive.number());

@@ -4,12 +4,12 @@
 //! that needs memory next.
 
 use std::collections::{HashMap, VecDeque};
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use assay_store::defect::{Point, point};
+use hyper::body::Bytes;
 use parking_lot::Mutex;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
@@ -21,26 +21,9 @@ use super::client_budget::Account;
 /// Bytes that a client may always queue, so that light use works even when others exhaust the shared memory.
 pub(super) const ALWAYS_ALLOWED: usize = 16 << 10;
 
-/// Output: a response, or a notification shared by many clients.
-#[derive(Clone, Debug)]
-pub(super) enum Chunk {
-    Own(Vec<u8>),
-    Shared(Arc<[u8]>),
-}
-
-impl AsRef<[u8]> for Chunk {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Self::Own(bytes) => bytes,
-            Self::Shared(bytes) => bytes,
-        }
-    }
-}
-
-#[derive(Debug)]
 pub(super) struct SendQueue {
-    client: u64,
-    account: Arc<Account>,
+    pub(super) client: u64,
+    pub(super) account: Arc<Account>,
     state: Mutex<State>,
     /// Queued bytes, shared with [`SendMemory`].
     queued_bytes: Arc<AtomicUsize>,
@@ -54,12 +37,12 @@ pub(super) struct SendQueue {
     memory: Arc<SendMemory>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
-    queue: VecDeque<Chunk>,
+    queue: VecDeque<Bytes>,
     bytes: usize,
     /// Notifications held until the response to a subscription is queued: an older status must not follow a newer one.
-    held: Vec<Chunk>,
+    held: Vec<Bytes>,
     holding: bool,
     closed: Option<DisconnectReason>,
 }
@@ -89,15 +72,14 @@ impl SendQueue {
     }
 
     pub(super) fn respond(&self, bytes: Vec<u8>) {
-        self.push(bytes.len(), |state| state.queue.push_back(Chunk::Own(bytes)));
+        self.push(bytes.len(), |state| state.queue.push_back(bytes.into()));
     }
 
     /// Queues a notification, behind the response to a subscription in progress.
-    pub(super) fn notify(&self, bytes: Arc<[u8]>) {
+    pub(super) fn notify(&self, bytes: Bytes) {
         point(Point::ElectrumNotify);
         self.push(bytes.len(), |state| {
-            let chunk = Chunk::Shared(bytes);
-            if state.holding { state.held.push(chunk) } else { state.queue.push_back(chunk) }
+            if state.holding { state.held.push(bytes) } else { state.queue.push_back(bytes) }
         });
     }
 
@@ -189,7 +171,7 @@ impl SendQueue {
     }
 
     /// Waits for output and takes all of it; `None` once the connection must end and the queue is empty.
-    pub(super) async fn take(&self) -> Option<Vec<Chunk>> {
+    pub(super) async fn take(&self) -> Option<Vec<Bytes>> {
         loop {
             {
                 let mut state = self.state.lock();
@@ -264,21 +246,18 @@ impl Drop for SendQueue {
 }
 
 /// Bytes queued for all clients, and their queues.
-#[derive(Debug)]
 pub(super) struct SendMemory {
     bytes: AtomicUsize,
     max: usize,
     queues: Mutex<HashMap<u64, Registered>>,
 }
 
-#[derive(Debug)]
 struct Registered {
     account: Arc<Account>,
     queued_bytes: Arc<AtomicUsize>,
     queue: Weak<SendQueue>,
 }
 
-/// The connection to end.
 pub(super) enum Victim {
     /// The requesting client's own.
     Requester,
@@ -355,21 +334,18 @@ const WRITE: usize = 64 << 10;
 const STALL_STEPS: u32 = 10;
 
 /// Chunks taken from a client's queue but not sent yet. Writing is cancel safe.
-#[derive(Debug)]
 pub(super) struct Writer {
     /// Timeout for a client to read [`WRITE`] bytes.
     stall: Duration,
-    chunks: VecDeque<Chunk>,
-    /// Current chunk, and the number of its bytes written.
-    piece: Option<Chunk>,
-    written: usize,
-    /// Bytes of it reported to the queue.
-    reported: usize,
+    chunks: VecDeque<Bytes>,
+    /// Rest of the current piece, and the length of the whole piece until it is reported.
+    piece: Bytes,
+    piece_bytes: usize,
 }
 
 impl Writer {
     pub(super) fn new(stall: Duration) -> Self {
-        Self { stall, chunks: VecDeque::new(), piece: None, written: 0, reported: 0 }
+        Self { stall, chunks: VecDeque::new(), piece: Bytes::new(), piece_bytes: 0 }
     }
 
     /// Writes until the connection must end and the queue is empty, or the client does not read.
@@ -381,7 +357,11 @@ impl Writer {
     ) {
         loop {
             match self.step(socket, queue).await {
-                Ok(true) => count_sent(self.report(queue)),
+                Ok(true) => {
+                    let bytes = std::mem::take(&mut self.piece_bytes);
+                    queue.sent(bytes);
+                    count_sent(bytes);
+                }
                 Ok(false) => match queue.take().await {
                     Some(chunks) => self.chunks = chunks.into(),
                     None => break,
@@ -393,33 +373,26 @@ impl Writer {
         let _ = timeout(self.stall, socket.shutdown()).await;
     }
 
-    /// Reports the bytes written since the last call to the queue; returns their number.
-    fn report(&mut self, queue: &SendQueue) -> usize {
-        let count = self.written - self.reported;
-        queue.sent(count);
-        self.reported = self.written;
-        if self.piece.as_ref().is_some_and(|piece| self.written == piece.as_ref().len()) {
-            self.piece = None;
-        }
-        count
-    }
-
     /// Writes the next [`WRITE`] bytes; returns true if there were any.
     async fn step<W: AsyncWrite + Unpin>(
         &mut self,
         socket: &mut W,
         queue: &SendQueue,
     ) -> Result<bool, DisconnectReason> {
-        if self.piece.is_none() {
+        if self.piece_bytes == 0 {
             self.piece = next_piece(&mut self.chunks);
-            (self.written, self.reported) = (0, 0);
+            self.piece_bytes = self.piece.len();
         }
-        let Some(piece) = &self.piece else { return Ok(false) };
-        let end = piece.as_ref().len().min((self.written / WRITE + 1) * WRITE);
-        let all = &piece.as_ref()[..end];
+        if self.piece_bytes == 0 {
+            return Ok(false);
+        }
+        let (stall, piece) = (self.stall / STALL_STEPS, &mut self.piece);
         for step in 0..STALL_STEPS {
-            let writing = write_to(socket, all, &mut self.written);
-            match timeout(self.stall / STALL_STEPS, writing).await {
+            let writing = async {
+                socket.write_all_buf(piece).await?;
+                socket.flush().await
+            };
+            match timeout(stall, writing).await {
                 Ok(Ok(())) => return Ok(true),
                 Ok(Err(_)) => return Err(DisconnectReason::Left),
                 Err(_) if step + 1 < STALL_STEPS && !queue.memory().is_half_used() => {}
@@ -430,34 +403,22 @@ impl Writer {
     }
 }
 
-/// Writes the rest of `all`. Cancel safe: no byte is lost or written twice.
-async fn write_to<W: AsyncWrite + Unpin>(
-    socket: &mut W,
-    all: &[u8],
-    written: &mut usize,
-) -> io::Result<()> {
-    while *written < all.len() {
-        let count = socket.write(&all[*written..]).await?;
-        if count == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        *written += count;
+/// The next output of up to [`WRITE`] bytes: small chunks are joined into one packet or TLS record.
+fn next_piece(chunks: &mut VecDeque<Bytes>) -> Bytes {
+    let Some(mut first) = chunks.pop_front() else { return Bytes::new() };
+    if first.len() > WRITE {
+        chunks.push_front(first.split_off(WRITE));
+        return first;
     }
-    socket.flush().await
-}
-
-/// The next output: small chunks are joined into one packet or TLS record.
-fn next_piece(chunks: &mut VecDeque<Chunk>) -> Option<Chunk> {
-    let first = chunks.pop_front()?;
-    let fits = |bytes: usize, chunk: &Chunk| bytes + chunk.as_ref().len() <= WRITE;
-    if !chunks.front().is_some_and(|second| fits(first.as_ref().len(), second)) {
-        return Some(first);
+    let fits = |bytes: usize, chunk: &Bytes| bytes + chunk.len() <= WRITE;
+    if !chunks.front().is_some_and(|second| fits(first.len(), second)) {
+        return first;
     }
-    let mut together = first.as_ref().to_vec();
+    let mut together = first.to_vec();
     while let Some(chunk) = chunks.pop_front_if(|chunk| fits(together.len(), chunk)) {
-        together.extend_from_slice(chunk.as_ref());
+        together.extend_from_slice(&chunk);
     }
-    Some(Chunk::Own(together))
+    together.into()
 }
 
 #[cfg(test)]
@@ -472,7 +433,7 @@ mod tests {
             let mut state = send_queue.state.lock();
             state.queue.drain(..).collect::<Vec<_>>()
         };
-        chunks.iter().map(|chunk| String::from_utf8_lossy(chunk.as_ref()).into_owned()).collect()
+        chunks.iter().map(|chunk| String::from_utf8_lossy(chunk).into_owned()).collect()
     }
 
     fn send_queue(
@@ -491,12 +452,12 @@ mod tests {
     #[test]
     fn notifications_wait_for_the_response_before_them() {
         let send_queue = send_queue(1, &account(), 100, &Arc::new(SendMemory::new(1000)));
-        send_queue.notify(Arc::from(*b"1"));
+        send_queue.notify(Bytes::from_static(b"1"));
         send_queue.hold_notifications();
-        send_queue.notify(Arc::from(*b"3"));
+        send_queue.notify(Bytes::from_static(b"3"));
         send_queue.respond(b"2".to_vec());
         send_queue.release_notifications();
-        send_queue.notify(Arc::from(*b"4"));
+        send_queue.notify(Bytes::from_static(b"4"));
         assert_eq!(text(&send_queue), "1234");
     }
 

@@ -16,16 +16,14 @@ use super::watched::{Item, Subscriber};
 use super::{DisconnectReason, Shared};
 
 /// State of a connection, without its socket.
-#[derive(Debug)]
 pub(super) struct Session {
-    pub(super) client: u64,
     pub(super) peer: SocketAddr,
     pub(super) send_queue: Arc<SendQueue>,
     connection: Arc<ConnectionSlot>,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     /// Negotiated version.
     version: Option<Version>,
@@ -46,7 +44,6 @@ impl Session {
         let account = Arc::clone(connection.account());
         let memory = Arc::clone(&shared.send_memory);
         Self {
-            client,
             peer,
             send_queue: SendQueue::new(client, account, limits.output_bytes_max(), memory),
             connection,
@@ -65,7 +62,8 @@ impl Session {
         if state.version.is_some() {
             return false;
         }
-        tracing::debug!("Client {} at {} is {name:?}, version {version}", self.client, self.peer);
+        let client = self.send_queue.client;
+        tracing::debug!("Client {client} at {} is {name:?}, version {version}", self.peer);
         state.version = Some(version);
         true
     }
@@ -98,9 +96,9 @@ impl Session {
 
     pub(super) fn subscribe_headers(&self, shared: &Shared) {
         self.state.lock().headers = true;
-        shared.subscriptions.subscribe_headers(self.client, &self.send_queue);
+        shared.subscriptions.subscribe_headers(&self.send_queue);
         if self.state.lock().disconnected {
-            shared.subscriptions.unsubscribe_headers(self.client);
+            shared.subscriptions.unsubscribe_headers(self.send_queue.client);
         }
     }
 
@@ -121,14 +119,13 @@ impl Session {
                 && self.reserve(shared, state.items.len())?
                 && state.items.insert(*item)
         };
-        let (send_queue, account) = (Arc::clone(&self.send_queue), Arc::clone(self.account()));
-        let subscriber = Subscriber { client: self.client, send_queue, account, by_script };
+        let subscriber = Subscriber { send_queue: Arc::clone(&self.send_queue), by_script };
         let result = shared.subscriptions.subscribe(item, subscriber);
         let mut state = self.state.lock();
         if state.disconnected {
             // The connection ended meanwhile, and its subscriptions were removed without this one.
             drop(state);
-            shared.subscriptions.unsubscribe(item, self.client);
+            shared.subscriptions.unsubscribe(item, self.send_queue.client);
         } else if result.is_err() && new {
             state.items.remove(item);
             shared.subscriptions.release(self.account(), 1);
@@ -140,7 +137,7 @@ impl Session {
     pub(super) fn unsubscribe(&self, shared: &Shared, item: &Item) -> bool {
         let had = self.state.lock().items.remove(item);
         if had {
-            shared.subscriptions.unsubscribe(item, self.client);
+            shared.subscriptions.unsubscribe(item, self.send_queue.client);
             shared.subscriptions.release(self.account(), 1);
         }
         had
@@ -154,11 +151,11 @@ impl Session {
             (std::mem::take(&mut state.items), state.headers)
         };
         if headers {
-            shared.subscriptions.unsubscribe_headers(self.client);
+            shared.subscriptions.unsubscribe_headers(self.send_queue.client);
         }
         if !items.is_empty() {
             let (items, connection) = (items.into_iter(), Arc::clone(&self.connection));
-            shared.removals.add(Removal { client: self.client, items, connection });
+            shared.removals.add(Removal { client: self.send_queue.client, items, connection });
         }
     }
 

@@ -18,13 +18,11 @@ const STEPS: usize = 128;
 pub(super) struct Snapshot {
     pub(super) view: View,
     pub(super) tip: Tip,
-    /// Header of the tip.
     pub(super) header: [u8; 80],
     /// Number of reorgs: values computed under another number are invalid.
     pub(super) reorganisations: u64,
 }
 
-/// The current snapshot and its mempool.
 #[derive(Default)]
 pub(super) struct Published {
     state: RwLock<State>,

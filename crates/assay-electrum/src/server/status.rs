@@ -10,7 +10,7 @@ use assay_wire::{OutPoint, Txid};
 use super::protocol::{CallError, Out};
 use super::snapshot::{Published, confirmed_transaction};
 use crate::chain::Chain;
-use crate::index::{Limits, QueryError, ScriptHash, View};
+use crate::index::{QueryError, ScriptHash, View};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
@@ -63,16 +63,15 @@ impl StatusHasher {
             *self = Self { reorganisations: snapshot.reorganisations, ..Self::default() };
         }
         if self.next <= snapshot.tip.height {
-            self.add_confirmed(&snapshot.view, script, Limits { entries_max })?;
+            self.add_confirmed(&snapshot.view, script, entries_max)?;
             self.next = snapshot.tip.height + 1;
         }
         if self.empty && unconfirmed.is_empty() {
             return Ok(None);
         }
-        let mut hasher = self.hasher.clone();
-        let lines = unconfirmed.iter().map(|entry| (entry.txid, i64::from(entry.height())));
-        hash_lines(&mut hasher, lines);
-        Ok(Some(hasher.finalize()))
+        let mut lines = Lines::new(self.hasher.clone());
+        unconfirmed.iter().for_each(|entry| lines.add(&entry.txid, i64::from(entry.height())));
+        Ok(Some(lines.finish().finalize()))
     }
 
     /// Hashes the blocks from `next` on; after an error none of them.
@@ -80,10 +79,10 @@ impl StatusHasher {
         &mut self,
         view: &View,
         script: &ScriptHash,
-        limits: Limits,
+        entries_max: usize,
     ) -> Result<(), QueryError> {
         let (mut lines, mut empty) = (Lines::new(self.hasher.clone()), self.empty);
-        view.visit_history(script, self.next, limits, &mut |entry| {
+        view.visit_history(script, self.next, entries_max, &mut |entry| {
             empty = false;
             lines.add(&entry.txid, i64::from(entry.height));
             ControlFlow::Continue(())
@@ -93,14 +92,7 @@ impl StatusHasher {
     }
 }
 
-/// Hashes `txid:height:` for each line.
-fn hash_lines(hasher: &mut Sha256, lines: impl Iterator<Item = (Txid, i64)>) {
-    let mut all = Lines::new(hasher.clone());
-    lines.for_each(|(txid, height)| all.add(&txid, height));
-    *hasher = all.finish();
-}
-
-/// A buffer of lines, hashed in batches.
+/// Lines `txid:height:`, hashed in batches.
 struct Lines {
     hasher: Sha256,
     text: Vec<u8>,
@@ -209,11 +201,9 @@ mod tests {
             ("e02a1dadfa83b996b24175df807b271ea5d02937ef5b35c195fac1e1bdc3198f", 0),
             ("bb4c8ab438c13b89ca80d1d5bee25b0b6b7f55673f4d801998ba97db161d9e85", -1),
         ];
-        let mut hasher = Sha256::new();
-        let lines = lines.map(|(txid, height)| (txid.parse::<Txid>().unwrap(), height));
-        hash_lines(&mut hasher, lines.into_iter());
-        let mut text = [0; 64];
-        let status = faster_hex::hex_encode(&hasher.finalize(), &mut text).unwrap().to_owned();
+        let mut hashed = Lines::new(Sha256::new());
+        lines.iter().for_each(|(txid, height)| hashed.add(&txid.parse().unwrap(), *height));
+        let status = faster_hex::hex_string(&hashed.finish().finalize());
         assert_eq!(status, "78e96c6562cafa71c115503b9411fdfdc595a45031e2ab76ff75162fe1b0590d");
     }
 }

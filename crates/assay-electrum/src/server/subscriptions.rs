@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use assay_wire::BlockHash;
+use hyper::body::Bytes;
 use parking_lot::{Condvar, Mutex};
 
 use super::client_budget::{Account, ConnectionSlot};
@@ -150,7 +151,7 @@ impl Subscriptions {
             let clients: Vec<_> = self.headers.lock().values().map(Arc::clone).collect();
             self.notifications.fetch_add(clients.len(), Ordering::Relaxed);
             for send_queue in clients {
-                send_queue.notify(Arc::clone(&text));
+                send_queue.notify(text.clone());
             }
         }
         if changes.all {
@@ -200,7 +201,7 @@ impl Subscriptions {
     /// Sends a new status; its text is generated once per notification name.
     fn notify(&self, item: &Item, status: &Status, subscribers: &[Subscriber]) {
         self.notifications.fetch_add(subscribers.len(), Ordering::Relaxed);
-        let mut texts: [Option<Arc<[u8]>>; 2] = [None, None];
+        let mut texts: [Option<Bytes>; 2] = [None, None];
         for subscriber in subscribers {
             let text = texts[usize::from(subscriber.by_script)].get_or_insert_with(|| {
                 let name = match item {
@@ -217,7 +218,7 @@ impl Subscriptions {
                     status.write(out);
                 })
             });
-            subscriber.send_queue.notify(Arc::clone(text));
+            subscriber.send_queue.notify(text.clone());
         }
     }
 
@@ -226,15 +227,14 @@ impl Subscriptions {
         self.count.fetch_sub(count, Ordering::Relaxed);
     }
 
-    pub(super) fn subscribe_headers(&self, client: u64, send_queue: &Arc<SendQueue>) {
-        self.headers.lock().insert(client, Arc::clone(send_queue));
+    pub(super) fn subscribe_headers(&self, send_queue: &Arc<SendQueue>) {
+        self.headers.lock().insert(send_queue.client, Arc::clone(send_queue));
     }
 
     pub(super) fn unsubscribe_headers(&self, client: u64) {
         self.headers.lock().remove(&client);
     }
 
-    /// Number of clients subscribed to headers.
     pub(super) fn header_count(&self) -> usize {
         self.headers.lock().len()
     }
@@ -271,20 +271,20 @@ impl Subscriptions {
 }
 
 /// A notification line of `blockchain.NAME.subscribe`.
-fn notification(name: &str, write: impl FnOnce(&mut Out)) -> Arc<[u8]> {
+fn notification(name: &str, write: impl FnOnce(&mut Out)) -> Bytes {
     let mut out = Out::new();
     out.raw("{\"jsonrpc\":\"2.0\",\"method\":\"blockchain.").raw(name);
     out.raw(".subscribe\",\"params\":[");
     write(&mut out);
     out.raw("]}\n");
-    out.into_bytes().into()
+    // Without spare capacity: many may be queued.
+    out.into_bytes().into_boxed_slice().into()
 }
 
 /// Subscriptions removed per step, and the pause afterwards.
 const STEP: usize = 64;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The subscriptions of a disconnected client.
 pub(super) struct Removal {
     pub(super) client: u64,
     pub(super) items: hash_set::IntoIter<Item>,

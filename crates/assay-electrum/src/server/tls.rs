@@ -83,7 +83,6 @@ fn own(directory: &Path, config: &Config) -> Result<(PathBuf, PathBuf), TlsError
     Ok((certificate, key))
 }
 
-/// Writes a file atomically.
 fn write(path: &Path, mode: u32, text: &[u8]) -> Result<(), TlsError> {
     let temporary = path.with_extension("pem.new");
     let written = || -> io::Result<()> {

@@ -10,7 +10,6 @@ use std::time::Instant;
 use assay_wire::{OutPoint, Tx, Txid};
 use parking_lot::{Mutex, RwLock};
 
-use super::client_budget::Account;
 use super::send_queue::SendQueue;
 use super::status::{Status, StatusHasher};
 use super::workers::SLICE;
@@ -32,17 +31,15 @@ impl fmt::Display for Item {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Subscriber {
-    pub(super) client: u64,
     pub(super) send_queue: Arc<SendQueue>,
-    pub(super) account: Arc<Account>,
     /// True for protocol 1.7 or later, where script notifications have another name.
     pub(super) by_script: bool,
 }
 
 /// Subscribers of an item, sorted by client number. Most items have one, some have every client.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Subscribers(Vec<Subscriber>);
 
 /// Number of subscribers searched for the one with the fewest subscriptions.
@@ -57,7 +54,7 @@ impl Subscribers {
 
     /// Idempotent.
     pub(super) fn add(&mut self, new: Subscriber) {
-        if let Err(at) = self.find(new.client) {
+        if let Err(at) = self.find(new.send_queue.client) {
             if self.0.is_empty() {
                 self.0.reserve_exact(1);
             }
@@ -72,18 +69,17 @@ impl Subscribers {
     }
 
     fn find(&self, client: u64) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&client, |subscriber| subscriber.client)
+        self.0.binary_search_by_key(&client, |subscriber| subscriber.send_queue.client)
     }
 
     /// Subscriptions of the address that has the fewest.
     fn weight(&self) -> usize {
         let some = self.0.iter().take(WEIGHED);
-        some.map(|subscriber| subscriber.account.subscriptions()).min().unwrap_or(0)
+        some.map(|subscriber| subscriber.send_queue.account.subscriptions()).min().unwrap_or(0)
     }
 }
 
 /// An item; its status is computed once for all subscribers.
-#[derive(Debug)]
 pub(super) struct Record {
     pub(super) item: Item,
     pub(super) state: Mutex<RecordState>,
@@ -91,7 +87,7 @@ pub(super) struct Record {
     is_queued: AtomicBool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct RecordState {
     /// Of a script that was looked up.
     pub(super) hasher: Option<Box<StatusHasher>>,
@@ -116,8 +112,6 @@ impl Record {
 /// Lock shards of the set. The follower queries every script of a block.
 const SHARDS: usize = 64;
 
-/// All watched items.
-#[derive(Debug)]
 pub(super) struct Watched {
     shards: Vec<RwLock<Shard>>,
     scripts: AtomicUsize,
@@ -128,7 +122,7 @@ pub(super) struct Watched {
     hasher: RandomState,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shard {
     scripts: HashMap<ScriptHash, Arc<Record>>,
     /// Sorted, so that those of one transaction are adjacent.
@@ -163,7 +157,6 @@ impl Watched {
             && self.script_shard(script).read().scripts.contains_key(script)
     }
 
-    /// Number of scripts, and of outputs.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.scripts.load(Ordering::Acquire), self.outpoints.load(Ordering::Acquire))
     }
@@ -282,7 +275,7 @@ const LAST_EVERY: u32 = 16;
 /// Clients with few subscriptions are notified first: an item's class is the number of subscriptions of the address that has the
 /// fewest among its watchers. A change that affects fifty thousand subscriptions of one client is processed in short slices after
 /// the others.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct NotifyQueue {
     classes: [VecDeque<Arc<Record>>; CLASSES],
     in_a_row: u32,

@@ -41,13 +41,12 @@ const NORMAL_EVERY: u32 = 8;
 type Job = Box<dyn FnOnce() + Send>;
 
 /// A bounded number of threads with two queues.
-#[derive(Debug)]
 pub(super) struct Workers {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     queues: Mutex<Queues>,
     /// Signals a job for any thread.
@@ -64,13 +63,6 @@ struct Queues {
     /// True if the dedicated priority thread sleeps and has not been woken.
     is_high_idle: bool,
     stopping: bool,
-}
-
-impl std::fmt::Debug for Queues {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let lengths = (self.high.len(), self.normal.len());
-        f.debug_struct("Queues").field("lengths", &lengths).finish_non_exhaustive()
-    }
 }
 
 impl Workers {
@@ -125,7 +117,6 @@ impl Workers {
         receiver.await.ok()
     }
 
-    /// Lengths of the two queues.
     pub(super) fn waiting(&self) -> (usize, usize) {
         let queues = self.shared.queues.lock();
         (queues.high.len(), queues.normal.len())

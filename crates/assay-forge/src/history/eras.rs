@@ -8,7 +8,7 @@ use crate::{
     kind::{Bound, Kind},
     ledger::Phase,
     options::{ForgeOptions, OptionsError, Params, check_stop},
-    recipe::{EraFile, HistoryFile, Shapes, outputs_of_tx},
+    recipe::{HistoryFile, Shapes, outputs_of_tx},
     summary::Estimate,
 };
 
@@ -111,7 +111,6 @@ impl HistoryShape {
         &self.eras[self.eras.partition_point(|era| era.last < height)]
     }
 
-    /// Activation height of each soft fork.
     pub(crate) fn activation(&self) -> BTreeMap<String, u32> {
         self.eras.iter().filter_map(|era| Some((era.fork?.to_owned(), era.first))).collect()
     }
@@ -141,7 +140,6 @@ impl HistoryShape {
         })
     }
 
-    /// Approximate size of the chain.
     pub(crate) fn estimate(&self) -> Estimate {
         let (mut signatures, mut bytes) = (0.0, 0.0);
         for era in &self.eras {
@@ -217,13 +215,10 @@ fn eras(file: &HistoryFile, factor: f64, bytes: f64) -> Vec<Era> {
 
 /// The smallest scale at which every era has a block and the first era lasts until coins can be spent.
 fn scale_min(file: &HistoryFile, heights: u32) -> f64 {
-    let lengths = |eras: &[EraFile]| {
-        let before = [0].into_iter().chain(eras.iter().map(|era| era.until));
-        let shortest = eras.iter().zip(before).map(|(era, before)| era.until - before).min();
-        shortest.unwrap_or(1)
-    };
-    let least =
-        (f64::from(heights) / f64::from(lengths(&file.era))).max(f64::from(2 * COINBASE_MATURITY));
+    let before = [0].into_iter().chain(file.era.iter().map(|era| era.until));
+    let lengths = file.era.iter().zip(before).map(|(era, before)| era.until - before);
+    let shortest = f64::from(lengths.min().unwrap_or(1));
+    let least = (f64::from(heights) / shortest).max(f64::from(2 * COINBASE_MATURITY));
     (least / f64::from(file.history.blocks) * SCALE_STEPS).ceil() / SCALE_STEPS
 }
 

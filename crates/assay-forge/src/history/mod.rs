@@ -3,67 +3,56 @@
 //! Memory: 16 bytes per unspent coin (up to 64 while a block's coins are being spent, see [`wallet`]), 8 per block, and the
 //! current block; txids are on disk. One thread plans, all threads sign.
 
-mod draw;
 mod eras;
 mod plan;
 mod resume;
 mod shapes;
-mod share;
-mod tally;
 mod txids;
 mod wallet;
 
-use std::{path::Path, time::Instant};
+use std::{collections::BTreeMap, path::Path, time::Instant};
 
-use rayon::prelude::*;
+use rayon::{ThreadPool, prelude::*};
 
 pub(crate) use self::eras::HistoryShape;
 use self::{
     plan::{Planned, Planner},
     resume::Kept,
-    tally::Tally,
     txids::Txids,
     wallet::Coin,
 };
 use crate::{
-    forge_state::{Made, SignedBlock, Tail},
+    forge_state::{ForgeState, Made},
     keys::KeyId,
+    kind::Kind,
     ledger::{ChainLine, Line, Phase, RangeLine},
     lock::ScriptCache,
     output::{Output, OutputError},
+    plan::Plan,
     sign::Spend,
-    signing_threads::{Signed, SpendJob},
-    summary::{ForgeError, PhaseTime, Progress},
+    signing_threads::{Signed, SigningContext, sign_range},
+    summary::{ForgeError, Progress},
     utxo::Partial,
 };
 
 struct HistoryForge<'a, 'p> {
     shape: &'a HistoryShape,
-    threads: &'a rayon::ThreadPool,
-    locks: ScriptCache,
-    tail: Tail,
+    state: ForgeState<'p>,
     ranges: Vec<RangeLine>,
-    signing_seconds: f64,
-    progress: &'p mut dyn Progress,
     planner: Planner<'a>,
     tally: Tally,
     txids: Txids,
 }
 
-/// Inputs of a history.
-pub(crate) struct Start<'a, 'p> {
-    pub(crate) shape: &'a HistoryShape,
-    pub(crate) threads: &'a rayon::ThreadPool,
-    pub(crate) chain: &'a ChainLine,
-    pub(crate) dir: &'a Path,
-    pub(crate) progress: &'p mut dyn Progress,
-}
-
 /// Makes the chain, or the rest of one from an interrupted forge in the same folder.
-pub(crate) fn make(start: Start<'_, '_>) -> Result<Made, ForgeError> {
-    let Start { shape, threads, chain, dir, progress } = start;
-    let network = shape.params.network;
-    let magic = network.params().disk_magic;
+pub(crate) fn make(
+    shape: &HistoryShape,
+    threads: ThreadPool,
+    chain: &ChainLine,
+    dir: &Path,
+    progress: &mut dyn Progress,
+) -> Result<Made, ForgeError> {
+    let magic = shape.params.network.params().disk_magic;
     let mut begun = None;
     if Output::is_interrupted(dir)? {
         let mut txids = Txids::create(dir)?;
@@ -75,55 +64,44 @@ pub(crate) fn make(start: Start<'_, '_>) -> Result<Made, ForgeError> {
     let (output, txids, kept) = if let Some(begun) = begun {
         begun
     } else {
-        let mut output = Output::create(dir, magic)?;
-        output.line(&Line::Chain(chain.clone()))?;
-        (output, Txids::create(dir)?, Kept::default())
+        (Output::create(dir, magic, chain)?, Txids::create(dir)?, Kept::default())
     };
     let mut forge = HistoryForge {
         shape,
-        threads,
-        locks: ScriptCache::new(shape.params.last_height, true),
-        tail: Tail::new(output, network),
+        state: ForgeState::new(shape.params.clone(), threads, output, progress),
         ranges: Vec::new(),
-        signing_seconds: 0.0,
-        progress,
         planner: Planner::new(shape),
         tally: Tally::default(),
         txids,
     };
-    let phases = forge.phases(kept)?;
-    forge.finish(phases)
+    forge.phases(kept)?;
+    forge.finish()
 }
 
 impl HistoryForge<'_, '_> {
     /// Makes all blocks; existing ones are only planned.
-    fn phases(&mut self, kept: Kept) -> Result<Vec<PhaseTime>, ForgeError> {
-        let mut times = Vec::new();
+    fn phases(&mut self, kept: Kept) -> Result<(), ForgeError> {
+        let shape = self.shape;
         let mut height = 0;
         let mut kept = kept.blocks.into_iter();
-        for (phase, blocks) in self.shape.phases_made().collect::<Vec<_>>() {
-            let begun = Instant::now();
-            let before = self.tail.blocks.len();
-            self.progress.phase(phase, blocks);
+        for (phase, blocks) in shape.phases_made() {
+            self.state.phase(phase, blocks);
             for _ in 0..blocks {
                 height += 1;
                 let planned = self.planner.block(height);
-                self.tally.add(height, &planned);
+                self.tally.add(height, &planned.plan);
                 let is_last_kept = kept.len() < 2;
                 if let Some((line, hash)) = kept.next() {
-                    let spent = planned.inputs.iter();
-                    self.tail.schnorr +=
-                        spent.filter(|(_, coin)| coin.kind.is_taproot()).count() as u64;
-                    self.tail.previous = hash;
-                    self.tail.blocks.push(line);
+                    let spent = planned.plan.inputs.iter();
+                    let schnorr = spent.filter(|(_, coin)| coin.kind.is_taproot()).count();
+                    self.state.keep(line, hash, schnorr as u64);
                 } else {
                     self.block(phase, height, &planned)?;
                 }
                 self.end_range(height, is_last_kept)?;
             }
-            times.push(PhaseTime::of(phase, blocks, &self.tail.blocks[before..], begun));
         }
-        Ok(times)
+        Ok(())
     }
 
     /// Writes the summary line of a range at its end, unless a previous forge has written it.
@@ -133,7 +111,7 @@ impl HistoryForge<'_, '_> {
         }
         let line = self.tally.take(self.planner.wallet.total());
         if is_new {
-            self.tail.output.line(&Line::Range(line.clone()))?;
+            self.state.output.line(&Line::Range(line.clone()))?;
         }
         self.ranges.push(line);
         Ok(())
@@ -141,29 +119,33 @@ impl HistoryForge<'_, '_> {
 
     fn block(&mut self, phase: Phase, height: u32, planned: &Planned) -> Result<(), ForgeError> {
         let begun = Instant::now();
+        let Planned { plan, second_wave } = planned;
         let mut signed = Signed::new();
-        let mut spends = Vec::with_capacity(planned.inputs.len());
-        for wave in [1..planned.second_wave, planned.second_wave..planned.len()] {
+        let mut spends = Vec::with_capacity(plan.inputs.len());
+        for wave in [1..*second_wave, *second_wave..plan.len()] {
             for tx in wave.clone() {
-                for (made, coin) in planned.inputs_of(tx) {
+                for (made, coin) in plan.inputs_of(tx) {
                     spends.push(self.spend(height, *made, coin, &signed)?);
                 }
             }
-            let job = SpendJob {
-                threads: self.threads,
-                network: self.shape.params.network,
-                locks: &self.locks,
-                outputs: &planned.outputs,
-                first_input: &planned.first_input,
-                spends: &spends,
+            let ForgeState { params, threads, locks, progress, .. } = &mut self.state;
+            let context = SigningContext::new(params, threads, locks, CHUNK_INPUTS);
+            let spends_of = |tx: u32, found: &mut Vec<Spend>| {
+                found.extend_from_slice(&spends[plan.input_range(tx)]);
             };
-            job.sign(wave, &mut signed, self.progress);
+            sign_range(context, plan, wave, spends_of, &mut signed, *progress);
         }
-        self.signing_seconds += begun.elapsed().as_secs_f64();
-        self.write(phase, height, planned, signed)
+        self.state.signing_seconds += begun.elapsed().as_secs_f64();
+        let order: Vec<_> = (0..plan.len()).collect();
+        let commits = self.shape.segwit().is_some_and(|segwit| height >= segwit);
+        self.state.append(phase, plan, commits, &order, &mut signed)?;
+        self.txids.push(signed.txids)?;
+        if height.is_multiple_of(FLUSHED_TOGETHER) {
+            self.state.output.flush()?;
+        }
+        Ok(())
     }
 
-    /// All data of an input.
     fn spend(
         &mut self,
         height: u32,
@@ -178,61 +160,86 @@ impl HistoryForge<'_, '_> {
         Ok(Spend { txid, vout, amount, kind, key: key(made, coin) })
     }
 
-    fn write(
-        &mut self,
-        phase: Phase,
-        height: u32,
-        planned: &Planned,
-        mut signed: Signed,
-    ) -> Result<(), ForgeError> {
-        let order: Vec<_> = (0..planned.len()).collect();
-        let signed_block = SignedBlock {
-            params: &self.shape.params,
-            phase,
-            commits: self.shape.segwit().is_some_and(|segwit| height >= segwit),
-            order: &order,
-            outputs: &planned.outputs,
-            inputs: planned.inputs.len() as u64,
-        };
-        self.tail.append(&signed_block, &mut signed, &self.locks, self.progress)?;
-        self.txids.push(signed.txids)?;
-        if height.is_multiple_of(FLUSHED_TOGETHER) {
-            self.tail.output.flush()?;
-        }
-        Ok(())
-    }
-
     /// Hashes the unspent coins, and removes the forge's temporary files.
-    fn finish(mut self, phases: Vec<PhaseTime>) -> Result<Made, ForgeError> {
+    fn finish(self) -> Result<Made, ForgeError> {
         let begun = Instant::now();
-        let total = self.planner.wallet.total();
+        let Self { state, ranges, planner, mut txids, .. } = self;
+        let total = planner.wallet.total();
         let mut set = Partial::new();
         let mut batch = Vec::new();
         let mut in_batch = 0;
-        for (height, coins) in self.planner.wallet.blocks() {
+        for (height, coins) in planner.wallet.blocks() {
             if coins.is_empty() {
                 continue;
             }
             in_batch += coins.len();
-            batch.push((height, self.txids.block(height)?, coins));
+            batch.push((height, txids.block(height)?, coins));
             if in_batch >= HASHED_TOGETHER {
-                set = set.join(hash(self.threads, &self.locks, &batch));
-                self.progress.utxo(set.count, total);
+                set = set.join(hash(&state.threads, &state.locks, &batch));
+                state.progress.utxo(set.count, total);
                 batch.clear();
                 in_batch = 0;
             }
         }
-        set = set.join(hash(self.threads, &self.locks, &batch));
-        self.progress.utxo(set.count, total);
-        self.txids.remove()?;
-        Ok(Made {
-            tail: self.tail,
-            ranges: self.ranges,
-            phases,
-            set: set.finish(),
-            signing_seconds: self.signing_seconds,
-            utxo_seconds: begun.elapsed().as_secs_f64(),
-        })
+        set = set.join(hash(&state.threads, &state.locks, &batch));
+        state.progress.utxo(set.count, total);
+        txids.remove()?;
+        state.finish_with(ranges, &set.finish(), begun)
+    }
+}
+
+/// Counts of the current range of heights, collected while blocks are planned.
+#[derive(Default)]
+struct Tally {
+    line: RangeLine,
+    made: [u64; Kind::ALL.len()],
+    spent: [u64; Kind::ALL.len()],
+}
+
+impl Tally {
+    fn add(&mut self, height: u32, block: &Plan<(u32, Coin)>) {
+        let line = &mut self.line;
+        if line.first == 0 {
+            line.first = height;
+        }
+        line.last = height;
+        line.txs += u64::from(block.len()) - 1;
+        line.inputs += block.inputs.len() as u64;
+        for tx in 1..block.len() {
+            let spent = block.inputs_of(tx);
+            let outputs = block.outputs.count(tx);
+            line.outputs += u64::from(outputs);
+            let is_segwit = spent.iter().any(|(_, coin)| coin.kind.has_witness());
+            line.segwit_txs += u64::from(is_segwit);
+            line.taproot_txs += u64::from(spent.iter().any(|(_, coin)| coin.kind.is_taproot()));
+            let is_many = spent.len() > MANY;
+            line.many_input_txs += u64::from(is_many);
+            line.many_input_legacy_txs += u64::from(is_many && !is_segwit);
+            line.consolidations += u64::from(spent.len() >= CONSOLIDATION && outputs == 1);
+            for vout in 0..outputs {
+                self.made[block.outputs.kind(tx, vout) as usize] += 1;
+            }
+        }
+        for (made, coin) in &block.inputs {
+            self.spent[coin.kind as usize] += 1;
+            let age = height - made;
+            let bucket = if age == 0 { 0 } else { 1 + age.ilog2() as usize };
+            if line.ages.len() <= bucket {
+                line.ages.resize(bucket + 1, 0);
+            }
+            line.ages[bucket] += 1;
+        }
+    }
+
+    /// The line of the finished range, with `coins` in the UTXO set; resets the counts.
+    fn take(&mut self, coins: u64) -> RangeLine {
+        let named = |counts: &[u64]| -> BTreeMap<String, u64> {
+            let named = Kind::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
+            named.map(|(kind, count)| (kind.name().to_owned(), *count)).collect()
+        };
+        let (made, spent) = (named(&self.made), named(&self.spent));
+        let line = std::mem::take(self).line;
+        RangeLine { made, spent, coins, ..line }
     }
 }
 
@@ -240,10 +247,9 @@ fn key(made: u32, coin: &Coin) -> KeyId {
     KeyId { height: made, amount: coin.amount, index: coin.tx, vout: u32::from(coin.vout) }
 }
 
-/// Height, txids and coins of a block.
 type BlockCoins = (u32, Vec<[u8; 32]>, Vec<Coin>);
 
-fn hash(threads: &rayon::ThreadPool, locks: &ScriptCache, blocks: &[BlockCoins]) -> Partial {
+fn hash(threads: &ThreadPool, locks: &ScriptCache, blocks: &[BlockCoins]) -> Partial {
     threads.install(|| {
         let of_block = |(height, txids, coins): &BlockCoins| {
             let mut part = Partial::new();
@@ -261,7 +267,12 @@ fn hash(threads: &rayon::ThreadPool, locks: &ScriptCache, blocks: &[BlockCoins])
     })
 }
 
+/// Inputs per unit of signing: blocks have few inputs.
+const CHUNK_INPUTS: usize = 12;
 /// Maximum blocks lost when the process is killed.
 const FLUSHED_TOGETHER: u32 = 32;
-/// Coins hashed per batch.
 const HASHED_TOGETHER: usize = 1 << 16;
+/// Transactions with more inputs count as many-input transactions, as in Lopp's charts.
+const MANY: usize = 50;
+/// Minimum inputs of a consolidation, which has one output.
+const CONSOLIDATION: usize = 5;

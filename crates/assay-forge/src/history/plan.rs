@@ -6,41 +6,23 @@
 use assay_consensus::params::{MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT};
 
 use super::{
-    draw::log_uniform,
     eras::{Age, HistoryShape},
-    shapes::{EraShapes, TxShape},
-    share::Shares,
+    shapes::{EraShapes, Shares, TxShape},
     wallet::{Coin, CoinChoice, Wallet, take_from},
 };
 use crate::{
     keys::KeyId,
     kind::{Bound, Kind},
     network::{BLOCK_OVERHEAD_WEIGHT, DUST},
-    outputs::Outputs,
+    plan::Plan,
     random::{BLOCK_STREAM, Stream},
 };
 
-/// An unsigned block.
+/// An unsigned block; inputs are coins with their heights.
 pub(crate) struct Planned {
-    /// Of all transactions, the coinbase first.
-    pub(crate) outputs: Outputs,
-    /// Inputs of all transactions, concatenated, with the heights of the coins.
-    pub(crate) inputs: Vec<(u32, Coin)>,
-    pub(crate) first_input: Vec<u32>,
+    pub(crate) plan: Plan<(u32, Coin)>,
     /// First transaction of the second wave, which may spend outputs of earlier transactions in the same block.
     pub(crate) second_wave: u32,
-}
-
-impl Planned {
-    /// Number of transactions, with the coinbase.
-    pub(crate) fn len(&self) -> u32 {
-        self.first_input.len() as u32 - 1
-    }
-
-    pub(crate) fn inputs_of(&self, tx: u32) -> &[(u32, Coin)] {
-        let tx = tx as usize;
-        &self.inputs[self.first_input[tx] as usize..self.first_input[tx + 1] as usize]
-    }
 }
 
 pub(crate) struct Planner<'a> {
@@ -52,11 +34,10 @@ pub(crate) struct Planner<'a> {
     kinds: Shares,
 }
 
-/// A block being planned.
 struct Draft {
     height: u32,
     stream: Stream,
-    planned: Planned,
+    plan: Plan<(u32, Coin)>,
     /// Outputs of this block that it may spend itself, and the others.
     fresh: Vec<Coin>,
     late: Vec<Coin>,
@@ -99,9 +80,10 @@ impl<'a> Planner<'a> {
         let second = first_of_second_wave(txs.len());
         let ages = self.ages(&txs, second, &mut draft.stream);
         let (mut ages, mut kinds) = (ages.as_slice(), kinds.as_mut_slice());
+        let mut second_wave = u32::MAX;
         for (number, tx) in txs.iter().enumerate() {
             if number == second {
-                draft.planned.second_wave = draft.planned.len();
+                second_wave = draft.plan.len();
             }
             let (mine, rest) = ages.split_at(tx.inputs as usize);
             ages = rest;
@@ -114,8 +96,8 @@ impl<'a> Planner<'a> {
             let spent = self.inputs(&mut draft, *tx, mine);
             draft.finish_tx(shape, &spent, paid, number < second);
         }
-        draft.planned.second_wave = draft.planned.second_wave.min(draft.planned.len());
-        self.close(draft, era.coinbase)
+        let second_wave = second_wave.min(draft.plan.len());
+        Planned { plan: self.close(draft, era.coinbase), second_wave }
     }
 
     /// Omits transactions for which there are not enough coins.
@@ -149,11 +131,10 @@ impl<'a> Planner<'a> {
                 None => *band = 1.min(self.shape.ages.len() as u8 - 1),
             }
         }
-        super::share::shuffle(rest, stream);
+        stream.shuffle(rest);
         bands
     }
 
-    /// Selects the coins that a transaction spends.
     fn inputs(&mut self, draft: &mut Draft, tx: TxShape, bands: &[u8]) -> Vec<(u32, Coin)> {
         let mut spent: Vec<(u32, Coin)> = Vec::with_capacity(bands.len());
         for band in bands {
@@ -177,36 +158,28 @@ impl<'a> Planner<'a> {
             return Some((*height, coin));
         }
         let least = f64::from(band.above) + 1.0;
-        let heights = log_uniform(least, f64::from(band.until.max(1)) + 1.0, stream);
+        let heights = stream.log_uniform(least, f64::from(band.until.max(1)) + 1.0);
         let age = band.blocks(heights.floor()).clamp(1, (*height - 1).max(1));
         self.wallet.take(height.saturating_sub(age).max(1), choice, stream)
     }
 
     /// Sets the coinbase amount, and moves the block's outputs to the wallet.
-    fn close(&mut self, draft: Draft, coinbase: Kind) -> Planned {
-        let Draft { height, mut planned, mut fresh, late, fees, .. } = draft;
+    fn close(&mut self, draft: Draft, coinbase: Kind) -> Plan<(u32, Coin)> {
+        let Draft { height, mut plan, mut fresh, late, fees, .. } = draft;
         let amount = self.shape.params.network.subsidy(height) + fees;
-        planned.outputs.set_amount(0, 0, amount);
+        plan.outputs.set_amount(0, 0, amount);
         fresh.extend(late);
         self.wallet.add(height, Coin { amount, tx: 0, vout: 0, kind: coinbase }, fresh);
-        planned
+        plan
     }
 }
 
 impl Draft {
     fn new(shape: &HistoryShape, height: u32, coinbase: Kind) -> Self {
-        let mut outputs = Outputs::new(height, KeyId::published(height, 0));
-        outputs.push(0, coinbase);
-        outputs.end_tx();
         Self {
             height,
             stream: Stream::plain(shape.params.seed, height, BLOCK_STREAM),
-            planned: Planned {
-                outputs,
-                inputs: Vec::new(),
-                first_input: vec![0, 0],
-                second_wave: u32::MAX,
-            },
+            plan: Plan::new(height, 0, coinbase, KeyId::published(height, 0)),
             fresh: Vec::new(),
             late: Vec::new(),
             fees: 0,
@@ -248,10 +221,10 @@ impl Draft {
         let fee = shape.fee(&bound);
         let is_rich = total >= fee + DUST * kinds.len() as u64;
         let left = if is_rich { total - fee } else { total };
-        let tx = self.planned.len();
+        let tx = self.plan.len();
         let mut paid = 0;
         for (vout, (kind, amount)) in kinds.iter().zip(self.amounts(&kinds, left)).enumerate() {
-            self.planned.outputs.push(amount, *kind);
+            self.plan.outputs.push(amount, *kind);
             paid += amount;
             if *kind != Kind::OpReturn {
                 let coin = Coin { amount, tx, vout: vout as u16, kind: *kind };
@@ -259,9 +232,8 @@ impl Draft {
             }
         }
         self.fees += total - paid;
-        self.planned.inputs.extend_from_slice(spent);
-        self.planned.first_input.push(self.planned.inputs.len() as u32);
-        self.planned.outputs.end_tx();
+        self.plan.inputs.extend_from_slice(spent);
+        self.plan.end_tx();
     }
 
     /// Random shares of `left` for the spendable outputs; the rounding remainder goes to the first.

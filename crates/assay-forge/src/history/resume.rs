@@ -109,7 +109,6 @@ impl Files<'_> {
     }
 }
 
-/// Hash and txids of a block.
 type Checked = ([u8; 32], Vec<[u8; 32]>);
 
 /// Above the size of any block.

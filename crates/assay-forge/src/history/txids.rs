@@ -23,17 +23,16 @@ impl Txids {
         let path = dir.join(TXIDS);
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(true).open(&path);
-        let file = file.map_err(|e| OutputError::new(&path, e))?;
+        let file = file.map_err(OutputError::at(&path))?;
         Ok(Self { path, file, first: vec![0], recent: VecDeque::new() })
     }
 
-    /// Appends the txids of the next block.
     pub(crate) fn push(&mut self, txids: Vec<[u8; 32]>) -> Result<(), OutputError> {
         let write = |file: &mut File| {
             file.seek(SeekFrom::End(0))?;
             file.write_all(txids.as_flattened())
         };
-        write(&mut self.file).map_err(|e| OutputError::new(&self.path, e))?;
+        write(&mut self.file).map_err(OutputError::at(&self.path))?;
         let end = self.first.last().expect("it begins with 0") + txids.len() as u64;
         self.first.push(end);
         self.recent.push_back(txids);
@@ -67,13 +66,13 @@ impl Txids {
             self.file.seek(SeekFrom::Start(32 * first))?;
             self.file.read_exact(ids)
         };
-        read().map_err(|e| OutputError::new(&self.path, e))
+        read().map_err(OutputError::at(&self.path))
     }
 
     /// Deletes the temporary file.
     pub(crate) fn remove(self) -> Result<(), OutputError> {
         drop(self.file);
-        fs::remove_file(&self.path).map_err(|e| OutputError::new(&self.path, e))
+        fs::remove_file(&self.path).map_err(OutputError::at(&self.path))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Spendable coins, 16 bytes each: their txids are on disk.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use assay_consensus::params::COINBASE_MATURITY;
 
@@ -27,13 +27,11 @@ pub(crate) enum CoinChoice {
     Like(Kind),
 }
 
-/// Unspent outputs by block.
 #[derive(Default)]
 pub(crate) struct Wallet {
     blocks: Vec<Vec<Coin>>,
-    /// Union-find links: for an exhausted block a later block to continue the search, otherwise the block's own height. Paths are
-    /// compressed on lookup, so finding the next coin takes about one step.
-    next: Vec<u32>,
+    /// Heights of blocks with coins.
+    filled: BTreeSet<u32>,
     /// Immature coinbases, with their heights.
     immature: VecDeque<(u32, Coin)>,
     spendable: u64,
@@ -53,13 +51,16 @@ impl Wallet {
     pub(crate) fn add(&mut self, height: u32, coinbase: Coin, coins: Vec<Coin>) {
         assert_eq!(self.blocks.len() + 1, height as usize, "blocks are made in order");
         self.spendable += coins.len() as u64;
+        if !coins.is_empty() {
+            self.filled.insert(height);
+        }
         self.blocks.push(coins);
-        self.next.push(height);
         self.immature.push_back((height, coinbase));
         while let Some((made, coin)) = self.immature.front().copied()
             && height + 1 >= made + COINBASE_MATURITY
         {
             self.blocks[made as usize - 1].push(coin);
+            self.filled.insert(made);
             self.spendable += 1;
             self.immature.pop_front();
         }
@@ -72,32 +73,15 @@ impl Wallet {
         choice: CoinChoice,
         stream: &mut Stream,
     ) -> Option<(u32, Coin)> {
-        let height = self.at_or_above(height).or_else(|| {
-            (1..height).rev().find(|height| !self.blocks[*height as usize - 1].is_empty())
-        })?;
+        let above = self.filled.range(height..).next();
+        let height = *above.or_else(|| self.filled.range(..height).next_back())?;
         let coins = &mut self.blocks[height as usize - 1];
         let coin = take_from(coins, choice, stream).expect("it is not empty");
+        if coins.is_empty() {
+            self.filled.remove(&height);
+        }
         self.spendable -= 1;
         Some((height, coin))
-    }
-
-    /// The lowest block from `height` on that has a coin.
-    fn at_or_above(&mut self, height: u32) -> Option<u32> {
-        let last = self.blocks.len() as u32;
-        // Younger blocks may still receive their matured coinbase.
-        let settled = last.saturating_sub(COINBASE_MATURITY);
-        let (start, mut at) = (height, height);
-        while at <= last && self.blocks[at as usize - 1].is_empty() {
-            at = if at <= settled { self.next[at as usize - 1].max(at + 1) } else { at + 1 };
-        }
-        let mut walked = start;
-        while walked < at.min(settled + 1) {
-            let next = self.next[walked as usize - 1].max(walked + 1);
-            // Links cover only settled blocks.
-            self.next[walked as usize - 1] = at.min(settled + 1);
-            walked = next;
-        }
-        (at <= last).then_some(at)
     }
 
     /// All coins by block, immature ones included.

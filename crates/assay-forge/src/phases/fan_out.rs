@@ -17,7 +17,6 @@ use crate::{
     shape::Shape,
 };
 
-/// The random choices of one chain.
 pub(crate) struct Draw {
     /// In satoshi, at the start.
     start: u64,
@@ -27,6 +26,12 @@ pub(crate) struct Draw {
     /// Kinds of its outputs and of its change.
     kinds: Vec<Kind>,
     fees: Vec<u64>,
+}
+
+impl Draw {
+    fn new(start: u64, start_kind: Kind) -> Self {
+        Self { start, start_kind, amounts: Vec::new(), kinds: Vec::new(), fees: Vec::new() }
+    }
 }
 
 /// Remaining capacity of a block of short chains.
@@ -58,68 +63,40 @@ fn height(shape: &Shape, block: u32) -> u32 {
     shape.first_height(Phase::FanOut) + block
 }
 
-/// Plans a block of the BCH chain.
-pub(crate) fn plan_long_chains(shape: &Shape, block: u32) -> FanOutPlan {
-    let fan_out = &shape.recipe.fan_out;
-    plan_chains(
-        shape,
-        &Chains {
-            height: height(shape, block),
-            coinbase: shape.fan_out_coinbase(block),
-            count: fan_out.chains.expect("checked with the recipe"),
-            outputs: fan_out.outputs,
-            weight_max: shape.weight_max,
-            share: shape.params.scale,
-        },
-    )
+/// Outputs per transaction of chains, without change.
+pub(crate) fn chain_outputs(shape: &Shape, phase: Phase) -> u32 {
+    if phase == Phase::Baseline { 1 } else { shape.recipe.fan_out.outputs }
 }
 
-pub(crate) fn plan_baseline(shape: &Shape, block: u32) -> FanOutPlan {
-    plan_chains(
-        shape,
-        &Chains {
-            height: shape.first_height(Phase::Baseline) + block,
-            coinbase: 1 + block,
-            count: shape.recipe.baseline.expect("there are such blocks").chains,
-            outputs: BASELINE_OUTPUTS,
-            weight_max: shape.baseline_weight_max(),
-            share: 1.0,
-        },
-    )
-}
-
-/// Outputs per transaction of the baseline, without change.
-pub(crate) const BASELINE_OUTPUTS: u32 = 1;
-
-/// A block of chains that start from a coinbase split in the block itself.
-struct Chains {
-    height: u32,
-    /// Height of the coinbase.
-    coinbase: u32,
-    count: u32,
-    /// Outputs per transaction, without change.
-    outputs: u32,
-    weight_max: u64,
-    /// Maximum spent share of each chain's coin.
-    share: f64,
-}
-
-fn plan_chains(shape: &Shape, block: &Chains) -> FanOutPlan {
-    let network = shape.network();
-    let Chains { height, coinbase, count: chains, outputs, .. } = *block;
+/// Plans a block of chains that start from a coinbase split in the block itself: of the baseline, or of fan-out on the BCH chain.
+pub(crate) fn plan_chains(shape: &Shape, phase: Phase, block: u32) -> FanOutPlan {
+    let (coinbase, chains, weight_max, share) = match phase {
+        Phase::Baseline => {
+            let baseline = shape.recipe.baseline.expect("there are such blocks");
+            (1 + block, baseline.chains, shape.baseline_weight_max(), 1.0)
+        }
+        _ => {
+            let chains = shape.recipe.fan_out.chains.expect("checked with the recipe");
+            (shape.fan_out_coinbase(block), chains, shape.weight_max, shape.params.scale)
+        }
+    };
+    let (network, height) = (shape.network(), shape.first_height(phase) + block);
+    let outputs = chain_outputs(shape, phase);
     let subsidy = network.subsidy(coinbase);
     let start = subsidy / u64::from(chains) - SPLIT_FEE;
-    let mut plan = Plan::new(height, network.subsidy(height), KeyId::published(coinbase, subsidy));
+    let funding = KeyId::published(coinbase, subsidy);
+    let mut plan = Plan::new(height, network.subsidy(height), Kind::P2pkh, funding);
     plan.input(CoinRef { height: coinbase, tx: 0, vout: 0 });
     (0..chains).for_each(|_| plan.outputs.push_funding(start, Kind::P2pkh));
     let split = plan.end_tx();
     plan.first_ordinary = split + 1;
     let starts: Vec<_> = (0..chains).map(|vout| CoinRef { height, tx: split, vout }).collect();
-    let weight =
-        (block.weight_max - BLOCK_OVERHEAD_WEIGHT - split_weight(chains)) / u64::from(chains);
-    let draws: Vec<_> = (0..chains)
-        .map(|chain| draw_long(shape, block, &mut shape.stream(height, chain), (start, weight)))
-        .collect();
+    let weight = (weight_max - BLOCK_OVERHEAD_WEIGHT - split_weight(chains)) / u64::from(chains);
+    let draw = |chain| {
+        let mut stream = shape.stream(height, chain);
+        draw_long(shape, (outputs, share), &mut stream, (start, weight))
+    };
+    let draws: Vec<_> = (0..chains).map(draw).collect();
     let tx_chains = interleave(outputs, &mut plan, &starts, &draws, true);
     FanOutPlan { plan, tx_chains }
 }
@@ -134,23 +111,16 @@ fn split_weight(chains: u32) -> u64 {
 /// A chain that ends when its share of its coin is spent, or before its change would be dust.
 fn draw_long(
     shape: &Shape,
-    block: &Chains,
+    (outputs, share): (u32, f64),
     stream: &mut Stream,
     (start, mut weight): (u64, u64),
 ) -> Draw {
-    let outputs = block.outputs;
     let mut bound = Bound::default();
     bound.input(Kind::P2pkh);
     (0..=outputs).for_each(|_| bound.output(Kind::P2pkh));
     let fee = shape.fee(&bound);
-    let target = ((start as f64 * block.share) as u64).min(start - DUST);
-    let mut draw = Draw {
-        start,
-        start_kind: Kind::P2pkh,
-        amounts: Vec::new(),
-        kinds: Vec::new(),
-        fees: Vec::new(),
-    };
+    let target = ((start as f64 * share) as u64).min(start - DUST);
+    let mut draw = Draw::new(start, Kind::P2pkh);
     let mut spent = 0;
     while bound.weight() <= weight {
         let before = draw.amounts.len();
@@ -177,7 +147,7 @@ pub(crate) fn plan_short_chains(shape: &Shape) -> Vec<FanOutPlan> {
     let mut plans = Vec::new();
     let mut splits: Option<Vec<Draw>> = None;
     // A block contains the split for the next one, whose size follows from the next one's chains: plan from last to first.
-    for block in (0..shape.fan_out).rev() {
+    for block in (0..shape.blocks(Phase::FanOut)).rev() {
         let split = splits.map(|draws| (block + 1, draws));
         let (plan, draws) = plan_short_block(shape, Some(block), split.as_ref());
         plans.push(plan);
@@ -195,9 +165,9 @@ fn plan_short_block(
     block: Option<u32>,
     split: Option<&(u32, Vec<Draw>)>,
 ) -> (FanOutPlan, Vec<Draw>) {
-    let height = block.map_or(shape.maturity, |block| height(shape, block));
+    let height = block.map_or(shape.blocks(Phase::Maturity), |block| height(shape, block));
     let subsidy = shape.network().subsidy(height);
-    let mut plan = Plan::new(height, subsidy, KeyId::published(height, subsidy));
+    let mut plan = Plan::new(height, subsidy, Kind::P2pkh, KeyId::published(height, subsidy));
     let mut left = Capacity {
         weight: shape.weight_max - BLOCK_OVERHEAD_WEIGHT,
         sigops: shape.sigops_max - Kind::P2pkh.output_sigops_cost(),
@@ -221,7 +191,7 @@ fn plan_short_block(
             break;
         }
     }
-    let split_height = shape.maturity + block;
+    let split_height = shape.blocks(Phase::Maturity) + block;
     let starts: Vec<_> =
         (0..draws.len() as u32).map(|vout| CoinRef { height: split_height, tx: 1, vout }).collect();
     let tx_chains = interleave(shape.recipe.fan_out.outputs, &mut plan, &starts, &draws, false);
@@ -254,15 +224,8 @@ fn plan_split(shape: &Shape, plan: &mut Plan, block: u32, draws: &[Draw]) -> Bou
 /// A chain of the recipe's depth, or a shorter one if the block is full (second value true).
 fn draw_short(shape: &Shape, stream: &mut Stream, left: &mut Capacity) -> (Draw, bool) {
     let fan_out = &shape.recipe.fan_out;
-    let start_kind = stream.kind();
-    let mut draw = Draw {
-        start: CHAIN_REST,
-        start_kind,
-        amounts: Vec::new(),
-        kinds: Vec::new(),
-        fees: Vec::new(),
-    };
-    let mut spent_kind = start_kind;
+    let mut spent_kind = stream.kind();
+    let mut draw = Draw::new(CHAIN_REST, spent_kind);
     for _ in 0..fan_out.chain_depth.expect("checked with the recipe") {
         let mut bound = Bound::default();
         bound.input(spent_kind);

@@ -2,9 +2,7 @@
 
 pub(crate) mod fan_out;
 pub(crate) mod placement;
-pub(crate) mod steady_1;
-pub(crate) mod steady_2;
-pub(crate) mod steady_3;
+pub(crate) mod steady;
 
 use crate::{
     coins::{CoinRef, Coins},
@@ -15,28 +13,20 @@ use crate::{
     shape::Shape,
 };
 
-/// Read-only context of planning.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) shape: &'a Shape,
     pub(crate) coins: &'a Coins,
 }
 
-/// Plans the transactions of one block up to its capacity.
-pub(crate) trait Source {
-    /// Appends one transaction to `plan`; false if nothing is left to spend.
-    fn next(&mut self, view: View<'_>, plan: &mut Plan) -> bool;
-}
-
 /// Adds a transaction that spends `inputs` and pays the amount less the fee in equal shares, the remainder to the first. False,
-/// with `plan` unchanged, if a share would be less than `least`.
+/// with `plan` unchanged, if a share would be dust.
 pub(crate) fn pay_evenly(
     view: View<'_>,
     plan: &mut Plan,
     kinds: &mut Stream,
     inputs: &[CoinRef],
     shares: u32,
-    least: u64,
 ) -> bool {
     let mut bound = Bound::default();
     let mut total = 0;
@@ -51,7 +41,7 @@ pub(crate) fn pay_evenly(
         return false;
     };
     let share = left / u64::from(shares);
-    if share < least.max(DUST) {
+    if share < DUST {
         return false;
     }
     for coin in inputs {
@@ -87,67 +77,4 @@ pub(crate) fn pay_halves(
     // The recipe check guarantees more than dust here.
     plan.outputs.push(total - half - view.shape.fee(&bound), kinds[1]);
     plan.end_tx();
-}
-
-/// Transactions of some blocks in block order, of a part of each: first and last position as fractions of the transaction count.
-pub(crate) struct Walk {
-    parts: Vec<Part>,
-    next: usize,
-    evenly: bool,
-}
-
-struct Part {
-    height: u32,
-    position: u32,
-    end: u32,
-}
-
-impl Walk {
-    /// Part `part` of `parts` equal parts of each of `heights`; either round robin over the blocks (`evenly`), or block by block.
-    pub(crate) fn new(
-        coins: &Coins,
-        heights: std::ops::Range<u32>,
-        part: u32,
-        parts: u32,
-        evenly: bool,
-    ) -> Self {
-        let parts = heights
-            .map(|height| {
-                let block = coins.block(height);
-                // The published ranges refer to the whole block; a leading split is in none.
-                let split = block.order[1..].iter().take_while(|tx| **tx < block.first_ordinary);
-                let base = split.count() as u64;
-                let count = u64::from(block.tx_count()) - base;
-                let at = |part: u32| {
-                    let at = (1 + u64::from(part) * count / u64::from(parts)).min(count);
-                    (base + at) as u32
-                };
-                Part { height, position: at(part), end: at(part + 1) }
-            })
-            .collect();
-        Self { parts, next: 0, evenly }
-    }
-
-    /// Height and index of the next ordinary transaction.
-    pub(crate) fn next(&mut self, coins: &Coins) -> Option<(u32, u32)> {
-        let mut exhausted = 0;
-        while exhausted < self.parts.len() {
-            let part = &mut self.parts[self.next];
-            let block = coins.block(part.height);
-            let mut found = None;
-            while part.position < part.end && found.is_none() {
-                let tx = block.order[part.position as usize];
-                part.position += 1;
-                found = (tx >= block.first_ordinary).then_some((part.height, tx));
-            }
-            if self.evenly || found.is_none() {
-                self.next = (self.next + 1) % self.parts.len();
-            }
-            if found.is_some() {
-                return found;
-            }
-            exhausted += 1;
-        }
-        None
-    }
 }

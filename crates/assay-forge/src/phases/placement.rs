@@ -6,14 +6,14 @@
 //! half. So no block spends another one's outputs. A round has one block of each kind, in reverse order in every other round, so
 //! that trends along the chain affect all kinds equally.
 
-use super::{Source, View, pay_halves};
+use super::{View, pay_halves};
 use crate::{
     coins::CoinRef,
     kind::Bound,
     ledger::{Age, Phase, SpendOrder},
     network::BLOCK_OVERHEAD_WEIGHT,
     plan::Plan,
-    random::{BLOCK_STREAM, Stream},
+    random::Stream,
 };
 
 /// Available outputs, by age.
@@ -33,13 +33,12 @@ pub(crate) struct Placed<'a> {
     pool: &'a mut Pool,
     order: SpendOrder,
     left: u32,
-    kinds: Stream,
 }
 
 impl Pools {
     pub(crate) fn new(view: View<'_>) -> Self {
         let by_age = Age::ALL.map(|age| Pool::new(view, age));
-        let rounds = view.shape.placement / KINDS.len() as u32;
+        let rounds = view.shape.blocks(Phase::Placement) / KINDS.len() as u32;
         let outputs = view.shape.recipe.fan_out.outputs;
         let enough = |pool: &Pool| {
             pool.clustered.len().min(pool.scattered.len() / outputs as usize) as u32 / rounds
@@ -50,20 +49,19 @@ impl Pools {
         Self { by_age, txs }
     }
 
-    /// The next block and its phase.
-    pub(crate) fn block(&mut self, view: View<'_>, block: u32) -> (Phase, Placed<'_>) {
+    pub(crate) fn block(&mut self, block: u32) -> (Phase, Placed<'_>) {
         let (round, at) = (block as usize / KINDS.len(), block as usize % KINDS.len());
         let at = if round % 2 == 0 { at } else { KINDS.len() - 1 - at };
         let (age, order) = KINDS[at];
         let pool = &mut self.by_age[usize::from(age == Age::Recent)];
-        let kinds = view.shape.stream(view.coins.next_height(), BLOCK_STREAM);
-        (Phase::Placed { age, order }, Placed { pool, order, left: self.txs, kinds })
+        (Phase::Placed { age, order }, Placed { pool, order, left: self.txs })
     }
 }
 
 impl Pool {
     fn new(view: View<'_>, age: Age) -> Self {
-        let (first, blocks) = (view.shape.first_height(Phase::FanOut), view.shape.fan_out);
+        let shape = view.shape;
+        let (first, blocks) = (shape.first_height(Phase::FanOut), shape.blocks(Phase::FanOut));
         let middle = first + blocks / 2;
         let heights = match age {
             Age::Old => first..middle,
@@ -82,10 +80,7 @@ impl Pool {
         let mut scattered: Vec<CoinRef> = scattered
             .flat_map(|(height, tx)| (0..outputs).map(move |vout| CoinRef { height, tx, vout }))
             .collect();
-        let mut stream = Stream::plain(view.shape.params.seed, SHUFFLE, heights.start);
-        for at in (1..scattered.len()).rev() {
-            scattered.swap(at, stream.below(at as u32 + 1) as usize);
-        }
+        Stream::plain(view.shape.params.seed, SHUFFLE, heights.start).shuffle(&mut scattered);
         Self { clustered: txs.into_iter(), scattered: scattered.into_iter() }
     }
 
@@ -105,13 +100,13 @@ impl Pool {
     }
 }
 
-impl Source for Placed<'_> {
-    fn next(&mut self, view: View<'_>, plan: &mut Plan) -> bool {
+impl Placed<'_> {
+    pub(crate) fn next(&mut self, view: View<'_>, plan: &mut Plan, kinds: &mut Stream) -> bool {
         if self.left == 0 {
             return false;
         }
         self.left -= 1;
-        pay_halves(view, plan, &mut self.kinds, self.pool.inputs(view, self.order));
+        pay_halves(view, plan, kinds, self.pool.inputs(view, self.order));
         true
     }
 }

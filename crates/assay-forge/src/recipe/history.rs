@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::{RecipeError, check_head, range};
+use super::{RecipeError, check_head, ranges};
 use crate::{kind::Kind, network::Network};
 
 #[derive(Clone, Debug, Deserialize)]
@@ -172,14 +172,11 @@ impl HistoryFile {
                 reason: "its soft forks are Bitcoin's",
             });
         }
-        let blocks = u64::from(self.history.blocks);
-        range("history.blocks", blocks, 1_000..=1_000_000, "each era has blocks")?;
-        range(
-            "history.ranges",
-            self.history.ranges.into(),
-            1..=10_000,
-            "each is a line of the ledger",
-        )?;
+        let (blocks, parts) = (u64::from(self.history.blocks), u64::from(self.history.ranges));
+        ranges([
+            ("history.blocks", blocks, 1_000..=1_000_000, "each era has blocks"),
+            ("history.ranges", parts, 1..=10_000, "each is a line of the ledger"),
+        ])?;
         let bytes = self.history.bytes;
         if !(bytes > 0.0 && bytes <= 1.0) {
             let rule = "it is a share of the main chain's blocks, above 0 and at most 1";

@@ -3,7 +3,7 @@
 use assay_consensus::params::{COINBASE_MATURITY, MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT};
 use serde::Deserialize;
 
-use super::{Blocks, RecipeError, check_head, range};
+use super::{Blocks, MATURITY, RecipeError, amount_rules, check_head, enough, range, ranges};
 use crate::{
     kind::{Bound, Kind},
     ledger::Series,
@@ -51,12 +51,8 @@ impl WidthsFile {
                 reason: "its inputs share what they have in common, whatever they spend",
             });
         }
-        range(
-            "maturity.blocks",
-            self.maturity.blocks.into(),
-            u64::from(COINBASE_MATURITY)..=140,
-            "a coinbase can be spent after 100 blocks, and those spent are from before the first halving",
-        )?;
+        let mature = u64::from(COINBASE_MATURITY);
+        range(("maturity.blocks", self.maturity.blocks.into(), mature..=140, MATURITY))?;
         self.check_widths()?;
         self.check_fan_out()
     }
@@ -70,14 +66,16 @@ impl WidthsFile {
             let rule = "name one or more of legacy, segwit and taproot, each once";
             return list("widths.series", format!("{names:?}"), rule);
         }
-        range("widths.blocks", widths.blocks.into(), 1..=1_000, "each phase has blocks")?;
-        range(
-            "widths.inputs_per_block",
-            widths.inputs_per_block.into(),
-            1..=16_000,
-            "more do not fit into a block",
-        )?;
         let per_block = widths.inputs_per_block;
+        ranges([
+            ("widths.blocks", widths.blocks.into(), 1..=1_000, "each phase has blocks"),
+            (
+                "widths.inputs_per_block",
+                per_block.into(),
+                1..=16_000,
+                "more do not fit into a block",
+            ),
+        ])?;
         let is_width = |width: &u32| *width > 0 && per_block.is_multiple_of(*width);
         if widths.inputs.is_empty()
             || !widths.inputs.iter().all(is_width)
@@ -93,15 +91,10 @@ impl WidthsFile {
                 let need = BLOCK_OVERHEAD_WEIGHT + txs * bound.weight();
                 let keys = "widths.inputs_per_block and widths.inputs";
                 let reason = "for a block of one phase; lower the inputs of a block or leave out the smallest widths";
-                if need > MAX_BLOCK_WEIGHT {
-                    let (have, unit) = (MAX_BLOCK_WEIGHT, "weight units");
-                    return Err(RecipeError::Together { keys, have, need, unit, reason });
-                }
+                enough(keys, (MAX_BLOCK_WEIGHT, need), "weight units", reason)?;
                 let need = txs * bound.sigops_cost() + Kind::P2pkh.output_sigops_cost();
-                if need > MAX_BLOCK_SIGOPS_COST {
-                    let (have, unit) = (MAX_BLOCK_SIGOPS_COST, "units of signature-operation cost");
-                    return Err(RecipeError::Together { keys, have, need, unit, reason });
-                }
+                let unit = "units of signature-operation cost";
+                enough(keys, (MAX_BLOCK_SIGOPS_COST, need), unit, reason)?;
             }
         }
         Ok(())
@@ -109,46 +102,29 @@ impl WidthsFile {
 
     fn check_fan_out(&self) -> Result<(), RecipeError> {
         let fan_out = &self.fan_out;
-        range(
-            "fan_out.outputs",
-            fan_out.outputs.into(),
-            1..=19_000,
-            "one transaction makes them, within the weight and the signature operations of a block",
-        )?;
-        range("fan_out.amount_min", fan_out.amount_min, DUST..=1_000_000, "less is dust")?;
-        range(
-            "fan_out.amount_span",
-            fan_out.amount_span.into(),
-            1..=1_000_000,
-            "the span of amounts starts at one value",
-        )?;
+        let outputs = u64::from(fan_out.outputs);
+        let outputs_rule =
+            "one transaction makes them, within the weight and the signature operations of a block";
+        range(("fan_out.outputs", outputs, 1..=19_000, outputs_rule))?;
+        ranges(amount_rules(fan_out.amount_min, fan_out.amount_span))?;
         // The transaction with the fewest inputs has the smallest amount for its fee.
         let width = self.widths.inputs.first().copied().unwrap_or(1);
         let dearest = bound(Series::Legacy, width);
         let (have, need) = (u64::from(width) * fan_out.amount_min, self.fee(&dearest) + DUST);
-        if have < need {
-            return Err(RecipeError::Together {
-                keys: "fan_out.amount_min and fee_sat_per_kb",
-                have,
-                need,
-                unit: "satoshi",
-                reason: "for the output and the fee of the smallest transaction; raise the amounts",
-            });
-        }
-        let outputs = u64::from(fan_out.outputs);
+        enough(
+            "fan_out.amount_min and fee_sat_per_kb",
+            (have, need),
+            "satoshi",
+            "for the output and the fee of the smallest transaction; raise the amounts",
+        )?;
         let most = fan_out.amount_min + u64::from(fan_out.amount_span);
         let fee = ((43 * (outputs + 1) + 300) * self.fee_sat_per_kb).div_ceil(1_000);
-        let (have, need) = (self.chain.subsidy(1), outputs * most + fee + DUST);
-        if have < need {
-            return Err(RecipeError::Together {
-                keys: "fan_out.outputs, fan_out.amount_min and fan_out.amount_span",
-                have,
-                need,
-                unit: "satoshi",
-                reason: "for the outputs of one fan-out block, which one coinbase pays; lower the amounts",
-            });
-        }
-        Ok(())
+        enough(
+            "fan_out.outputs, fan_out.amount_min and fan_out.amount_span",
+            (self.chain.subsidy(1), outputs * most + fee + DUST),
+            "satoshi",
+            "for the outputs of one fan-out block, which one coinbase pays; lower the amounts",
+        )
     }
 
     pub(crate) fn fee(&self, bound: &Bound) -> u64 {

@@ -1,29 +1,11 @@
 //! Chain directories: the same bytes for any number of threads, and no incomplete chain that appears complete.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::fs;
 
-use crate::{bch, bitcoin, forged, sighash};
+use crate::{bch, bitcoin, file_hashes, forged, sighash};
 use assay_forge::{
     ForgeError, ForgeOptions, Ledger, LedgerError, OutputError, Recipe, forge, ledger,
 };
-
-/// Every file below `dir` with its content hash.
-fn files(dir: &Path) -> BTreeMap<String, [u8; 32]> {
-    let mut found = BTreeMap::new();
-    let mut left = vec![dir.to_owned()];
-    while let Some(at) = left.pop() {
-        for entry in fs::read_dir(&at).expect("a directory") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                left.push(path);
-            } else {
-                let name = path.strip_prefix(dir).expect("below").display().to_string();
-                found.insert(name, assay_hash::sha256(&fs::read(&path).expect("a file")));
-            }
-        }
-    }
-    found
-}
 
 fn options(recipe: &Recipe) -> ForgeOptions {
     let scale = match recipe.name() {
@@ -40,7 +22,7 @@ fn output_depends_on_the_seed_not_on_threads() {
         for distinct_keys in [false, true] {
             let with = |threads, seed| {
                 let options = ForgeOptions { threads, seed, distinct_keys, ..options(&recipe) };
-                files(forged(&recipe, &options).path())
+                file_hashes(forged(&recipe, &options).path())
             };
             let one = with(1, 7);
             assert_eq!(one, with(2, 7), "{recipe}: 2 threads");
@@ -91,7 +73,7 @@ fn an_interrupted_forge_is_recognised_and_replaced() {
     let error = Ledger::read(dir.path()).expect_err("it is incomplete");
     assert!(matches!(error, LedgerError::Incomplete { .. }), "{error}");
     forge(&recipe, &options, dir.path(), &mut ()).expect("it is replaced");
-    assert_eq!(files(dir.path()), files(whole.path()));
+    assert_eq!(file_hashes(dir.path()), file_hashes(whole.path()));
     // A ledger without its last line is invalid.
     fs::write(dir.path().join(ledger::LEDGER), lines.join("\n")).expect("written");
     let error = Ledger::read(dir.path()).expect_err("it is incomplete");

@@ -6,7 +6,11 @@ mod history;
 mod recipes;
 mod scripts;
 
-use std::{collections::HashMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::Path,
+};
 
 use assay_consensus::{
     params::ChainParams,
@@ -71,6 +75,30 @@ impl Chain {
         Block::parse(bytes, self.encoding()).expect("the block parses")
     }
 
+    /// A block that follows `previous`, agrees with its line and obeys the rules without context; with its txids.
+    pub(crate) fn checked_block(
+        &self,
+        params: &ChainParams,
+        line: &BlockLine,
+        previous: BlockHash,
+    ) -> (Block, Vec<Txid>) {
+        let (block, height) = (self.block(line), line.height);
+        let txids: Vec<_> = block.txs().map(|tx| tx.txid()).collect();
+        assay_consensus::block::check_block(params, &block, &txids)
+            .unwrap_or_else(|error| panic!("block {height}: {error}"));
+        assert_eq!(block.header().prev_block, previous, "block {height}");
+        assert_eq!(block.hash().to_string(), line.hash);
+        assert_eq!(block.header().time, line.time);
+        assert_eq!(block.tx_count() as u64, line.txs);
+        assert_eq!(block.bytes().len() as u64, line.bytes);
+        assert_eq!(block.output_count() as u64, line.outputs);
+        assert_eq!(block.input_count() as u64 - 1, line.inputs);
+        let is_segwit = self.encoding() == Encoding::Segwit;
+        let weight = if is_segwit { block.weight() } else { 4 * block.bytes().len() };
+        assert_eq!(weight as u64, line.weight, "block {height}");
+        (block, txids)
+    }
+
     /// Txid and bytes of each transaction, in generation order.
     pub(crate) fn order<'b>(&self, height: u32, block: &'b Block) -> Vec<(Txid, &'b [u8])> {
         let file = self.path().join(format!("order/{height:06}.bin"));
@@ -83,6 +111,24 @@ impl Chain {
         };
         records.chunks(40).map(record).collect()
     }
+}
+
+/// Every file below `dir` with its content hash.
+pub(crate) fn file_hashes(dir: &Path) -> BTreeMap<String, [u8; 32]> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![dir.to_owned()];
+    while let Some(at) = left.pop() {
+        for entry in fs::read_dir(&at).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                left.push(path);
+            } else {
+                let name = path.strip_prefix(dir).expect("below").display().to_string();
+                found.insert(name, assay_hash::sha256(&fs::read(&path).expect("a file")));
+            }
+        }
+    }
+    found
 }
 
 pub(crate) fn parse_tx(raw: &[u8], encoding: Encoding) -> Transaction {

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::{Chain, bch, bitcoin, forged};
-use assay_forge::scripts::{ScriptChoice, ScriptLedger, ScriptLedgerError, ScriptRecord};
+use assay_forge::ledger::scripts::{CoinLine, ScriptLine, ScriptsLine};
+use assay_forge::scripts::{ScriptChoice, ScriptLedger, ScriptLedgerError};
 use assay_forge::{ForgeOptions, Recipe};
 use assay_wire::{OutPoint, Txid};
 
@@ -16,17 +17,21 @@ fn read(chain: &Chain, choice: ScriptChoice) -> ScriptLedger {
     ScriptLedger::read(chain.path(), choice, &mut |_, _| true).expect("a whole chain")
 }
 
-fn by_hash(ledger: &ScriptLedger) -> BTreeMap<[u8; 32], ScriptRecord> {
-    ledger.scripts().map(|script| (script.script_hash, script)).collect()
+fn by_hash(ledger: &ScriptLedger) -> BTreeMap<String, ScriptLine> {
+    ledger.scripts().map(|script| (script.script_hash.clone(), script)).collect()
+}
+
+fn unspent(script: &ScriptLine) -> impl Iterator<Item = &CoinLine> {
+    script.coins.iter().filter(|coin| coin.spent.is_none())
 }
 
 /// History as (height, index in the block, txid), and unspent outputs.
 type Plain = (BTreeSet<(u32, usize, Txid)>, BTreeSet<(OutPoint, u64)>);
 
 /// Reference result by a plain UTXO set: histories as sets of (height, index in the block, txid), and unspent outputs.
-fn plainly(chain: &Chain) -> BTreeMap<[u8; 32], Plain> {
-    let mut scripts: BTreeMap<[u8; 32], Plain> = BTreeMap::new();
-    let mut made: HashMap<OutPoint, ([u8; 32], u64)> = HashMap::new();
+fn plainly(chain: &Chain) -> BTreeMap<String, Plain> {
+    let mut scripts: BTreeMap<String, Plain> = BTreeMap::new();
+    let mut made: HashMap<OutPoint, (String, u64)> = HashMap::new();
     for line in &chain.ledger.blocks {
         let block = chain.block(line);
         for (place, tx) in block.txs().enumerate() {
@@ -34,9 +39,10 @@ fn plainly(chain: &Chain) -> BTreeMap<[u8; 32], Plain> {
                 if output.script_pubkey.first() == Some(&0x6a) {
                     continue;
                 }
-                let hash = assay_hash::sha256(output.script_pubkey);
+                // Printed reversed, as an id.
+                let hash = Txid(assay_hash::sha256(output.script_pubkey)).to_string();
                 let outpoint = OutPoint { txid: tx.txid(), vout: vout as u32 };
-                made.insert(outpoint, (hash, output.value as u64));
+                made.insert(outpoint, (hash.clone(), output.value as u64));
                 let script = scripts.entry(hash).or_default();
                 script.0.insert((line.height, place, tx.txid()));
                 script.1.insert((outpoint, output.value as u64));
@@ -44,10 +50,10 @@ fn plainly(chain: &Chain) -> BTreeMap<[u8; 32], Plain> {
         }
         for (place, tx) in block.txs().enumerate().skip(1) {
             for input in tx.inputs() {
-                let (hash, value) = made[&input.prevout];
-                let script = scripts.get_mut(&hash).expect("it was paid");
+                let (hash, value) = &made[&input.prevout];
+                let script = scripts.get_mut(hash).expect("it was paid");
                 script.0.insert((line.height, place, tx.txid()));
-                assert!(script.1.remove(&(input.prevout, value)), "spent once");
+                assert!(script.1.remove(&(input.prevout, *value)), "spent once");
             }
         }
     }
@@ -64,25 +70,26 @@ fn scripts_match_the_reference() {
         let (found, plain) = (by_hash(&ledger), plainly(&chain));
         assert!(found.keys().eq(plain.keys()), "{recipe}: the same scripts");
         assert_eq!(ledger.scripts_total, plain.len() as u64);
-        let mut unspent = 0;
+        let (mut count, mut amount) = (0, 0);
         for (hash, script) in &found {
             let (history, coins) = &plain[hash];
             let expected: Vec<_> =
-                history.iter().map(|(height, _, txid)| (*height, *txid)).collect();
-            let got: Vec<_> = script.history.iter().map(|tx| (tx.height, tx.txid)).collect();
-            assert_eq!(got, expected, "{recipe}");
-            let got: BTreeSet<_> = script
-                .unspent()
-                .map(|coin| (OutPoint { txid: coin.tx.txid, vout: coin.vout }, coin.value))
+                history.iter().map(|(height, _, txid)| (*height, txid.to_string())).collect();
+            assert_eq!(script.history, expected, "{recipe}");
+            let got: BTreeSet<_> = unspent(script)
+                .map(|coin| {
+                    let txid = coin.txid.parse().expect("a txid");
+                    (OutPoint { txid, vout: coin.vout }, coin.value)
+                })
                 .collect();
             assert_eq!(&got, coins, "{recipe}");
-            assert_eq!(script.balance(), coins.iter().map(|(_, value)| value).sum::<u64>());
-            unspent += got.len() as u64;
+            count += got.len() as u64;
+            amount += got.iter().map(|(_, value)| value).sum::<u64>();
         }
         let tip = &chain.ledger.tip;
-        assert_eq!(unspent, tip.utxo_count, "{recipe}: all coins belong to a script");
+        assert_eq!(count, tip.utxo_count, "{recipe}: all coins belong to a script");
         assert_eq!(ledger.unspent_len(), tip.utxo_count);
-        assert_eq!(found.values().map(ScriptRecord::balance).sum::<u64>(), tip.utxo_amount);
+        assert_eq!(amount, tip.utxo_amount);
     }
 }
 
@@ -119,53 +126,44 @@ fn samples_are_subsets() {
 #[test]
 fn a_known_status() {
     // Protocol documentation, "Status": SHA-256 of "txid:height:" of each entry.
-    let record = ScriptRecord { script_hash: [0; 32], history: Vec::new(), coins: Vec::new() };
-    assert_eq!(record.status(), None);
     let chain = chain(&bitcoin(), false);
     let ledger = read(&chain, ScriptChoice::default());
     let script = ledger.scripts().max_by_key(|script| script.history.len()).expect("scripts");
     let mut text = String::new();
-    for tx in &script.history {
-        text += &[tx.txid.to_string(), tx.height.to_string(), String::new()].join(":");
+    for (height, txid) in &script.history {
+        text += &[txid.clone(), height.to_string(), String::new()].join(":");
     }
-    assert_eq!(script.status(), Some(assay_hash::sha256(text.as_bytes())));
+    let status = faster_hex::hex_string(&assay_hash::sha256(text.as_bytes()));
+    assert_eq!(script.status, Some(status));
 }
 
 #[test]
 fn file_matches_the_ledger() {
     let chain = chain(&bitcoin(), false);
     let ledger = read(&chain, ScriptChoice::default());
-    let mut bytes = Vec::new();
-    ledger.write(true, &mut bytes).expect("memory takes it");
-    let text = String::from_utf8(bytes).expect("text");
-    let mut lines = text
-        .lines()
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("each line is JSON"));
-    let first = lines.next().expect("a first line");
-    assert_eq!(first["kind"], "scripts");
-    assert_eq!(first["scripts"], ledger.len());
-    assert_eq!(first["tip_hash"], chain.ledger.tip.hash.as_str());
-    assert_eq!(first["unspent"], chain.ledger.tip.utxo_count);
+    let write = |with_spent| {
+        let mut bytes = Vec::new();
+        ledger.write(with_spent, &mut bytes).expect("memory takes it");
+        String::from_utf8(bytes).expect("text")
+    };
+    let text = write(true);
+    let (first, rest) = text.split_once('\n').expect("a first line");
+    assert!(first.starts_with("{\"kind\":\"scripts\""), "{first}");
+    let first: ScriptsLine = serde_json::from_str(first).expect("each line is JSON");
     let last = chain.ledger.blocks.last().expect("blocks");
-    let header = chain.block(last).header().to_bytes();
-    assert_eq!(first["tip_header"], faster_hex::hex_string(&header).as_str());
-    let scripts: Vec<ScriptRecord> = ledger.scripts().collect();
-    for (line, script) in lines.zip(&scripts) {
-        assert_eq!(line["script_hash"], Txid(script.script_hash).to_string().as_str());
-        assert_eq!(line["history"].as_array().map(Vec::len), Some(script.history.len()));
-        assert_eq!(line["coins"].as_array().map(Vec::len), Some(script.coins.len()));
-        let status = script.status().map(|status| faster_hex::hex_string(&status));
-        assert_eq!(line["status"].as_str(), status.as_deref());
-    }
-    assert_eq!(text.lines().count(), scripts.len() + 1);
-
-    let mut bytes = Vec::new();
-    ledger.write(false, &mut bytes).expect("memory takes it");
-    let text = String::from_utf8(bytes).expect("text");
-    for (line, script) in text.lines().skip(1).zip(&scripts) {
-        let line: serde_json::Value = serde_json::from_str(line).expect("each line is JSON");
-        assert_eq!(line["coins"].as_array().map(Vec::len), Some(script.unspent().count()));
-    }
+    let header = faster_hex::hex_string(&chain.block(last).header().to_bytes());
+    assert_eq!((first.scripts, first.tip_header), (ledger.len() as u64, header));
+    assert_eq!(first.unspent, chain.ledger.tip.utxo_count);
+    assert_eq!(first.tip_hash, chain.ledger.tip.hash);
+    let lines = |text: &str| -> Vec<ScriptLine> {
+        let line = |line| serde_json::from_str(line).expect("each line is JSON");
+        text.lines().map(line).collect()
+    };
+    let mut scripts: Vec<ScriptLine> = ledger.scripts().collect();
+    assert_eq!(lines(rest), scripts);
+    scripts.iter_mut().for_each(|script| script.coins.retain(|coin| coin.spent.is_none()));
+    let text = write(false);
+    assert_eq!(lines(text.split_once('\n').expect("a first line").1), scripts);
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use assay_forge::ledger::scripts::ScriptLine;
 use assay_forge::scripts::ScriptChoice;
 use assay_lab::electrum::check::compare;
 use assay_lab::electrum::{Client, ElectrumError, HeaderTip};
@@ -42,7 +41,7 @@ fn check(arguments: &ElectrumCheckArguments) -> anyhow::Result<Outcome> {
         Bar::new("comparing [{bar:25}] {human_pos}/{human_len} scripts  {per_sec}  ETA {eta}"),
         ledger.len() as u64,
     );
-    let expected = ledger.scripts().map(|script| Ok(ScriptLine::from(&script)));
+    let expected = ledger.scripts().map(Ok);
     let compared = compare(&mut client, expected, ledger.tip_height, &mut |done| {
         bar.set(done, scripts);
         true

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use assay_forge::ledger::scripts::ScriptLine;
 use assay_forge::scripts::ScriptChoice;
 use assay_lab::load::{
     FeedOptions, LeavingOptions, LoadOptions, Mix, Scripts, run as run_load, run_leaving,
@@ -59,9 +58,7 @@ fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
     let options = options(arguments)?;
     let dir = arguments.chain_dir.as_deref();
     let ledger = dir.map(|dir| read_scripts(dir, ScriptChoice::default())).transpose()?;
-    let expected = ledger.as_ref().map(|ledger| -> Scripts<'_> {
-        Box::new(ledger.scripts().map(|script| ScriptLine::from(&script)))
-    });
+    let expected = ledger.as_ref().map(|ledger| -> Scripts<'_> { Box::new(ledger.scripts()) });
     output::print_record(&run_load(&options, expected, &stop_flag())?, arguments.json)
 }
 

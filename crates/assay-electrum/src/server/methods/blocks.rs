@@ -10,7 +10,6 @@ const HEADERS_MAX: u32 = 2016;
 /// Headers per non-blocking call.
 const HEADERS_AT_ONCE_MAX: u32 = 128;
 
-/// `blockchain.block.header`
 pub(super) fn header(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let height = call.params.number(0)?;
     let cp_height = call.params.number_or(1, 0)?;
@@ -28,7 +27,6 @@ pub(super) fn header(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     Ok(())
 }
 
-/// `blockchain.block.headers`
 pub(super) fn headers(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let start = call.params.number(0)?;
     let count = call.params.number(1)?;
@@ -63,7 +61,6 @@ pub(super) fn headers(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     Ok(())
 }
 
-/// `blockchain.headers.subscribe`
 pub(super) fn subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     // Subscribe first: the tip may be sent twice, but never missed.
     call.session.subscribe_headers(call.shared);

@@ -21,7 +21,6 @@ fn relay(call: &Call<'_>) -> Result<Relay, CallError> {
     }
 }
 
-/// `blockchain.estimatefee`
 pub(super) fn estimate_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let blocks = call.params.number(0)?;
     if call.params.raw(1).is_some() {
@@ -41,13 +40,11 @@ pub(super) fn estimate_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallErr
     Ok(())
 }
 
-/// `blockchain.relayfee`
 pub(super) fn relay_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     out.coins(relay(call)?.min_relay_fee_sat_per_kvb);
     Ok(())
 }
 
-/// `mempool.get_fee_histogram`
 pub(super) fn fee_histogram(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let bins = call.read(|_, pool| pool.fees().compact())?;
     out.array(bins, |out, (tenths, vsize)| {
@@ -56,7 +53,6 @@ pub(super) fn fee_histogram(call: &Call<'_>, out: &mut Out) -> Result<(), CallEr
     Ok(())
 }
 
-/// `mempool.get_info`
 pub(super) fn info(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let relay = relay(call)?;
     out.raw("{\"mempoolminfee\":").coins(floor(&relay));
@@ -65,7 +61,6 @@ pub(super) fn info(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     Ok(())
 }
 
-/// `mempool.recent`
 pub(super) fn recent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     out.array(call.read(|_, pool| pool.recent(RECENT))?, |out, tx| {
         out.raw("{\"txid\":").hash(&tx.txid.0).raw(",\"fee\":").int(tx.fee_sat);

@@ -155,6 +155,15 @@ const V1_6: Version = Version(1, 6, 0);
 const V1_7: Version = Version(1, 7, 0);
 
 const NONE: ParamNames = (&[], 0);
+const HEADER: ParamNames = (&["height", "cp_height"], 1);
+const NUMBER: ParamNames = (&["number"], 1);
+const MODE: ParamNames = (&["number", "mode"], 1);
+const RAW: ParamNames = (&["raw_tx"], 1);
+const PACKAGE: ParamNames = (&["raw_txs", "verbose"], 1);
+const TX: ParamNames = (&["tx_hash", "verbose"], 1);
+const TX_HEIGHT: ParamNames = (&["tx_hash", "height"], 2);
+const TX_PLACE: ParamNames = (&["height", "tx_pos", "merkle"], 2);
+const RAWS: ParamNames = (&["raw_txs"], 1);
 const HEADERS: ParamNames = (&["start_height", "count", "cp_height"], 2);
 const HASH: ParamNames = (&["scripthash"], 1);
 const SCRIPT: ParamNames = (&["scriptpubkey"], 1);
@@ -164,22 +173,10 @@ const VERSION: ParamNames = (&["client_name", "protocol_version"], 0);
 
 /// All methods, sorted by name. A name may occur twice with different versions.
 pub(super) static METHODS: &[Method] = &[
-    Method::new(
-        "blockchain.block.header",
-        blocks::header,
-        HereIfAtOnce,
-        (&["height", "cp_height"], 1),
-    ),
+    Method::new("blockchain.block.header", blocks::header, HereIfAtOnce, HEADER),
     Method::new("blockchain.block.headers", blocks::headers, HereIfAtOnce, HEADERS),
-    Method::new("blockchain.estimatefee", mempool::estimate_fee, HereIfAtOnce, (&["number"], 1))
-        .until(V1_6),
-    Method::new(
-        "blockchain.estimatefee",
-        mempool::estimate_fee,
-        HereIfAtOnce,
-        (&["number", "mode"], 1),
-    )
-    .since(V1_6),
+    Method::new("blockchain.estimatefee", mempool::estimate_fee, HereIfAtOnce, NUMBER).until(V1_6),
+    Method::new("blockchain.estimatefee", mempool::estimate_fee, HereIfAtOnce, MODE).since(V1_6),
     Method::new("blockchain.headers.subscribe", blocks::subscribe, Here, NONE).subscribes(),
     Method::new("blockchain.outpoint.get_status", scripts::get_outpoint_status, Worker, HINTED)
         .since(V1_7),
@@ -216,44 +213,24 @@ pub(super) static METHODS: &[Method] = &[
         .subscribes(),
     Method::new("blockchain.scriptpubkey.unsubscribe", scripts::unsubscribe, Here, SCRIPT)
         .since(V1_7),
-    Method::new(
-        "blockchain.transaction.broadcast",
-        transactions::broadcast,
-        Worker,
-        (&["raw_tx"], 1),
-    ),
+    Method::new("blockchain.transaction.broadcast", transactions::broadcast, Worker, RAW),
     Method::new(
         "blockchain.transaction.broadcast_package",
         transactions::broadcast_package,
         Worker,
-        (&["raw_txs", "verbose"], 1),
+        PACKAGE,
     )
     .since(V1_6),
-    Method::new(
-        "blockchain.transaction.get",
-        transactions::get,
-        HereIfAtOnce,
-        (&["tx_hash", "verbose"], 1),
-    ),
-    Method::new(
-        "blockchain.transaction.get_merkle",
-        transactions::merkle,
-        HereIfAtOnce,
-        (&["tx_hash", "height"], 2),
-    ),
+    Method::new("blockchain.transaction.get", transactions::get, HereIfAtOnce, TX),
+    Method::new("blockchain.transaction.get_merkle", transactions::merkle, HereIfAtOnce, TX_HEIGHT),
     Method::new(
         "blockchain.transaction.id_from_pos",
         transactions::id_from_pos,
         HereIfAtOnce,
-        (&["height", "tx_pos", "merkle"], 2),
+        TX_PLACE,
     ),
-    Method::new(
-        "blockchain.transaction.testmempoolaccept",
-        transactions::test,
-        Worker,
-        (&["raw_txs"], 1),
-    )
-    .since(V1_7),
+    Method::new("blockchain.transaction.testmempoolaccept", transactions::test, Worker, RAWS)
+        .since(V1_7),
     Method::new("mempool.get_fee_histogram", mempool::fee_histogram, Here, NONE),
     Method::new("mempool.get_info", mempool::info, HereIfAtOnce, NONE).since(V1_6),
     Method::new("mempool.recent", mempool::recent, Here, NONE).since(V1_7),

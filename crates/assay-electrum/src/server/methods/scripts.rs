@@ -6,7 +6,7 @@ use std::sync::Arc;
 use assay_wire::OutPoint;
 
 use super::Call;
-use crate::index::{HistoryEntry, Limits, ScriptHash};
+use crate::index::{HistoryEntry, ScriptHash};
 use crate::mempool::{ScriptMempool, Unconfirmed};
 use crate::server::protocol::{CallError, Out, RpcError, Version};
 use crate::server::status::outpoint_status;
@@ -38,7 +38,6 @@ fn wrapped(
     }
 }
 
-/// `blockchain.scripthash.get_balance`
 pub(super) fn balance(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
     let (snapshot, delta) =
@@ -48,19 +47,18 @@ pub(super) fn balance(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     Ok(())
 }
 
-/// `blockchain.scripthash.get_history`
 pub(super) fn history(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
     let entries_max = call.entries_max();
     let (snapshot, unconfirmed) =
         call.read(|snapshot, pool| (Arc::clone(snapshot), pool.history(&script, entries_max)))?;
     let unconfirmed = unconfirmed?.sorted();
-    let limits = Limits { entries_max: entries_max - unconfirmed.len() };
+    let confirmed_max = entries_max - unconfirmed.len();
     // The caller detects the excess and writes an error instead.
     let end = out.len() + call.shared.config.limits.response_bytes_max;
     wrapped(call, "history", out, |out| {
         let mut list = List::begin(out);
-        snapshot.view.visit_history(&script, 0, limits, &mut |entry| {
+        snapshot.view.visit_history(&script, 0, confirmed_max, &mut |entry| {
             write_entry(list.next(), Entry::Confirmed(&entry));
             if list.out.len() > end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
@@ -97,7 +95,6 @@ impl<'a> List<'a> {
     }
 }
 
-/// `blockchain.scripthash.get_mempool`
 pub(super) fn mempool(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
     let entries_max = call.entries_max();
@@ -127,15 +124,13 @@ fn write_entry(out: &mut Out, entry: Entry<'_>) {
     out.raw("}");
 }
 
-/// `blockchain.scripthash.listunspent`
 pub(super) fn unspent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
-    let limits = Limits { entries_max: call.entries_max() };
-    let (snapshot, touching) = call.read(|snapshot, pool| {
-        (Arc::clone(snapshot), pool.touching(&script, limits.entries_max))
-    })?;
+    let entries_max = call.entries_max();
+    let (snapshot, touching) =
+        call.read(|snapshot, pool| (Arc::clone(snapshot), pool.touching(&script, entries_max)))?;
     let unconfirmed = ScriptMempool::new(&script, &touching?);
-    let confirmed = snapshot.view.unspent(&script, limits)?;
+    let confirmed = snapshot.view.unspent(&script, entries_max)?;
     let kept = confirmed.iter().map(|output| {
         let outpoint = OutPoint { txid: output.txid, vout: output.vout };
         (outpoint, output.height, i128::from(output.value))
@@ -159,12 +154,10 @@ fn subscribe_to(call: &Call<'_>, item: &Item, out: &mut Out) -> Result<(), CallE
     Ok(())
 }
 
-/// `blockchain.scripthash.subscribe`
 pub(super) fn subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     subscribe_to(call, &Item::Script(script(call)?), out)
 }
 
-/// `blockchain.scripthash.unsubscribe`
 pub(super) fn unsubscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let item = Item::Script(script(call)?);
     out.bool(call.session.unsubscribe(call.shared, &item));
@@ -180,12 +173,10 @@ fn outpoint(call: &Call<'_>) -> Result<OutPoint, RpcError> {
     Ok(outpoint)
 }
 
-/// `blockchain.outpoint.subscribe`
 pub(super) fn outpoint_subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     subscribe_to(call, &Item::Outpoint(outpoint(call)?), out)
 }
 
-/// `blockchain.outpoint.get_status`
 pub(super) fn get_outpoint_status(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let outpoint = outpoint(call)?;
     call.snapshot()?;
@@ -193,7 +184,6 @@ pub(super) fn get_outpoint_status(call: &Call<'_>, out: &mut Out) -> Result<(), 
     Ok(())
 }
 
-/// `blockchain.outpoint.unsubscribe`
 pub(super) fn outpoint_unsubscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let item = Item::Outpoint(outpoint(call)?);
     out.bool(call.session.unsubscribe(call.shared, &item));

@@ -9,7 +9,6 @@ const NAME_BYTES_MAX: usize = 100;
 /// Maximum ping response: large enough to resemble any other response.
 const PONG_BYTES_MAX: usize = 1 << 20;
 
-/// `server.version`
 pub(super) fn version(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let name = match call.params.raw(0) {
         Some(_) => call.params.text(0)?,
@@ -25,7 +24,7 @@ pub(super) fn version(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let Some(chosen) = offer.choose(Version::MAX) else {
         call.session.disconnect_after_response(DisconnectReason::Version);
         let message = format!("unsupported protocol version: {} to {}", offer.min, offer.max);
-        return Err(RpcError::bad(message).fatal().into());
+        return Err(RpcError::bad(message).into());
     };
     let short: String = name.chars().filter(|c| !c.is_control()).take(NAME_BYTES_MAX).collect();
     if !call.session.negotiate(chosen, &short) {
@@ -35,7 +34,6 @@ pub(super) fn version(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     Ok(())
 }
 
-/// `server.features`
 pub(super) fn features(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let snapshot = call.snapshot()?;
     let genesis = snapshot.view.block_hash(0)?;
@@ -43,12 +41,9 @@ pub(super) fn features(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> 
     for (index, host) in call.shared.config.hosts.iter().enumerate() {
         out.raw(if index > 0 { "," } else { "" }).string(&host.name).raw(":{");
         let ports = [("tcp_port", host.tcp_port), ("ssl_port", host.ssl_port)];
-        let mut ports = ports.into_iter().filter_map(|(name, port)| Some((name, port?)));
-        if let Some((name, port)) = ports.next() {
-            out.string(name).raw(":").int(port);
-        }
-        for (name, port) in ports {
-            out.raw(",").string(name).raw(":").int(port);
+        let ports = ports.into_iter().filter_map(|(name, port)| Some((name, port?)));
+        for (index, (name, port)) in ports.enumerate() {
+            out.raw(if index > 0 { "," } else { "" }).string(name).raw(":").int(port);
         }
         out.raw("}");
     }
@@ -66,14 +61,12 @@ pub(super) fn features(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> 
     Ok(())
 }
 
-/// `server.banner`
 #[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
 pub(super) fn banner(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     out.string(&call.shared.config.banner);
     Ok(())
 }
 
-/// `server.donation_address`
 #[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
 pub(super) fn donation_address(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     out.string(&call.shared.config.donation_address);
@@ -96,7 +89,6 @@ pub(super) fn add_peer(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> 
     Ok(())
 }
 
-/// `server.ping`
 pub(super) fn ping(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     if call.version < Version(1, 7, 0) {
         out.raw("null");

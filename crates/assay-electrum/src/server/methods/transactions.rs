@@ -22,7 +22,6 @@ const INDEXED_WITHIN: Duration = Duration::from_secs(2);
 /// Reject reasons of known transactions.
 const KNOWN: [&str; 2] = ["txn-already-in-mempool", "txn-already-known"];
 
-/// `blockchain.transaction.get`
 pub(super) fn get(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let txid = call.params.txid(0)?;
     let verbose = call.params.flag(1)?;
@@ -67,7 +66,6 @@ fn bytes(call: &Call<'_>, position: &TxPosition) -> Result<Vec<u8>, CallError> {
     bytes.ok_or(CallError::NotAtOnce)
 }
 
-/// Confirmation of a transaction.
 struct Place {
     position: TxPosition,
     time: u32,
@@ -114,7 +112,6 @@ fn write_input(view: &Tx<'_>, at: usize, out: &mut Out) {
     out.raw(",\"sequence\":").int(input.sequence).raw("}");
 }
 
-/// `blockchain.transaction.get_merkle`
 pub(super) fn merkle(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let txid = call.params.txid(0)?;
     let height = call.params.number(1)?;
@@ -137,7 +134,6 @@ fn tree(call: &Call<'_>, snapshot: &Snapshot, height: u32) -> Result<Arc<Tree>, 
     }
 }
 
-/// `blockchain.transaction.id_from_pos`
 pub(super) fn id_from_pos(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let height = call.params.number(0)?;
     let index = call.params.number(1)?;
@@ -157,7 +153,6 @@ pub(super) fn id_from_pos(call: &Call<'_>, out: &mut Out) -> Result<(), CallErro
     Ok(())
 }
 
-/// `blockchain.transaction.broadcast`
 pub(super) fn broadcast(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let raw = call.params.hex(0)?;
     match call.shared.chain.broadcast(&raw) {
@@ -276,7 +271,6 @@ fn write_package(
     out.raw("},\"replaced-transactions\":[]}");
 }
 
-/// `blockchain.transaction.testmempoolaccept`
 pub(super) fn test(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let raws = call.params.hexes(0, PACKAGE_MAX)?;
     let verdicts = call.shared.chain.test(&raws);

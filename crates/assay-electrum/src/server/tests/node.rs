@@ -11,7 +11,7 @@ use assay_store::{CoinRef, UndoWriter};
 use assay_wire::{Block, BlockHash, Coin, Encoding, OutPoint, Script, Transaction};
 use serde_json::{Value, json};
 
-use crate::chain::{Chain, MempoolChange, MempoolTx};
+use crate::chain::{Chain, MempoolChange, MempoolChanges, MempoolTx};
 use crate::follow::{Listener as _, Touched};
 use crate::index::{Index, IndexConfig, ScriptHash, View};
 use crate::server::{Config, Publisher, Server};
@@ -131,7 +131,6 @@ impl Node {
         self.index.view()
     }
 
-    /// Disconnects the last `count` blocks.
     pub(super) fn rewind(&mut self, count: usize) {
         self.blocks.truncate(self.blocks.len() - count);
         self.index.rewind(self.blocks.len() as u32 - 1).unwrap();
@@ -139,19 +138,16 @@ impl Node {
 
     /// Publishes a block with `txs`, which leave the mempool.
     pub(super) fn mine(&mut self, txs: Vec<Transaction>) {
-        let ids: Vec<_> = txs.iter().map(|tx| tx.view().txid()).collect();
-        let touched = self.extend(txs);
-        self.pool.retain(|tx| !ids.contains(&tx.txid));
-        let gone = ids.into_iter().map(MempoolChange::Removed).collect();
-        self.publisher.publish(self.view(), Some(changes(false, gone)), touched, false).unwrap();
+        let gone = txs.iter().map(|tx| MempoolChange::Removed(tx.view().txid())).collect();
+        self.mine_with(txs, Some(changes(false, gone)));
     }
 
-    /// Publishes a block with `txs` before its mempool changes are known.
-    pub(super) fn mine_unknown(&mut self, txs: Vec<Transaction>) {
+    /// Publishes a block with `txs` and these changes of the mempool, if they are known yet.
+    pub(super) fn mine_with(&mut self, txs: Vec<Transaction>, mempool: Option<MempoolChanges>) {
         let ids: Vec<_> = txs.iter().map(|tx| tx.view().txid()).collect();
         let touched = self.extend(txs);
         self.pool.retain(|tx| !ids.contains(&tx.txid));
-        self.publisher.publish(self.view(), None, touched, false).unwrap();
+        self.publisher.publish(self.view(), mempool, touched, false).unwrap();
     }
 
     /// Replaces the last `count` blocks by one with `txs`.
@@ -184,7 +180,6 @@ impl Node {
         self.change(gone.into_iter().rev().map(MempoolChange::Removed).collect());
     }
 
-    /// A client from another loopback address.
     #[cfg(target_os = "linux")]
     pub(super) fn client_from(&self, source: [u8; 4]) -> Client<TcpStream> {
         Client::new(connect_from(source, self.address()))
@@ -206,7 +201,6 @@ impl Node {
         }
     }
 
-    /// Adds a transaction to the mempool.
     pub(super) fn accept(&mut self, tx: &Transaction, fee_sat: i64) {
         let spent: Vec<(i64, Vec<u8>)> = tx
             .view()
@@ -287,7 +281,6 @@ impl Node {
     }
 }
 
-/// Connects from another loopback address.
 #[cfg(target_os = "linux")]
 pub(super) fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -9,34 +9,12 @@ use assay_store::io::SimIo;
 use serde_json::{Value, json};
 
 use super::node::{Client, config, hex};
-use crate::follow::{Listener as _, Touched};
-use crate::index::fixture::{Random, TestBlock, add, branches, next};
+use crate::chain::Chain;
+use crate::follow::Follower;
+use crate::index::fixture::{Random, TestBlock, branches};
 use crate::index::{Index, IndexConfig, ScriptHash};
-use crate::server::{Publisher, Server};
-use crate::testing::{FakeChain, changes};
-
-/// Brings the index to the end of `chain` and publishes in between like the follower.
-fn follow(index: &Index, chain: &[TestBlock], publisher: &Publisher) {
-    let mut reorganised = false;
-    loop {
-        let (made, went_back) = next(index, chain).unwrap();
-        reorganised |= went_back;
-        let Some(made) = made else { break };
-        let mut touched = Touched::default();
-        add(index, made, &mut |script| {
-            if publisher.watched().is_watched(script) {
-                touched.scripts.push(*script);
-            }
-        })
-        .unwrap();
-        for tx in made.block().txs() {
-            publisher.add_watched_outputs(&tx.txid(), &tx, &mut touched.outpoints);
-        }
-        publisher.publish(index.view(), None, touched, std::mem::take(&mut reorganised)).unwrap();
-    }
-    let none = changes(false, Vec::new());
-    publisher.publish(index.view(), Some(none), Touched::default(), reorganised).unwrap();
-}
+use crate::server::Server;
+use crate::testing::FakeChain;
 
 /// Reference status of every script, computed per the protocol specification.
 fn statuses(chain: &[TestBlock]) -> HashMap<String, Value> {
@@ -59,13 +37,15 @@ fn subscribers_converge_across_reorgs() {
     let mut options = IndexConfig::new("index", genesis);
     options.memory_bytes_max = 3000;
     let io = SimIo::new();
-    let index = Index::open(options, Arc::new(io.clone())).unwrap();
-    let server = Server::start(config(), Arc::new(FakeChain::default())).unwrap();
-    let publisher = server.publisher();
-    publisher
-        .publish(index.view(), Some(changes(true, Vec::new())), Touched::default(), false)
-        .unwrap();
-    follow(&index, &branches[0], &publisher);
+    let index = Arc::new(Index::open(options, Arc::new(io.clone())).unwrap());
+    let node = Arc::new(FakeChain::default());
+    let set = |chain: &[TestBlock]| {
+        node.set(chain.iter().map(|made| (made.raw.clone(), made.undo.clone())));
+    };
+    set(&branches[0]);
+    let chain: Arc<dyn Chain> = Arc::clone(&node) as _;
+    let server = Server::start(config(), Arc::clone(&chain)).unwrap();
+    let follower = Follower::start(index, chain, server.publisher(), 2).unwrap();
     let connect = || {
         let stream = std::net::TcpStream::connect(server.addresses().tcp[0]).unwrap();
         let mut client = Client::new(stream);
@@ -77,7 +57,12 @@ fn subscribers_converge_across_reorgs() {
     for (number, chain) in branches.iter().enumerate() {
         // Every other chain is read by workers alone.
         io.set_cached(number % 2 == 0);
-        follow(&index, chain, &publisher);
+        set(chain);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let tip = hex(&chain.last().unwrap().block().header().to_bytes());
+        while client.ask("blockchain.headers.subscribe", &json!([]))["result"]["hex"] != tip {
+            assert!(Instant::now() < deadline, "the follower does not reach branch {number}");
+        }
         let expected = statuses(chain);
         for script in expected.keys() {
             if !told.contains_key(script) {
@@ -86,10 +71,10 @@ fn subscribers_converge_across_reorgs() {
             }
         }
         // Scripts of disconnected branches have no history.
-        let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             client.call("server.ping", &json!([]));
-            for line in client.notifications.drain(..) {
+            let scripts = |line: &Value| line["method"] == "blockchain.scripthash.subscribe";
+            for line in client.notifications.drain(..).filter(scripts) {
                 told.insert(
                     line["params"][0].as_str().unwrap().to_owned(),
                     line["params"][1].clone(),
@@ -120,4 +105,6 @@ fn subscribers_converge_across_reorgs() {
         }
     }
     assert!(branches.len() > 2);
+    node.stop();
+    follower.join();
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -247,48 +246,4 @@ fn last_notification_matches_status() {
     for client in clients {
         assert_eq!(client.join().unwrap(), node.status(BOB));
     }
-}
-
-#[test]
-fn notifies_a_thousand_clients_with_a_hundred_subscriptions() {
-    const CLIENTS: usize = 1000;
-    const EACH: usize = 100;
-    let mut node = Node::new();
-    // File descriptors: both ends are in this process.
-    let clients = CLIENTS.min(descriptors() / 2 - 50);
-    let mut all: Vec<_> = (0..clients).map(|_| node.client_of("1.6")).collect();
-    for (number, client) in all.iter_mut().enumerate() {
-        let requests: Vec<Value> = (0..EACH)
-            .map(|n| {
-                // One script common to all, others watched by few.
-                let script = if n == 0 {
-                    hash(BOB)
-                } else {
-                    hash(format!("{}", number * EACH + n).as_bytes())
-                };
-                json!({"id": n, "method": "blockchain.scripthash.subscribe", "params": [script]})
-            })
-            .collect();
-        client.send(&json!(requests).to_string());
-    }
-    for client in &mut all {
-        assert_eq!(client.line().as_array().unwrap().len(), EACH);
-    }
-    let start = Instant::now();
-    let paid = pay(&node, 1, &[(30, BOB)]);
-    node.accept(&paid, 20);
-    let expected = json!([hash(BOB), node.status(BOB)]);
-    for client in &mut all {
-        assert_eq!(client.notification()["params"], expected);
-    }
-    println!("{clients} clients told within {:?}", start.elapsed());
-    assert!(start.elapsed() < Duration::from_secs(30));
-}
-
-/// Open file limit of this process.
-fn descriptors() -> usize {
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find(|line| line.starts_with("Max open files"));
-    let soft = line.and_then(|line| line.split_whitespace().nth(3));
-    soft.and_then(|number| number.parse().ok()).unwrap_or(1024)
 }

@@ -190,7 +190,6 @@ impl Watcher {
     }
 }
 
-/// Existing unspent outputs.
 fn coins(node: &Node) -> Vec<OutPoint> {
     let confirmed = node.blocks.iter().flat_map(|block| &block.txs);
     let all: Vec<&Transaction> = confirmed.chain(node.pool()).collect();
@@ -202,7 +201,6 @@ fn coins(node: &Node) -> Vec<OutPoint> {
     outputs.filter(|outpoint| !is_spent(outpoint)).collect()
 }
 
-/// Applies a random event.
 fn happen(node: &mut Node, random: &mut Random, planned: &mut Vec<Transaction>, tag: u32) {
     let coins = coins(node);
     let is_possible =
@@ -245,7 +243,7 @@ fn happen(node: &mut Node, random: &mut Random, planned: &mut Vec<Transaction>, 
         8 => {
             // Blocks without known mempool changes.
             let block: Vec<_> = node.pool().take(2).cloned().collect();
-            node.mine_unknown(block);
+            node.mine_with(block, None);
         }
         _ => {
             let coin = coins[random.below(coins.len())];
