@@ -16,10 +16,11 @@ mod tables;
 use std::cell::OnceCell;
 use std::env;
 
+use anyhow::Result;
+use assay_bench::Progress;
 use assay_bench::harness::{Alternative, Row, Sample};
 use assay_bench::plan::CompilersSettings;
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
-use assay_bench::{BenchError, Progress};
 use tempfile::TempDir;
 
 use build::{Build, BuildError, Flags};
@@ -57,12 +58,6 @@ enum CompilersError {
 fn absent_text(absent: &[Absent]) -> String {
     let each = |one: &Absent| format!("{} ({})", one.name, one.why);
     absent.iter().map(each).collect::<Vec<_>>().join(", ")
-}
-
-impl From<CompilersError> for BenchError {
-    fn from(error: CompilersError) -> Self {
-        Self::Setting(Box::new(error))
-    }
 }
 
 #[derive(Debug)]
@@ -116,7 +111,7 @@ impl CompilersSuite {
         KERNELS.into_iter().filter(is_wanted)
     }
 
-    fn programs(&self, extent: Extent) -> Result<&Programs, BenchError> {
+    fn programs(&self, extent: Extent) -> Result<&Programs> {
         if let Some(programs) = self.programs.get() {
             return Ok(programs);
         }
@@ -130,7 +125,7 @@ impl CompilersSuite {
         kernel: Kernel,
         timing: &'static str,
         extent: Extent,
-    ) -> Result<Vec<Alternative<'_>>, BenchError> {
+    ) -> Result<Vec<Alternative<'_>>> {
         let programs = self.programs(extent)?;
         let inputs = kernel.inputs(self.settings.seed, self.settings.checks);
         let mut alternatives = Vec::new();
@@ -161,7 +156,7 @@ fn timed<'a>(
 }
 
 /// The fastest of three counts, against interference.
-fn trial(time: impl Fn() -> Result<Sample, BenchError>) -> Result<u64, BenchError> {
+fn trial(time: impl Fn() -> Result<Sample>) -> Result<u64> {
     let mut least_ns = f64::INFINITY;
     for _ in 0..3 {
         let sample = time()?;
@@ -171,7 +166,7 @@ fn trial(time: impl Fn() -> Result<Sample, BenchError>) -> Result<u64, BenchErro
 }
 
 impl Programs {
-    fn make(settings: &CompilersSettings, extent: Extent) -> Result<Self, BenchError> {
+    fn make(settings: &CompilersSettings, extent: Extent) -> Result<Self> {
         if !is_supported() {
             return Err(CompilersError::Machine.into());
         }
@@ -237,7 +232,7 @@ fn first_of_families(compilers: &mut Vec<Compiler>) {
 }
 
 impl Suite for CompilersSuite {
-    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>> {
         // The smoke test also passes on machines without a compiler. Listing starts no compiler,
         // since every measurement lists all benchmarks first.
         let path = env::var_os("PATH").unwrap_or_default();
@@ -258,7 +253,7 @@ impl Suite for CompilersSuite {
             name: benchmark_name(kernel, timing),
             series: benchmark_name(kernel, timing),
             size: None,
-            unit: "",
+            unit: String::new(),
             bytes_per_op: None,
             baseline: None,
             make: Box::new(move || self.alternatives(kernel, timing, extent)),
@@ -271,7 +266,7 @@ impl Suite for CompilersSuite {
         extent: Extent,
         rows: &[Row],
         _progress: &dyn Progress,
-    ) -> Result<Vec<Study>, BenchError> {
+    ) -> Result<Vec<Study>> {
         Ok(studies::all(self.programs(extent)?, rows))
     }
 
@@ -288,7 +283,7 @@ fn elsewhere<'a>() -> Benchmark<'a> {
         name: "compilers/x86-64".to_owned(),
         series: "compilers/x86-64".to_owned(),
         size: None,
-        unit: "",
+        unit: String::new(),
         bytes_per_op: None,
         baseline: None,
         make: Box::new(|| Err(CompilersError::Machine.into())),
@@ -399,7 +394,7 @@ mod tests {
         let error =
             suite(&[&path.display().to_string()]).programs(Extent::Full).expect_err("it fails");
         assert_eq!(error.to_string(), "no compiler could make a program");
-        let source = std::error::Error::source(&error).expect("its reason").to_string();
+        let source = error.chain().nth(1).expect("its reason").to_string();
         assert!(source.contains("cannot compile: error: no"), "{source}");
     }
 }
