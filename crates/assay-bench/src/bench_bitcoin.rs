@@ -6,21 +6,22 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use assay_lab::builds::{Cache, FindError};
+use anyhow::{Context as _, Result, bail};
+use assay_lab::builds::Cache;
 use assay_lab::plan::{NodeSpec, TargetSpec};
 use assay_report::child;
 use serde::Deserialize;
 
+use crate::Progress;
 use crate::counters::Counts;
 use crate::harness::{Alternative, Row, Sample};
 use crate::plan::{CoreBuild, CoreSettings};
 use crate::registry::{Filter, Section};
-use crate::suite::{Benchmark, Extent, Published, Study, Suite};
-use crate::{BenchError, Progress};
+use crate::suite::{Benchmark, Extent, Study, Suite};
 
 pub const PROGRAM: &str = "bench_bitcoin";
 /// Section of plans, and prefix of names.
@@ -29,42 +30,6 @@ const SECTION: &str = "core";
 const JSON_BYTES_MAX: u64 = 64 << 20;
 /// Characters of its messages in an error.
 const MESSAGE_MAX: usize = 400;
-
-#[derive(Debug, thiserror::Error)]
-pub enum CoreBenchError {
-    #[error(transparent)]
-    Build(Box<FindError>),
-    #[error("no folder of builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")]
-    NoBuilds,
-    #[error("cannot run {}", program.display())]
-    Run { program: PathBuf, source: io::Error },
-    #[error("{} {arguments}: {detail}", program.display())]
-    Failed {
-        program: PathBuf,
-        arguments: String,
-        /// Description of the error.
-        detail: String,
-    },
-    #[error("{} has no -output-json: Bitcoin Core 22 or later is needed", program.display())]
-    TooOld { program: PathBuf },
-    #[error("no benchmark of {PROGRAM} is in every build and matches {filter}")]
-    NoneInCommon {
-        /// The patterns.
-        filter: String,
-    },
-}
-
-impl From<FindError> for CoreBenchError {
-    fn from(error: FindError) -> Self {
-        Self::Build(Box::new(error))
-    }
-}
-
-impl From<CoreBenchError> for BenchError {
-    fn from(error: CoreBenchError) -> Self {
-        Self::Setting(Box::new(error))
-    }
-}
 
 /// `bench_bitcoin` of one build.
 #[derive(Debug, Clone)]
@@ -77,10 +42,11 @@ struct Subject {
 
 impl Subject {
     /// Locates the program and reads its help.
-    fn find(build: &CoreBuild) -> Result<Self, CoreBenchError> {
+    fn find(build: &CoreBuild) -> Result<Self> {
         let program = match build.target.parse::<TargetSpec>().map(|spec| spec.node) {
             Ok(NodeSpec::Built(spec)) => {
-                let cache = Cache::of_user().ok_or(CoreBenchError::NoBuilds)?;
+                let cache = Cache::of_user()
+                    .context("no folder of builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")?;
                 let found = cache.find(&spec.revision, &spec.with, PROGRAM)?;
                 found.program(PROGRAM).unwrap_or(Path::new(PROGRAM)).to_owned()
             }
@@ -96,7 +62,8 @@ impl Subject {
         };
         subject.options = text.lines().filter_map(name).collect();
         if subject.option("output-json").is_none() {
-            return Err(CoreBenchError::TooOld { program: subject.program });
+            let program = subject.program.display();
+            bail!("{program} has no -output-json: Bitcoin Core 22 or later is needed");
         }
         Ok(subject)
     }
@@ -107,27 +74,26 @@ impl Subject {
         names.into_iter().find(|name| self.options.contains(name)).map(|name| format!("-{name}"))
     }
 
-    fn output(&self, arguments: &[&str]) -> Result<Output, CoreBenchError> {
-        let run = |source| CoreBenchError::Run { program: self.program.clone(), source };
+    fn output(&self, arguments: &[&str]) -> Result<Output> {
         let mut command = Command::new(&self.program);
         command.args(arguments);
         // Suppresses repeated advice on standard error.
         command.env("NANOBENCH_SUPPRESS_WARNINGS", "1").env_remove("NANOBENCH_ENDLESS");
-        let output = child::output(&mut command).map_err(run)?;
+        let output = child::output(&mut command).with_context(|| self.cannot_run())?;
         if output.status.success() {
             return Ok(output);
         }
         let text = String::from_utf8_lossy(&output.stderr);
         let text: String = text.trim().chars().take(MESSAGE_MAX).collect();
-        Err(self.failed(arguments, &format!("{}: {text}", output.status)))
+        bail!("{}: {}: {text}", self.call(arguments), output.status)
     }
 
-    fn failed(&self, arguments: &[&str], detail: &str) -> CoreBenchError {
-        CoreBenchError::Failed {
-            program: self.program.clone(),
-            arguments: arguments.join(" "),
-            detail: detail.to_owned(),
-        }
+    fn cannot_run(&self) -> String {
+        format!("cannot run {}", self.program.display())
+    }
+
+    fn call(&self, arguments: &[&str]) -> String {
+        format!("{} {}", self.program.display(), arguments.join(" "))
     }
 
     /// Some versions run only high-priority benchmarks by default.
@@ -135,7 +101,7 @@ impl Subject {
         self.option("priority-level").map(|option| format!("{option}=all"))
     }
 
-    fn list(&self) -> Result<Vec<String>, CoreBenchError> {
+    fn list(&self) -> Result<Vec<String>> {
         let levels = self.all_levels();
         let arguments: Vec<&str> = ["-list"].into_iter().chain(levels.as_deref()).collect();
         let output = self.output(&arguments)?;
@@ -144,9 +110,8 @@ impl Subject {
         Ok(text.lines().map(str::trim).filter(is_name).map(str::to_owned).collect())
     }
 
-    fn measure(&self, benchmark: &str, min_time_ms: u64) -> Result<Sample, CoreBenchError> {
-        let file = tempfile::NamedTempFile::new()
-            .map_err(|source| CoreBenchError::Run { program: self.program.clone(), source })?;
+    fn measure(&self, benchmark: &str, min_time_ms: u64) -> Result<Sample> {
+        let file = tempfile::NamedTempFile::new().with_context(|| self.cannot_run())?;
         let option = self.option("output-json").unwrap_or_default();
         let mut arguments = vec![
             format!("-filter=^{}$", pattern(benchmark)),
@@ -160,8 +125,8 @@ impl Subject {
             let mut text = String::new();
             file.take(JSON_BYTES_MAX).read_to_string(&mut text).map(|_| text)
         });
-        let text = read.map_err(|error| self.failed(&arguments, &error.to_string()))?;
-        sample(&text, benchmark).map_err(|detail| self.failed(&arguments, &detail))
+        let parsed = read.map_err(Into::into).and_then(|text| sample(&text, benchmark));
+        parsed.with_context(|| self.call(&arguments))
     }
 }
 
@@ -174,7 +139,6 @@ fn pattern(name: &str) -> String {
     name.chars().flat_map(escaped).collect()
 }
 
-/// Used fields of nanobench's JSON.
 #[derive(Debug, Deserialize)]
 struct Figures {
     results: Vec<Figure>,
@@ -205,13 +169,12 @@ struct Epoch {
 }
 
 /// Parses the figures of a benchmark. Several results under its name are summed.
-fn sample(text: &str, benchmark: &str) -> Result<Sample, String> {
-    let figures: Figures =
-        serde_json::from_str(text).map_err(|error| format!("its JSON cannot be read: {error}"))?;
+fn sample(text: &str, benchmark: &str) -> Result<Sample> {
+    let figures: Figures = serde_json::from_str(text).context("its JSON cannot be read")?;
     let own: Vec<&Figure> = figures.results.iter().filter(|one| one.name == benchmark).collect();
     let elapsed_s: f64 = own.iter().map(|figure| figure.elapsed_s).sum();
     if own.is_empty() || !elapsed_s.is_finite() || elapsed_s <= 0.0 {
-        return Err(format!("it gives no time for {benchmark}"));
+        bail!("it gives no time for {benchmark}");
     }
     // The actual number of operations, so that short ones keep their digits; at least one second's worth.
     let done = own.iter().flat_map(|figure| &figure.measurements).map(|epoch| epoch.iterations);
@@ -230,40 +193,43 @@ fn sample(text: &str, benchmark: &str) -> Result<Sample, String> {
     Ok(Sample { counts, ..Sample::timed(ops as u64, (elapsed_s * ops * 1e9).round() as u64, 0) })
 }
 
-/// The section `[core]`.
 #[derive(Debug)]
 pub struct CoreSuite {
     settings: CoreSettings,
 }
 
 impl Section {
-    /// `bench_bitcoin` of several builds.
     pub fn bench_bitcoin(settings: CoreSettings) -> Self {
         Self { name: SECTION, suite: Box::new(CoreSuite { settings }) }
     }
 }
 
 impl CoreSuite {
-    fn subjects(&self) -> Result<Vec<Subject>, CoreBenchError> {
-        self.settings.builds.iter().map(Subject::find).collect()
+    /// Each build with its benchmarks that pass the filter.
+    fn lists(&self) -> Result<Vec<(Subject, Vec<String>)>> {
+        let filter = Filter::new(self.settings.benchmarks.clone());
+        let list = |build: &CoreBuild| {
+            let subject = Subject::find(build)?;
+            let mut names = subject.list()?;
+            names.retain(|name| filter.admits(name));
+            names.dedup();
+            Ok((subject, names))
+        };
+        self.settings.builds.iter().map(list).collect()
     }
 }
 
 impl Suite for CoreSuite {
-    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
-        let subjects = self.subjects()?;
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>> {
+        let lists = self.lists()?;
+        let subjects: Vec<Subject> = lists.iter().map(|(subject, _)| subject.clone()).collect();
         let min_time_ms = if extent == Extent::Smoke { 1 } else { self.settings.min_time_ms };
-        let filter = Filter::new(self.settings.benchmarks.clone());
-        let mut names = subjects.first().map_or(Ok(Vec::new()), Subject::list)?;
-        for subject in subjects.iter().skip(1) {
-            let others: BTreeSet<String> = subject.list()?.into_iter().collect();
-            names.retain(|name| others.contains(name));
-        }
-        names.retain(|name| filter.admits(name));
-        names.dedup();
+        let is_everywhere = |name: &&String| lists.iter().all(|(_, list)| list.contains(name));
+        let names = lists.first().into_iter().flat_map(|(_, list)| list);
+        let names: Vec<String> = names.filter(is_everywhere).cloned().collect();
         if names.is_empty() {
             let filter = self.settings.benchmarks.join(", ");
-            return Err(CoreBenchError::NoneInCommon { filter }.into());
+            bail!("no benchmark of {PROGRAM} is in every build and matches {filter}");
         }
         let benchmark = |name: String| {
             let subjects = subjects.clone();
@@ -271,7 +237,7 @@ impl Suite for CoreSuite {
                 let alternative = |subject: &Subject| {
                     let (subject, name) = (subject.clone(), name.clone());
                     Alternative::fallible(&subject.name.clone(), move || {
-                        Ok(subject.measure(&name, min_time_ms)?)
+                        subject.measure(&name, min_time_ms)
                     })
                 };
                 Ok(subjects.iter().map(alternative).collect())
@@ -281,22 +247,13 @@ impl Suite for CoreSuite {
     }
 
     /// Lists benchmarks that not every build has.
-    fn studies(&self, _: Extent, _: &[Row], _: &dyn Progress) -> Result<Vec<Study>, BenchError> {
-        let filter = Filter::new(self.settings.benchmarks.clone());
-        let subjects = self.subjects()?;
-        let mut lists = Vec::new();
-        for subject in &subjects {
-            let mut names = subject.list()?;
-            names.retain(|name| filter.admits(name));
-            lists.push(names);
-        }
-        let lacks = |name: &String| lists.iter().any(|list| !list.contains(name));
-        let prose: Vec<String> = subjects
+    fn studies(&self, _: Extent, _: &[Row], _: &dyn Progress) -> Result<Vec<Study>> {
+        let lists = self.lists()?;
+        let is_missing = |name: &&String| lists.iter().any(|(_, list)| !list.contains(name));
+        let prose: Vec<String> = lists
             .iter()
-            .zip(&lists)
             .filter_map(|(subject, list)| {
-                let only: Vec<&str> =
-                    list.iter().filter(|name| lacks(name)).map(String::as_str).collect();
+                let only: Vec<&str> = list.iter().filter(is_missing).map(String::as_str).collect();
                 (!only.is_empty()).then(|| format!("- {}: {}", subject.name, only.join(", ")))
             })
             .collect();
@@ -305,10 +262,6 @@ impl Suite for CoreSuite {
         }
         let title = "Benchmarks that not every build has".to_owned();
         Ok(vec![Study { id: "core-only".to_owned(), title, prose, ..Study::default() }])
-    }
-
-    fn published(&self) -> Vec<Published> {
-        Vec::new()
     }
 }
 
@@ -334,8 +287,9 @@ mod tests {
         assert_eq!(found.counts.cycles, None, "a counter that never moved counts nothing");
         let slow = JSON.replace("2.5e-09", "0.5");
         assert_eq!(sample(&slow, "SHA256").expect("there").ops, 30);
-        assert!(sample(JSON, "SHA512").expect_err("not there").contains("no time for SHA512"));
-        assert!(sample("{\"results\": [", "SHA256").expect_err("cut").contains("cannot be read"));
+        let fails = |text: &str, name: &str| sample(text, name).expect_err("no time").to_string();
+        assert!(fails(JSON, "SHA512").contains("no time for SHA512"));
+        assert!(fails("{\"results\": [", "SHA256").contains("cannot be read"));
         assert!(sample(&JSON.replace("2.5e-09", "0"), "SHA256").is_err());
         assert_eq!(pattern("Bech32.Encode+"), "Bech32\\.Encode\\+");
     }

@@ -5,7 +5,8 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use crate::BenchError;
+use anyhow::{Result, ensure};
+
 use crate::harness::{Alternative, Rounds, compare};
 use crate::plan::Build;
 use crate::registry::Filter;
@@ -30,12 +31,9 @@ pub(crate) struct Builds<'a> {
 }
 
 impl<'a> Builds<'a> {
-    pub(crate) fn start(
-        builds: &'a [Build],
-        options: BuildOptions<'a>,
-    ) -> Result<Self, BenchError> {
+    pub(crate) fn start(builds: &'a [Build], options: BuildOptions<'a>) -> Result<Self> {
         let start = |build: &'a Build| Ok((build, RefCell::new(start(build, &options)?)));
-        Ok(Self { peers: builds.iter().map(start).collect::<Result<_, BenchError>>()?, options })
+        Ok(Self { peers: builds.iter().map(start).collect::<Result<_>>()?, options })
     }
 
     /// True if all of them select the benchmark.
@@ -50,15 +48,14 @@ impl<'a> Builds<'a> {
         section: &str,
         benchmark: &Benchmark<'_>,
         watch: &dyn Watch,
-    ) -> Result<Measured, BenchError> {
+    ) -> Result<Measured> {
         let mut names: Vec<String> = Vec::new();
         let mut by_build = Vec::new();
         for (build, peer) in &self.peers {
             let all = prepare(peer, &benchmark.name, |name| at(name, &build.name))?;
             let own: Vec<String> = all.iter().map(|one| plain(one.name()).to_owned()).collect();
-            if !by_build.is_empty() && own != names {
-                return Err(peer.borrow().failed("it has other alternatives than the first build"));
-            }
+            let is_same = by_build.is_empty() || own == names;
+            ensure!(is_same, "{} has other alternatives than the first build", build.name);
             names = own;
             by_build.push(all.into_iter());
         }
@@ -88,13 +85,11 @@ fn at(name: &str, build: &str) -> String {
     format!("{name} @ {build}")
 }
 
-/// The same without the build.
 fn plain(name: &str) -> &str {
     name.rsplit_once(" @ ").map_or(name, |(plain, _)| plain)
 }
 
-/// Starts a build, which waits for requests.
-fn start(build: &Build, options: &BuildOptions<'_>) -> Result<Talk, BenchError> {
+fn start(build: &Build, options: &BuildOptions<'_>) -> Result<Talk> {
     let (program, arguments) = build.command.split_first().unzip();
     let mut arguments = arguments.map_or_else(Vec::new, <[String]>::to_vec);
     let words = ["bench", "serve", "--extent", options.extent.text(), "--plan"];

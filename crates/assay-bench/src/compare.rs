@@ -54,7 +54,6 @@ pub fn compare(before: &BenchResults, after: &BenchResults, floor: Option<f64>) 
     record
 }
 
-/// Adds one alternative of one benchmark; returns the verdict on the second file against the first.
 fn add(
     record: &mut Record,
     benchmark: &str,

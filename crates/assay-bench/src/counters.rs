@@ -26,7 +26,6 @@ impl Counts {
     }
 }
 
-/// Counts events of this thread during `work`.
 pub(crate) fn counted<T>(work: impl FnOnce() -> T) -> (T, Counts) {
     hardware::counted(work)
 }

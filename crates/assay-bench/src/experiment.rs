@@ -14,7 +14,6 @@ pub fn record(kind: &str) -> Record {
     Record { notes, ..new_record(kind, &Software::default(), "", Path::new(".")) }
 }
 
-/// Adds the times of an operation in all rounds, by alternative.
 pub fn add_row(record: &mut Record, row: &Row) {
     for figures in &row.figures {
         for (metric, samples_ns) in
@@ -38,6 +37,5 @@ pub fn add_ratio(record: &mut Record, row: &Row, above: &str, below: &str) {
     }
 }
 
-/// Metrics of ratios.
 pub const TIMES: &str = "ratio of times";
 pub const CPU_TIMES: &str = "ratio of CPU times";

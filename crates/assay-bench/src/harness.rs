@@ -4,17 +4,16 @@ use std::fmt;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use assay_report::stats::ratio::{Ratio, Summary};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::BenchError;
 use crate::counters::{Counts, counted};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
     pub count: usize,
-    /// Warm-up rounds, which are ignored.
     pub warm_up: usize,
 }
 
@@ -30,7 +29,6 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Times `work`, which does `ops` operations in this process.
     pub fn of(ops: u64, work: impl FnOnce()) -> Self {
         let cpu_start_ns = cpu_ns();
         let (wall_ns, counts) = counted(|| {
@@ -73,24 +71,14 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Runs one epoch of an alternative and times it, so that preparation is excluded.
-type Epoch<'a> = dyn FnMut() -> Result<Sample, BenchError> + 'a;
-
-/// Runs and times the given number of operations.
-type Repeat<'a> = dyn FnMut(u64) -> Result<Sample, BenchError> + 'a;
-
-/// Determines the number of operations per epoch.
-enum Work<'a> {
-    /// Fixed by the benchmark.
-    Epoch(Box<Epoch<'a>>),
-    /// Calibrated by the harness; unknown before the first epoch.
-    Repeat { run: Box<Repeat<'a>>, repeats: Option<u64> },
-}
+type Run<'a> = dyn FnMut(u64) -> Result<Sample> + 'a;
 
 /// One implementation of an operation.
 pub struct Alternative<'a> {
     name: String,
-    work: Work<'a>,
+    run: Box<Run<'a>>,
+    /// Operations per epoch; calibrated before the first one if the benchmark does not fix them.
+    repeats: Option<u64>,
 }
 
 impl fmt::Debug for Alternative<'_> {
@@ -106,8 +94,8 @@ impl<'a> Alternative<'a> {
     }
 
     /// A fallible alternative that sets the number of operations per epoch.
-    pub fn fallible(name: &str, epoch: impl FnMut() -> Result<Sample, BenchError> + 'a) -> Self {
-        Self { name: name.to_owned(), work: Work::Epoch(Box::new(epoch)) }
+    pub fn fallible(name: &str, mut epoch: impl FnMut() -> Result<Sample> + 'a) -> Self {
+        Self { repeats: Some(1), ..Self::repeated(name, move |_| epoch()) }
     }
 
     /// An alternative whose operation is a call of `operation`, repeated for an epoch of some milliseconds. The output is hidden
@@ -128,10 +116,7 @@ impl<'a> Alternative<'a> {
     }
 
     /// The same for calls that can fail.
-    pub fn fallible_calls(
-        name: &str,
-        mut call: impl FnMut() -> Result<(), BenchError> + 'a,
-    ) -> Self {
+    pub fn fallible_calls(name: &str, mut call: impl FnMut() -> Result<()> + 'a) -> Self {
         Self::repeated(name, move |repeats| {
             let mut outcome = Ok(());
             let sample = Sample::of(repeats, || outcome = (0..repeats).try_for_each(|_| call()));
@@ -141,9 +126,8 @@ impl<'a> Alternative<'a> {
 
     /// An alternative that runs and times the given number of operations, or of calls of several operations, itself: for other
     /// processes, or operations beyond a single call.
-    pub fn repeated(name: &str, run: impl FnMut(u64) -> Result<Sample, BenchError> + 'a) -> Self {
-        let work = Work::Repeat { run: Box::new(run), repeats: None };
-        Self { name: name.to_owned(), work }
+    pub fn repeated(name: &str, run: impl FnMut(u64) -> Result<Sample> + 'a) -> Self {
+        Self { name: name.to_owned(), run: Box::new(run), repeats: None }
     }
 
     pub fn name(&self) -> &str {
@@ -152,23 +136,17 @@ impl<'a> Alternative<'a> {
 
     /// Makes its epochs minimal, for tests of results.
     pub fn shorten(&mut self) {
-        if let Work::Repeat { repeats, .. } = &mut self.work {
-            *repeats = Some(1);
-        }
+        self.repeats = Some(1);
     }
 
     /// Runs at least `times` operations; more if the benchmark fixes the number per epoch.
     ///
     /// # Errors
     /// When an operation fails.
-    pub fn run(&mut self, times: u64) -> Result<Sample, BenchError> {
-        let epoch = match &mut self.work {
-            Work::Epoch(epoch) => epoch,
-            Work::Repeat { run, .. } => return run(times.max(1)),
-        };
-        let mut sum = epoch()?;
+    pub fn run(&mut self, times: u64) -> Result<Sample> {
+        let mut sum = (self.run)(times.max(1))?;
         while sum.ops < times {
-            sum = [sum, epoch()?].into_iter().sum();
+            sum = [sum, (self.run)(times)?].into_iter().sum();
         }
         Ok(sum)
     }
@@ -177,22 +155,17 @@ impl<'a> Alternative<'a> {
     ///
     /// # Errors
     /// When the operation fails.
-    pub fn epoch(&mut self) -> Result<Sample, BenchError> {
-        match &mut self.work {
-            Work::Epoch(epoch) => epoch(),
-            Work::Repeat { run, repeats } => {
-                let repeats = match *repeats {
-                    Some(repeats) => repeats,
-                    None => *repeats.insert(calibrate(run)?),
-                };
-                run(repeats)
-            }
-        }
+    pub fn epoch(&mut self) -> Result<Sample> {
+        let repeats = match self.repeats {
+            Some(repeats) => repeats,
+            None => *self.repeats.insert(calibrate(&mut *self.run)?),
+        };
+        (self.run)(repeats)
     }
 }
 
 /// Calibrates the operations per epoch: increases them until they take long enough.
-fn calibrate(run: &mut Repeat<'_>) -> Result<u64, BenchError> {
+fn calibrate(run: &mut Run<'_>) -> Result<u64> {
     let mut repeats = 1;
     loop {
         let mut wall_ns = run(repeats)?.wall_ns.max(1);
@@ -278,11 +251,9 @@ fn count_per_op(samples: &[Sample], count: fn(&Counts) -> Option<u64>) -> Option
     values.iter().any(|value| *value > 0.0).then(|| Summary::of(&values).median)
 }
 
-/// One operation and its alternatives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     pub name: String,
-    /// Figures of its alternatives in the given order.
     pub figures: Vec<Figures>,
 }
 
@@ -323,7 +294,7 @@ pub fn compare(
     alternatives: &mut [Alternative<'_>],
     rounds: Rounds,
     step: &mut dyn FnMut(),
-) -> Result<Row, BenchError> {
+) -> Result<Row> {
     compare_within(name, alternatives, rounds, None, step)
 }
 
@@ -338,7 +309,7 @@ pub fn compare_within(
     rounds: Rounds,
     within: Option<Duration>,
     step: &mut dyn FnMut(),
-) -> Result<Row, BenchError> {
+) -> Result<Row> {
     let start = Instant::now();
     let is_over = || within.is_some_and(|within| start.elapsed() >= within);
     let mut samples = vec![Vec::with_capacity(rounds.count); alternatives.len()];
@@ -432,9 +403,7 @@ mod tests {
 
     #[test]
     fn failures_end_it() {
-        let mut alternatives = [Alternative::fallible("bad", || {
-            Err(BenchError::Parameter { what: "rounds", wanted: "more" })
-        })];
+        let mut alternatives = [Alternative::fallible("bad", || anyhow::bail!("no result"))];
         let rounds = Rounds { count: 1, warm_up: 0 };
         assert!(compare("bad", &mut alternatives, rounds, &mut || {}).is_err());
     }

@@ -4,21 +4,21 @@
 //! CPU has neither AVX-512 nor SHA instructions, so programs with CPU detection take other paths there, which the child reports.
 
 use std::ffi::OsString;
-use std::io;
-use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
+use anyhow::{Context as _, Result, bail, ensure};
 use assay_report::child;
 use serde::{Deserialize, Serialize};
 
-use crate::BenchError;
 use crate::harness::Figures;
 use crate::registry::{Filter, Section, benchmarks};
 use crate::results::Counting;
 use crate::suite::Extent;
 
 const VALGRIND: &str = "valgrind";
+
+const NO_VALGRIND: &str = "instructions are counted with valgrind where the processor's counters are unavailable, and it cannot be started: install it (Debian: apt-get install valgrind)";
 
 /// Time of the counted operations at native speed: several hundred times the variation of start-up.
 const COUNTED_NS: f64 = 10_000_000.0;
@@ -32,10 +32,8 @@ pub struct Counter {
     paths: Option<String>,
 }
 
-/// Request to the child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Once {
-    /// Full name of the benchmark.
     pub benchmark: String,
     pub alternative: String,
     /// Minimum number of operations.
@@ -43,7 +41,6 @@ pub struct Once {
     pub extent: Extent,
 }
 
-/// Response of the child.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     pub operations: u64,
@@ -55,18 +52,18 @@ pub struct Done {
 ///
 /// # Errors
 /// When it does not exist, or fails.
-pub fn once(sections: &[Section], once: &Once, paths: String) -> Result<Done, BenchError> {
+pub fn once(sections: &[Section], once: &Once, paths: String) -> Result<Done> {
     let all = benchmarks(sections, once.extent, &Filter::default())?;
-    let unknown = |name: &str| BenchError::Unknown { name: name.to_owned() };
+    let unknown = |name: &str| format!("there is no {name}");
     let (_, benchmark) = all
         .iter()
         .find(|(_, benchmark)| benchmark.name == once.benchmark)
-        .ok_or_else(|| unknown(&once.benchmark))?;
+        .with_context(|| unknown(&once.benchmark))?;
     let mut alternatives = (benchmark.make)()?;
     let alternative = alternatives
         .iter_mut()
         .find(|alternative| alternative.name() == once.alternative)
-        .ok_or_else(|| unknown(&once.alternative))?;
+        .with_context(|| unknown(&once.alternative))?;
     let operations = alternative.run(once.operations)?.ops;
     Ok(Done { operations, paths })
 }
@@ -76,12 +73,9 @@ impl Counter {
     ///
     /// # Errors
     /// When it is not.
-    pub fn find(command: Vec<OsString>) -> Result<Self, BenchError> {
-        let fail = |source| BenchError::NoValgrind { source };
-        let output = child::output(Command::new(VALGRIND).arg("--version")).map_err(fail)?;
-        if !output.status.success() {
-            return Err(fail(io::ErrorKind::Unsupported.into()));
-        }
+    pub fn find(command: Vec<OsString>) -> Result<Self> {
+        let output = child::output(Command::new(VALGRIND).arg("--version")).context(NO_VALGRIND)?;
+        ensure!(output.status.success(), NO_VALGRIND);
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         Ok(Self { command, version, paths: None })
     }
@@ -92,7 +86,7 @@ impl Counter {
         benchmark: &str,
         extent: Extent,
         figures: &mut Figures,
-    ) -> Result<(), BenchError> {
+    ) -> Result<()> {
         let repeats = (COUNTED_NS / figures.ns_per_op.max(0.05)).clamp(1.0, 1e9) as u64;
         let run = |operations: u64| {
             self.run(&Once {
@@ -116,7 +110,6 @@ impl Counter {
         Ok(())
     }
 
-    /// Caveats of the counts.
     pub(crate) fn note(&self) -> Counting {
         let paths = self.paths.as_ref().map_or_else(String::new, |paths| format!(" ({paths})"));
         Counting {
@@ -130,9 +123,8 @@ impl Counter {
         }
     }
 
-    fn run(&self, once: &Once) -> Result<(Done, u64), BenchError> {
-        let log = tempfile::NamedTempFile::new()
-            .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
+    fn run(&self, once: &Once) -> Result<(Done, u64)> {
+        let log = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
         let mut log_flag = OsString::from("--log-file=");
         log_flag.push(log.path());
         let mut command = Command::new(VALGRIND);
@@ -141,14 +133,16 @@ impl Counter {
             .arg(log_flag)
             .args(&self.command)
             .arg(serde_json::to_string(once).expect("an order has text keys and numbers"));
-        let output =
-            child::output(&mut command).map_err(|source| BenchError::NoValgrind { source })?;
+        let output = child::output(&mut command).context(NO_VALGRIND)?;
         let said = std::fs::read_to_string(log.path()).unwrap_or_default();
         let done = serde_json::from_slice(&output.stdout).ok().zip(instructions(&said));
-        done.filter(|_| output.status.success()).ok_or_else(|| BenchError::PeerFailed {
-            program: PathBuf::from(VALGRIND),
-            detail: format!("{}{said}", String::from_utf8_lossy(&output.stderr)).trim().to_owned(),
-        })
+        match done.filter(|_| output.status.success()) {
+            Some(done) => Ok(done),
+            None => {
+                let text = format!("{}{said}", String::from_utf8_lossy(&output.stderr));
+                bail!("{VALGRIND} failed: {}", text.trim())
+            }
+        }
     }
 }
 
@@ -184,8 +178,9 @@ mod tests {
         assert_eq!(done.operations, 3);
         for (benchmark, alternative) in [("harness/sam", "first"), ("harness/same", "third")] {
             let error = once(&[Section::harness()], &order(benchmark, alternative), String::new())
-                .expect_err("there is none");
-            assert!(matches!(error, BenchError::Unknown { .. }), "{error}");
+                .expect_err("there is none")
+                .to_string();
+            assert!(error.starts_with("there is no "), "{error}");
         }
     }
 }

@@ -4,31 +4,14 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, Result};
 use assay_report::atomic_file;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::BenchError;
-use crate::plan::BenchPlan;
-use crate::results::{Measured, SCHEMA};
-use crate::suite::Extent;
+use crate::results::Measured;
 
-/// File name in the folder of results.
 const NAME: &str = "journal.jsonl";
-
-/// Settings that must be equal to reuse an earlier figure: the first line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Settings {
-    pub(crate) schema: u32,
-    pub(crate) plan: Option<BenchPlan>,
-    pub(crate) extent: Extent,
-    pub(crate) rounds: usize,
-    /// Version and build of this program.
-    pub(crate) software: String,
-    pub(crate) cpu: Option<String>,
-    pub(crate) cores: usize,
-    /// Source of instruction counts.
-    pub(crate) counting: Option<String>,
-}
 
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -37,36 +20,41 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of a folder; returns its contents. Without `resume`, or with other settings, the old file is moved aside.
+    /// Opens the journal of a folder; returns its contents. Its first line holds the settings, which must be equal to reuse a
+    /// figure: without `resume`, or with others, the old file is moved aside.
     pub(crate) fn open(
         dir: &Path,
-        settings: &Settings,
+        settings: &Value,
         resume: bool,
-    ) -> Result<(Self, Vec<Measured>), BenchError> {
+    ) -> Result<(Self, Vec<Measured>)> {
         atomic_file::create_folder(dir)?;
         let path = dir.join(NAME);
-        let fail = |source| BenchError::File { path: path.clone(), source };
+        let fail = || cannot_use(&path);
         let found = if resume { read(&path, settings) } else { None };
         if found.is_none() {
-            move_aside(&path).map_err(fail)?;
+            move_aside(&path).with_context(fail)?;
         }
         let done = found.unwrap_or_default();
         // The file is rewritten without a torn last line.
-        let mut text = line(settings).map_err(fail)?;
+        let mut text = line(settings).with_context(fail)?;
         for measured in &done {
-            text.extend(line(measured).map_err(fail)?);
+            text.extend(line(measured).with_context(fail)?);
         }
         atomic_file::write(&path, &text)?;
-        let file = File::options().append(true).open(&path).map_err(fail)?;
+        let file = File::options().append(true).open(&path).with_context(fail)?;
         Ok((Self { path, file }, done))
     }
 
-    pub(crate) fn record(&mut self, measured: &Measured) -> Result<(), BenchError> {
+    pub(crate) fn record(&mut self, measured: &Measured) -> Result<()> {
         let written = line(measured)
             .and_then(|text| self.file.write_all(&text))
             .and_then(|()| self.file.sync_data());
-        written.map_err(|source| BenchError::File { path: self.path.clone(), source })
+        written.with_context(|| cannot_use(&self.path))
     }
+}
+
+fn cannot_use(path: &Path) -> String {
+    format!("cannot use {}", path.display())
 }
 
 fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
@@ -76,12 +64,11 @@ fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
 }
 
 /// Contents of a journal with equal settings, up to the first incomplete line.
-fn read(path: &Path, settings: &Settings) -> Option<Vec<Measured>> {
+fn read(path: &Path, settings: &Value) -> Option<Vec<Measured>> {
     let text = fs::read_to_string(path).ok()?;
     let mut lines = text.lines();
-    let found: Settings = serde_json::from_str(lines.next()?).ok()?;
-    let same = found.schema == SCHEMA && found == *settings;
-    same.then(|| lines.map_while(|line| serde_json::from_str(line).ok()).collect())
+    let found: Value = serde_json::from_str(lines.next()?).ok()?;
+    (found == *settings).then(|| lines.map_while(|line| serde_json::from_str(line).ok()).collect())
 }
 
 fn move_aside(path: &Path) -> io::Result<()> {
@@ -95,21 +82,10 @@ fn move_aside(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::harness::Row;
-
-    fn settings(rounds: usize) -> Settings {
-        Settings {
-            schema: SCHEMA,
-            plan: None,
-            extent: Extent::Full,
-            rounds,
-            software: "0".to_owned(),
-            cpu: None,
-            cores: 1,
-            counting: None,
-        }
-    }
 
     fn measured(name: &str) -> Measured {
         Measured {
@@ -130,7 +106,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let names = |resume, rounds| {
             let (journal, done) =
-                Journal::open(dir.path(), &settings(rounds), resume).expect("writable");
+                Journal::open(dir.path(), &json!({ "rounds": rounds }), resume).expect("writable");
             (journal, done.into_iter().map(|done| done.name).collect::<Vec<_>>())
         };
         let (mut journal, done) = names(true, 5);

@@ -5,20 +5,21 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
+use anyhow::{Context as _, Result, ensure};
 use assay_lab::companion::{Companion, listed};
 use assay_lab::machine::Software;
 use assay_report::child;
 use assay_report::record::Record;
 use serde::{Deserialize, Serialize};
 
+use crate::Progress;
 use crate::plan::{BenchPlan, IbdSettings, StackSettings, WorstSettings};
 use crate::registry::Section;
 use crate::serve::{Answer, Step};
 use crate::served::ServedSuite;
-use crate::talk::Talk;
-use crate::{BenchError, Progress};
+use crate::talk::{Failed, Talk};
 
 /// A program and the command that builds it.
 #[derive(Clone, Copy, Debug)]
@@ -57,22 +58,6 @@ const CURVES: Program = Program {
     build: &["--release", "--locked"],
 };
 
-/// Reason why a program is unavailable.
-#[derive(Debug, thiserror::Error)]
-enum ProgramError {
-    #[error(
-        "cannot find {name}{}; build it with `{command}` in a checkout, and name its path in {variable}",
-        listed(looked)
-    )]
-    Absent { name: &'static str, command: String, variable: &'static str, looked: Vec<PathBuf> },
-    #[error("cannot start `{command}`, which builds {name}")]
-    Cargo { name: &'static str, command: String, source: std::io::Error },
-    #[error("`{command}` ended with {status}")]
-    Build { command: String, status: ExitStatus },
-    #[error("{} is of {found}, this program of {expected}: build both from one commit, with `{command}`", path.display())]
-    Version { path: PathBuf, found: String, expected: String, command: String },
-}
-
 impl Program {
     /// The shell command that builds it in this workspace.
     fn command(self, workspace: &Path) -> String {
@@ -80,7 +65,7 @@ impl Program {
     }
 
     /// Path of the program; built first if it is missing and a checkout has its sources.
-    fn find(self, say: &dyn Fn(&str)) -> Result<PathBuf, ProgramError> {
+    fn find(self, say: &dyn Fn(&str)) -> Result<PathBuf> {
         let Self { name, companion, .. } = self;
         let looked = companion.places(None);
         let is_there = |path: &&PathBuf| path.is_file();
@@ -95,58 +80,48 @@ impl Program {
             say(&format!("{name} is not built yet: {command}"));
             let mut cargo = Command::new("cargo");
             cargo.arg("build").args(self.build).current_dir(workspace).stdout(Stdio::null());
-            let status = child::status(&mut cargo).map_err(|source| ProgramError::Cargo {
-                name,
-                command: command.clone(),
-                source,
-            })?;
-            if !status.success() {
-                return Err(ProgramError::Build { command, status });
-            }
+            let status = child::status(&mut cargo)
+                .with_context(|| format!("cannot start `{command}`, which builds {name}"))?;
+            ensure!(status.success(), "`{command}` ended with {status}");
         }
-        let built = looked.iter().find(is_there).cloned();
-        built.ok_or_else(|| ProgramError::Absent {
-            name,
-            command: self.command(Path::new(companion.folder)),
-            variable: companion.variable,
-            looked,
+        looked.iter().find(is_there).cloned().with_context(|| {
+            format!(
+                "cannot find {name}{}; build it with `{}` in a checkout, and name its path in {}",
+                listed(&looked),
+                self.command(Path::new(companion.folder)),
+                companion.variable
+            )
         })
     }
 }
 
-/// Suites of `assay-bench` with their settings; one without is left out.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Suites {
-    pub stack: Option<StackSettings>,
-    pub worst: Option<WorstSettings>,
-    pub ibd: Option<IbdSettings>,
+/// A suite of `assay-bench` with its settings.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SuiteSettings {
+    Stack(StackSettings),
+    Worst(WorstSettings),
+    Ibd(IbdSettings),
 }
 
-impl Suites {
-    /// All, with their default settings.
-    pub fn all() -> Self {
-        Self {
-            stack: Some(StackSettings::default()),
-            worst: Some(WorstSettings::default()),
-            ibd: Some(IbdSettings::default()),
-        }
+impl SuiteSettings {
+    pub fn all() -> Vec<Self> {
+        let (stack, worst, ibd) = Default::default();
+        vec![Self::Stack(stack), Self::Worst(worst), Self::Ibd(ibd)]
     }
 
-    /// The suites of a plan.
-    pub fn of(plan: &BenchPlan) -> Self {
+    pub fn of(plan: &BenchPlan) -> Vec<Self> {
         let BenchPlan { stack, worst, ibd, .. } = plan.clone();
-        Self { stack, worst, ibd }
+        let all = [stack.map(Self::Stack), worst.map(Self::Worst), ibd.map(Self::Ibd)];
+        all.into_iter().flatten().collect()
     }
 
-    /// Each alone, with the name of its section.
-    fn each(self) -> Vec<(&'static str, Self)> {
-        let Self { stack, worst, ibd } = self;
-        let all = [
-            stack.map(|stack| ("stack", Self { stack: Some(stack), ..Self::default() })),
-            worst.map(|worst| ("worst", Self { worst: Some(worst), ..Self::default() })),
-            ibd.map(|ibd| ("ibd", Self { ibd: Some(ibd), ..Self::default() })),
-        ];
-        all.into_iter().flatten().collect()
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Stack(_) => "stack",
+            Self::Worst(_) => "worst",
+            Self::Ibd(_) => "ibd",
+        }
     }
 }
 
@@ -163,8 +138,8 @@ impl Caller<'_> {
     ///
     /// # Errors
     /// If `assay-bench` is missing and cannot be built.
-    pub fn sections(self) -> Result<Vec<Section>, BenchError> {
-        let mut sections = self.of_engine(Suites::all())?;
+    pub fn sections(self) -> Result<Vec<Section>> {
+        let mut sections = self.of_engine(&SuiteSettings::all())?;
         sections.push(Section::harness());
         Ok(sections)
     }
@@ -173,30 +148,29 @@ impl Caller<'_> {
     ///
     /// # Errors
     /// If the plan needs a program that is missing and cannot be built.
-    pub fn sections_of(self, plan: &BenchPlan) -> Result<Vec<Section>, BenchError> {
-        let mut sections = self.of_engine(Suites::of(plan))?;
+    pub fn sections_of(self, plan: &BenchPlan) -> Result<Vec<Section>> {
+        let mut sections = self.of_engine(&SuiteSettings::of(plan))?;
         let settings = [
             plan.pairing.as_ref().map(|pairing| ("pairing", json(pairing))),
             plan.compilers.as_ref().map(|compilers| ("compilers", json(compilers))),
         ];
         for (name, settings) in settings.into_iter().flatten() {
-            let program = CURVES.find(self.say).map_err(setting)?;
+            let program = CURVES.find(self.say)?;
             sections.push(served(name, program, vec![name.to_owned(), settings]));
         }
         sections.extend(plan.core.clone().map(Section::bench_bitcoin));
         Ok(sections)
     }
 
-    fn of_engine(self, suites: Suites) -> Result<Vec<Section>, BenchError> {
-        let suites = suites.each();
+    fn of_engine(self, suites: &[SuiteSettings]) -> Result<Vec<Section>> {
         if suites.is_empty() {
             return Ok(Vec::new());
         }
         let program = self.bench()?;
-        let section = |(name, suite): (&'static str, Suites)| {
-            served(name, program.clone(), vec!["serve".to_owned(), json(&suite)])
+        let section = |suite: &SuiteSettings| {
+            served(suite.name(), program.clone(), vec!["serve".to_owned(), json(&[suite])])
         };
-        Ok(suites.into_iter().map(section).collect())
+        Ok(suites.iter().map(section).collect())
     }
 
     /// Command line of a process that runs an alternative of these suites, or of the harness's, for
@@ -204,8 +178,8 @@ impl Caller<'_> {
     ///
     /// # Errors
     /// If `assay-bench` is missing and cannot be built.
-    pub fn once(self, suites: &Suites) -> Result<Vec<OsString>, BenchError> {
-        Ok(vec![self.bench()?.into(), "once".into(), json(suites).into()])
+    pub fn once(self, suites: &[SuiteSettings]) -> Result<Vec<OsString>> {
+        Ok(vec![self.bench()?.into(), "once".into(), json(&suites).into()])
     }
 
     /// Runs an experiment of `assay-bench`.
@@ -217,30 +191,29 @@ impl Caller<'_> {
         name: &str,
         options: &impl Serialize,
         progress: &dyn Progress,
-    ) -> Result<Record, BenchError> {
+    ) -> Result<Record> {
         let arguments = ["experiment".to_owned(), name.to_owned(), json(options)];
         let mut talk = Talk::start(&self.bench()?, &arguments)?;
-        let answer = talk.hear_with_progress(progress).map_err(|error| match error {
-            BenchError::PeerFailed { detail, .. } => BenchError::Setting(detail.into()),
-            other => other,
-        })?;
-        answer.record.ok_or_else(|| talk.failed("it has no record"))
+        let answer = talk
+            .hear_with_progress(progress)
+            .map_err(|error| error.downcast().map_or_else(|other| other, Failed::detail))?;
+        answer.record.with_context(|| format!("{name} has no record"))
     }
 
-    /// Path of `assay-bench` of this program's commit.
-    fn bench(self) -> Result<PathBuf, BenchError> {
-        let path = BENCH.find(self.say).map_err(setting)?;
-        let peer = |source| BenchError::Peer { program: path.clone(), source };
-        let output = child::output(Command::new(&path).arg("--version")).map_err(peer)?;
+    fn bench(self) -> Result<PathBuf> {
+        let path = BENCH.find(self.say)?;
+        let output = child::output(Command::new(&path).arg("--version"))
+            .with_context(|| format!("cannot speak to {}", path.display()))?;
         let found = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let commit = self.software.commit.as_deref().unwrap_or_default();
         let expected = version(&self.software.assay, commit);
-        if found == expected {
-            return Ok(path);
-        }
         let command = "cargo build --release --locked --package assay --package assay-studies";
-        let command = command.to_owned();
-        Err(setting(ProgramError::Version { path, found, expected, command }))
+        ensure!(
+            found == expected,
+            "{} is of {found}, this program of {expected}: build both from one commit, with `{command}`",
+            path.display()
+        );
+        Ok(path)
     }
 }
 
@@ -253,20 +226,13 @@ fn served(name: &'static str, program: PathBuf, arguments: Vec<String>) -> Secti
     Section { name, suite: Box::new(ServedSuite::new(program, arguments)) }
 }
 
-fn setting(error: ProgramError) -> BenchError {
-    BenchError::Setting(Box::new(error))
-}
-
 fn json(settings: &impl Serialize) -> String {
     serde_json::to_string(settings).expect("settings have text keys and numbers")
 }
 
 impl Talk {
     /// The next answer; progress before it is passed on.
-    pub(crate) fn hear_with_progress(
-        &mut self,
-        progress: &dyn Progress,
-    ) -> Result<Answer, BenchError> {
+    pub(crate) fn hear_with_progress(&mut self, progress: &dyn Progress) -> Result<Answer> {
         loop {
             let answer: Answer = self.hear()?;
             match answer.progress {

@@ -19,7 +19,6 @@ pub struct PublishedFile {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FigureSet {
-    /// Measured software.
     subject: String,
     machine: String,
     /// Location of the publication.
@@ -54,7 +53,6 @@ impl PublishedFile {
         file
     }
 
-    /// Its figures in file order.
     pub fn figures(&self) -> Vec<Published> {
         let of_set = |set: &FigureSet| -> Vec<Published> {
             set.figures.iter().map(|figure| figure.of(set)).collect()

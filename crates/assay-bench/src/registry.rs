@@ -1,6 +1,7 @@
 //! Suites by section name, and selection of their benchmarks by name.
 
-use crate::BenchError;
+use anyhow::{Result, bail};
+
 use crate::selfcheck::SelfCheckSuite;
 use crate::suite::{Benchmark, Extent, Suite};
 
@@ -10,14 +11,7 @@ pub struct Section {
     pub suite: Box<dyn Suite>,
 }
 
-impl std::fmt::Debug for Section {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Section").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
 impl Section {
-    /// The harness's own suite.
     pub fn harness() -> Self {
         Self { name: "harness", suite: Box::new(SelfCheckSuite) }
     }
@@ -31,12 +25,12 @@ pub fn benchmarks<'a>(
     sections: &'a [Section],
     extent: Extent,
     filter: &Filter,
-) -> Result<Vec<(&'static str, Benchmark<'a>)>, BenchError> {
+) -> Result<Vec<(&'static str, Benchmark<'a>)>> {
     let mut all: Vec<(&'static str, Benchmark<'a>)> = Vec::new();
     for section in sections {
         for benchmark in section.suite.benchmarks(extent)? {
             if all.iter().any(|(_, other)| other.name == benchmark.name) {
-                return Err(BenchError::SameName { name: benchmark.name });
+                bail!("there are two benchmarks {}", benchmark.name);
             }
             all.push((section.name, benchmark));
         }

@@ -13,7 +13,6 @@ use crate::harness::Row;
 use crate::plan::BenchPlan;
 use crate::suite::{Benchmark, Extent, Published, Study};
 
-/// Schema version of `results.json`.
 pub const SCHEMA: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,9 +35,7 @@ pub struct BenchResults {
     pub floor: f64,
     /// Twice the median A/A shift, as a fraction; absent if not measured.
     pub floor_measured: Option<f64>,
-    /// Measured benchmarks in the order of the suites.
     pub benchmarks: Vec<Measured>,
-    /// Comparisons of builds of this program.
     #[serde(default)]
     pub builds: Vec<Measured>,
     pub failures: Vec<Failure>,
@@ -57,7 +54,6 @@ pub struct Counting {
     pub note: String,
 }
 
-/// A benchmark and its figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     pub section: String,
@@ -77,7 +73,6 @@ pub struct Measured {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     pub alternative: String,
-    /// Baseline alternative.
     pub baseline: String,
     /// Time of the baseline over its time.
     pub ratio: Ratio,
@@ -85,7 +80,6 @@ pub struct Comparison {
     pub verdict: Verdict,
 }
 
-/// A benchmark or study without figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     pub name: String,
@@ -103,7 +97,7 @@ impl Measured {
             name: benchmark.name.clone(),
             series: benchmark.series.clone(),
             size: benchmark.size,
-            unit: benchmark.unit.to_owned(),
+            unit: benchmark.unit.clone(),
             bytes_per_op: benchmark.bytes_per_op,
             comparisons: comparisons(&row, floor, |_| &baseline),
             baseline,
@@ -223,7 +217,7 @@ pub(crate) mod fixture {
             name,
             series: format!("g/{series}"),
             size,
-            unit: "bytes",
+            unit: "bytes".to_owned(),
             bytes_per_op: size,
             baseline: Some("theirs".to_owned()),
             make: Box::new(|| Ok(Vec::new())),

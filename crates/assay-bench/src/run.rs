@@ -3,22 +3,23 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_lab::builds::whole_text;
+use anyhow::Result;
 use assay_lab::machine;
 use assay_lab::machine::Software;
 use assay_lab::plan::Kind;
+use serde_json::{Value, json};
 
 use crate::builds::{BuildOptions, Builds};
 use crate::conditions::Conditions;
 use crate::harness::{Rounds, Row, compare_within};
 use crate::instructions::Counter;
-use crate::journal::{Journal, Settings};
+use crate::journal::Journal;
 use crate::plan::BenchPlan;
 use crate::registry::{Filter, Section, benchmarks};
 use crate::results::{BenchResults, Counting, Failure, Measured, SCHEMA};
 use crate::selfcheck::{floor, measure_floor};
 use crate::suite::{Benchmark, Extent, Watch};
-use crate::{BenchError, Progress, counters};
+use crate::{Progress, counters};
 
 /// Median absolute deviation, in percent, above which figures are called unsteady.
 const ERR_PERCENT_MAX: f64 = 5.0;
@@ -26,7 +27,7 @@ const ERR_PERCENT_MAX: f64 = 5.0;
 /// Rounds of each comparison that determines the floor.
 const FLOOR_ROUNDS: usize = 15;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// The plan; its settings apply to its sections.
     pub plan: Option<BenchPlan>,
@@ -61,11 +62,7 @@ impl Extent {
 ///
 /// # Errors
 /// When the settings of a suite are invalid, or results cannot be written.
-pub fn run(
-    sections: &[Section],
-    options: &RunOptions,
-    watch: &dyn Watch,
-) -> Result<BenchResults, BenchError> {
+pub fn run(sections: &[Section], options: &RunOptions, watch: &dyn Watch) -> Result<BenchResults> {
     let mut results = begin(options, watch)?;
     let mut counter = options.counter.clone().filter(|_| results.counting.by.is_none());
     if let Some(counter) = &counter {
@@ -137,7 +134,7 @@ pub fn measure(
     extent: Extent,
     rounds: usize,
     progress: &dyn Progress,
-) -> Result<Row, BenchError> {
+) -> Result<Row> {
     let mut alternatives = (benchmark.make)()?;
     let is_smoke = extent == Extent::Smoke;
     if is_smoke {
@@ -206,7 +203,7 @@ fn builds(
     }
 }
 
-fn begin(options: &RunOptions, progress: &dyn Progress) -> Result<BenchResults, BenchError> {
+fn begin(options: &RunOptions, progress: &dyn Progress) -> Result<BenchResults> {
     let planned = options.plan.as_ref().and_then(|plan| plan.rounds);
     // The rounds of a plan are those of its full extent.
     let planned = planned.filter(|_| options.extent == Extent::Full);
@@ -252,18 +249,19 @@ fn counting() -> Counting {
     }
 }
 
-fn settings(results: &BenchResults) -> Settings {
+/// Settings of a run that have to be equal to reuse an earlier figure.
+fn settings(results: &BenchResults) -> Value {
     let (machine, software) = (&results.conditions.machine, &results.software);
-    Settings {
-        schema: SCHEMA,
-        plan: results.plan.clone(),
-        extent: results.extent,
-        rounds: results.rounds,
-        software: format!("{} {} {}", software.assay, software.rustc, software.profile),
-        cpu: machine.cpu.clone(),
-        cores: machine.cores,
-        counting: results.counting.by.clone(),
-    }
+    json!({
+        "schema": SCHEMA,
+        "plan": results.plan,
+        "extent": results.extent,
+        "rounds": results.rounds,
+        "software": format!("{} {} {}", software.assay, software.rustc, software.profile),
+        "cpu": machine.cpu,
+        "cores": machine.cores,
+        "counting": results.counting.by,
+    })
 }
 
 fn studies(sections: &[Section], extent: Extent, results: &mut BenchResults, watch: &dyn Watch) {
@@ -277,8 +275,8 @@ fn studies(sections: &[Section], extent: Extent, results: &mut BenchResults, wat
     }
 }
 
-fn fail(results: &mut BenchResults, name: &str, error: &BenchError, watch: &dyn Watch) {
-    let text = whole_text(error);
+fn fail(results: &mut BenchResults, name: &str, error: &anyhow::Error, watch: &dyn Watch) {
+    let text = format!("{error:#}");
     watch.note(&format!("{name}: {text}"));
     results.failures.push(Failure { name: name.to_owned(), error: text });
 }

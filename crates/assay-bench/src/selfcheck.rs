@@ -4,12 +4,13 @@
 
 use std::hint::black_box;
 
+use anyhow::Result;
 use assay_report::stats::ratio::Summary;
 use assay_report::stats::verdict::FLOOR_MIN;
 
-use crate::harness::{Alternative, Rounds, Row, compare};
-use crate::suite::{Benchmark, Extent, Published, Study, Suite};
-use crate::{BenchError, Progress};
+use crate::Progress;
+use crate::harness::{Alternative, Rounds, compare};
+use crate::suite::{Benchmark, Extent, Suite};
 
 /// Steps of the work; a step is a few dependent instructions.
 const STEPS: u64 = 10_000;
@@ -36,7 +37,7 @@ pub(crate) fn work(steps: u64) -> u64 {
 pub struct SelfCheckSuite;
 
 impl Suite for SelfCheckSuite {
-    fn benchmarks(&self, _: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+    fn benchmarks(&self, _: Extent) -> Result<Vec<Benchmark<'_>>> {
         let benchmark = |name: &str, steps: [(&'static str, u64); 2]| {
             Benchmark::new(format!("harness/{name}"), "", move |_| {
                 let alternative =
@@ -49,14 +50,6 @@ impl Suite for SelfCheckSuite {
             benchmark("three-percent", [("more", MORE_STEPS), ("less", STEPS)]),
         ])
     }
-
-    fn studies(&self, _: Extent, _: &[Row], _: &dyn Progress) -> Result<Vec<Study>, BenchError> {
-        Ok(Vec::new())
-    }
-
-    fn published(&self) -> Vec<Published> {
-        Vec::new()
-    }
 }
 
 /// Current A/A noise floor of this machine: twice the median shift of several comparisons, as a fraction. The maximum would
@@ -64,7 +57,7 @@ impl Suite for SelfCheckSuite {
 ///
 /// # Errors
 /// Never; the work cannot fail.
-pub fn measure_floor(rounds: usize, progress: &dyn Progress) -> Result<f64, BenchError> {
+pub fn measure_floor(rounds: usize, progress: &dyn Progress) -> Result<f64> {
     progress.begin("the same work against itself", FLOOR_COMPARISONS as u64);
     let mut shifts = Vec::with_capacity(FLOOR_COMPARISONS);
     for _ in 0..FLOOR_COMPARISONS {

@@ -4,36 +4,30 @@
 use std::cell::RefCell;
 use std::io::{self, BufRead, Write};
 
-use assay_lab::builds::whole_text;
+use anyhow::{Context as _, Result};
 use assay_report::record::Record;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::Progress;
 use crate::harness::{Alternative, Row, Sample};
 use crate::registry::{Filter, Section, benchmarks};
 use crate::suite::{Benchmark, Extent, Published, Study};
-use crate::{BenchError, Progress};
 
-/// A request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub(crate) enum Order {
     /// List the benchmarks and the published figures for them.
     List,
     /// Prepare a benchmark; the one before is dropped.
-    Prepare {
-        /// Full name of the benchmark.
-        benchmark: String,
-    },
+    Prepare { benchmark: String },
     /// Time one epoch of an alternative.
     Epoch {
         /// Index from 0, in the order of the response to the preparation.
         alternative: usize,
     },
     /// Answer the questions that times alone do not. Lines with `progress` come before the answer.
-    Studies {
-        /// Of the benchmarks that were measured.
-        rows: Vec<Row>,
-    },
+    Studies { rows: Vec<Row> },
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -44,8 +38,9 @@ pub(crate) struct Answer {
     pub(crate) alternatives: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) epoch: Option<Sample>,
+    /// As [`Benchmark`] serialises itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) benchmarks: Vec<Listed>,
+    pub(crate) benchmarks: Vec<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) published: Vec<Published>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -57,28 +52,9 @@ pub(crate) struct Answer {
     pub(crate) progress: Option<Step>,
 }
 
-/// A [`Benchmark`] that is not prepared.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Listed {
-    pub(crate) name: String,
-    pub(crate) series: String,
-    pub(crate) size: Option<u64>,
-    pub(crate) unit: String,
-    pub(crate) bytes_per_op: Option<u64>,
-    pub(crate) baseline: Option<String>,
-}
-
-impl Listed {
-    fn of(benchmark: &Benchmark<'_>) -> Self {
-        let Benchmark { name, series, size, unit, bytes_per_op, baseline, make: _ } = benchmark;
-        Self {
-            name: name.clone(),
-            series: series.clone(),
-            size: *size,
-            unit: (*unit).to_owned(),
-            bytes_per_op: *bytes_per_op,
-            baseline: baseline.clone(),
-        }
+impl Answer {
+    fn failed(error: &anyhow::Error) -> Self {
+        Self { error: Some(format!("{error:#}")), ..Self::default() }
     }
 }
 
@@ -122,17 +98,16 @@ fn write(to: &RefCell<impl Write>, answer: &Answer) -> io::Result<()> {
 /// # Errors
 /// When answers cannot be written.
 pub fn perform(
-    experiment: impl FnOnce(&dyn Progress) -> Result<Record, BenchError>,
+    experiment: impl FnOnce(&dyn Progress) -> Result<Record>,
     answers: impl Write,
-) -> Result<(), BenchError> {
+) -> Result<()> {
     let answers = RefCell::new(answers);
-    let answer = match experiment(&Reported(&answers)) {
-        Ok(record) => Answer { record: Some(record), ..Answer::default() },
-        Err(error) => Answer { error: Some(whole_text(&error)), ..Answer::default() },
-    };
-    write(&answers, &answer)
-        .map_err(|source| BenchError::Peer { program: "the caller".into(), source })
+    let record = experiment(&Reported(&answers));
+    let answer = record.map(|record| Answer { record: Some(record), ..Answer::default() });
+    write(&answers, &answer.unwrap_or_else(|error| Answer::failed(&error))).context(CALLER)
 }
+
+const CALLER: &str = "cannot speak to the caller";
 
 /// Serves requests until the end of input. A failed request is answered with its error.
 ///
@@ -143,21 +118,21 @@ pub fn serve(
     extent: Extent,
     orders: impl BufRead,
     answers: impl Write,
-) -> Result<(), BenchError> {
-    let all = benchmarks(sections, extent, &Filter::default()).map_err(|error| whole_text(&error));
+) -> Result<()> {
+    let all = benchmarks(sections, extent, &Filter::default());
     let answers = RefCell::new(answers);
-    let fail = |source| BenchError::Peer { program: "the one who orders".into(), source };
     let mut prepared: Vec<Alternative<'_>> = Vec::new();
     for line in orders.lines() {
-        let line = line.map_err(fail)?;
-        let answer = all.as_ref().map_err(Clone::clone).and_then(|all| {
-            let order = serde_json::from_str(&line).map_err(|error| error.to_string())?;
-            let served = Served { sections, all, extent };
-            served.obey(order, &mut prepared, &Reported(&answers))
-        });
-        let answer =
-            answer.unwrap_or_else(|error| Answer { error: Some(error), ..Answer::default() });
-        write(&answers, &answer).map_err(fail)?;
+        let line = line.context(CALLER)?;
+        let answer = match &all {
+            Err(error) => Answer::failed(error),
+            Ok(all) => {
+                let served = Served { sections, all, extent };
+                let answer = served.obey(&line, &mut prepared, &Reported(&answers));
+                answer.unwrap_or_else(|error| Answer::failed(&error))
+            }
+        };
+        write(&answers, &answer).context(CALLER)?;
     }
     Ok(())
 }
@@ -173,13 +148,14 @@ struct Served<'s, 'a> {
 impl<'a> Served<'_, 'a> {
     fn obey(
         self,
-        order: Order,
+        order: &str,
         prepared: &mut Vec<Alternative<'a>>,
         progress: &dyn Progress,
-    ) -> Result<Answer, String> {
-        match order {
+    ) -> Result<Answer> {
+        match serde_json::from_str(order)? {
             Order::List => {
-                let benchmarks = self.all.iter().map(|(_, one)| Listed::of(one)).collect();
+                let benchmarks = self.all.iter().map(|(_, one)| serde_json::to_value(one));
+                let benchmarks = benchmarks.collect::<Result<_, _>>()?;
                 let published = self.sections.iter().flat_map(|one| one.suite.published());
                 Ok(Answer { benchmarks, published: published.collect(), ..Answer::default() })
             }
@@ -191,9 +167,8 @@ impl<'a> Served<'_, 'a> {
             }
             Order::Epoch { alternative } => {
                 let alternative =
-                    prepared.get_mut(alternative).ok_or("there is no such alternative")?;
-                let sample = alternative.epoch().map_err(|error| whole_text(&error))?;
-                Ok(Answer { epoch: Some(sample), ..Answer::default() })
+                    prepared.get_mut(alternative).context("there is no such alternative")?;
+                Ok(Answer { epoch: Some(alternative.epoch()?), ..Answer::default() })
             }
             Order::Studies { rows } => {
                 Ok(Answer { studies: self.studies(&rows, progress)?, ..Answer::default() })
@@ -201,38 +176,33 @@ impl<'a> Served<'_, 'a> {
         }
     }
 
-    fn prepare(&self, name: &str) -> Result<Vec<Alternative<'a>>, String> {
+    fn prepare(&self, name: &str) -> Result<Vec<Alternative<'a>>> {
         let found = self.all.iter().find(|(_, benchmark)| benchmark.name == name);
-        let (_, benchmark) = found.ok_or_else(|| format!("there is no benchmark {name}"))?;
-        let mut prepared = (benchmark.make)().map_err(|error| whole_text(&error))?;
+        let (_, benchmark) = found.with_context(|| format!("there is no benchmark {name}"))?;
+        let mut prepared = (benchmark.make)()?;
         if self.extent == Extent::Smoke {
             prepared.iter_mut().for_each(Alternative::shorten);
         }
         Ok(prepared)
     }
 
-    fn studies(&self, rows: &[Row], progress: &dyn Progress) -> Result<Vec<Study>, String> {
+    fn studies(&self, rows: &[Row], progress: &dyn Progress) -> Result<Vec<Study>> {
         let mut studies = Vec::new();
         for section in self.sections {
             let is_of_section = |row: &&Row| {
                 self.all.iter().any(|(name, one)| *name == section.name && one.name == row.name)
             };
             let rows: Vec<Row> = rows.iter().filter(is_of_section).cloned().collect();
-            let of_section = section.suite.studies(self.extent, &rows, progress);
-            studies.extend(of_section.map_err(|error| whole_text(&error))?);
+            studies.extend(section.suite.studies(self.extent, &rows, progress)?);
         }
         Ok(studies)
     }
 }
 
-/// A text read as lines, for tests of both sides.
-#[cfg(test)]
-fn lines(text: &str) -> io::Cursor<Vec<u8>> {
-    io::Cursor::new(text.as_bytes().to_vec())
-}
-
 #[cfg(test)]
 mod tests {
+    use anyhow::ensure;
+
     use super::*;
     use crate::suite::Suite;
 
@@ -241,13 +211,7 @@ mod tests {
         let orders = "{\"do\":\"epoch\",\"alternative\":0}\n{\"do\":\"prepare\",\"benchmark\":\"nothing\"}\n\
             {\"do\":\"prepare\",\"benchmark\":\"harness/same\"}\n{\"do\":\"epoch\",\"alternative\":1}\n\
             {\"do\":\"epoch\",\"alternative\":2}\nnonsense\n";
-        let mut answers = Vec::new();
-        serve(&[Section::harness()], Extent::Smoke, lines(orders), &mut answers).expect("a text");
-        let answers: Vec<Answer> = String::from_utf8(answers)
-            .expect("text")
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("an answer"))
-            .collect();
+        let answers = answers_to(Section::harness(), Extent::Smoke, orders);
         let refused: Vec<bool> = answers.iter().map(|answer| answer.error.is_some()).collect();
         assert_eq!(refused, [true, true, false, false, true, true]);
         assert_eq!(answers[2].alternatives, ["first", "second"]);
@@ -258,34 +222,22 @@ mod tests {
     struct Fake(bool);
 
     impl Suite for Fake {
-        fn benchmarks(&self, _: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
-            if !self.0 {
-                return Err(BenchError::Unknown { name: "setting".to_owned() });
-            }
+        fn benchmarks(&self, _: Extent) -> Result<Vec<Benchmark<'_>>> {
+            ensure!(self.0, "there is no setting");
             Ok(vec![Benchmark::of_size("fake", 8, "bytes", |_| Ok(Vec::new()))])
         }
 
-        fn studies(
-            &self,
-            _: Extent,
-            rows: &[Row],
-            progress: &dyn Progress,
-        ) -> Result<Vec<Study>, BenchError> {
+        fn studies(&self, _: Extent, rows: &[Row], progress: &dyn Progress) -> Result<Vec<Study>> {
             progress.begin("part", 1);
             progress.step();
             let id = format!("{} rows", rows.len());
             Ok(vec![Study { id, ..Study::default() }])
         }
-
-        fn published(&self) -> Vec<Published> {
-            Vec::new()
-        }
     }
 
-    fn answers_to(suite: Fake, orders: &str) -> Vec<Answer> {
+    fn answers_to(section: Section, extent: Extent, orders: &str) -> Vec<Answer> {
         let mut answers = Vec::new();
-        let sections = [Section { name: "fake", suite: Box::new(suite) }];
-        serve(&sections, Extent::Full, lines(orders), &mut answers).expect("a text");
+        serve(&[section], extent, orders.as_bytes(), &mut answers).expect("a text");
         let answers = String::from_utf8(answers).expect("text");
         answers.lines().map(|line| serde_json::from_str(line).expect("an answer")).collect()
     }
@@ -293,13 +245,14 @@ mod tests {
     #[test]
     fn lists_and_studies_with_their_progress() {
         let orders = "{\"do\":\"list\"}\n{\"do\":\"studies\",\"rows\":[]}\n";
-        let answers = answers_to(Fake(true), orders);
+        let fake = |works| Section { name: "fake", suite: Box::new(Fake(works)) };
+        let answers = answers_to(fake(true), Extent::Full, orders);
         let [list, begin, step, studies] = &answers[..] else { panic!("{answers:?}") };
-        assert_eq!(list.benchmarks[0].name, "fake/8");
+        assert_eq!(list.benchmarks[0]["name"], "fake/8");
         assert!(matches!(&begin.progress, Some(Step::Begin { part, steps: 1 }) if part == "part"));
         assert!(matches!(step.progress, Some(Step::Done)));
         assert_eq!(studies.studies[0].id, "0 rows");
-        let answers = answers_to(Fake(false), orders);
+        let answers = answers_to(fake(false), Extent::Full, orders);
         assert_eq!(answers.len(), 2);
         for answer in answers {
             assert_eq!(answer.error.as_deref(), Some("there is no setting"));

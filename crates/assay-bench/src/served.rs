@@ -4,13 +4,15 @@
 use std::cell::{OnceCell, RefCell};
 use std::path::PathBuf;
 
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::Progress;
 use crate::harness::{Alternative, Row};
-use crate::serve::{Answer, Listed, Order};
+use crate::serve::{Answer, Order};
 use crate::suite::{Benchmark, Extent, Published, Study, Suite};
 use crate::talk::Talk;
-use crate::{BenchError, Progress};
 
-/// A suite of another program.
 #[derive(Debug)]
 pub struct ServedSuite {
     program: PathBuf,
@@ -23,7 +25,7 @@ pub struct ServedSuite {
 #[derive(Debug)]
 struct Served {
     talk: RefCell<Talk>,
-    benchmarks: Vec<Listed>,
+    benchmarks: Vec<Value>,
     published: Vec<Published>,
 }
 
@@ -34,7 +36,7 @@ impl ServedSuite {
     }
 
     /// The running program; the first extent is that of all calls.
-    fn served(&self, extent: Extent) -> Result<&Served, BenchError> {
+    fn served(&self, extent: Extent) -> Result<&Served> {
         if let Some(served) = self.served.get() {
             return Ok(served);
         }
@@ -52,44 +54,31 @@ pub(crate) fn prepare<'a>(
     talk: &'a RefCell<Talk>,
     benchmark: &str,
     name: impl Fn(&str) -> String,
-) -> Result<Vec<Alternative<'a>>, BenchError> {
+) -> Result<Vec<Alternative<'a>>> {
     let order = Order::Prepare { benchmark: benchmark.to_owned() };
     let names = talk.borrow_mut().ask::<Answer>(&order)?.alternatives;
     let alternative = |(alternative, own): (usize, &String)| {
         let order = Order::Epoch { alternative };
         Alternative::fallible(&name(own), move || {
-            let mut talk = talk.borrow_mut();
-            let epoch = talk.ask::<Answer>(&order)?.epoch;
-            epoch.ok_or_else(|| talk.failed("it timed nothing"))
+            talk.borrow_mut().ask::<Answer>(&order)?.epoch.context("it timed nothing")
         })
     };
     Ok(names.iter().enumerate().map(alternative).collect())
 }
 
 impl Suite for ServedSuite {
-    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>> {
         let served = self.served(extent)?;
-        let all = served.benchmarks.iter().map(|listed| {
-            let Listed { name, series, size, unit, bytes_per_op, baseline } = listed;
-            Benchmark {
-                name: name.clone(),
-                series: series.clone(),
-                size: *size,
-                unit,
-                bytes_per_op: *bytes_per_op,
-                baseline: baseline.clone(),
-                make: Box::new(move || prepare(&served.talk, name, str::to_owned)),
-            }
-        });
-        Ok(all.collect())
+        let benchmark = |listed: &Value| {
+            let mut benchmark: Benchmark<'_> = serde_json::from_value(listed.clone())?;
+            let name = benchmark.name.clone();
+            benchmark.make = Box::new(move || prepare(&served.talk, &name, str::to_owned));
+            Ok(benchmark)
+        };
+        served.benchmarks.iter().map(benchmark).collect()
     }
 
-    fn studies(
-        &self,
-        extent: Extent,
-        rows: &[Row],
-        progress: &dyn Progress,
-    ) -> Result<Vec<Study>, BenchError> {
+    fn studies(&self, extent: Extent, rows: &[Row], progress: &dyn Progress) -> Result<Vec<Study>> {
         let mut talk = self.served(extent)?.talk.borrow_mut();
         talk.send(&Order::Studies { rows: rows.to_vec() })?;
         Ok(talk.hear_with_progress(progress)?.studies)
@@ -107,7 +96,6 @@ mod tests {
     use super::*;
     use crate::harness::{Rounds, compare};
 
-    /// Counts steps.
     struct Steps(Cell<u64>);
 
     impl Progress for Steps {
@@ -139,7 +127,7 @@ mod tests {
         assert!(suite.published().is_empty());
         let benchmarks = suite.benchmarks(Extent::Quick).expect("it is served");
         let [benchmark] = &benchmarks[..] else { panic!("{benchmarks:?}") };
-        assert_eq!((benchmark.name.as_str(), benchmark.unit), ("fp/4", "words"));
+        assert_eq!((&*benchmark.name, &*benchmark.unit), ("fp/4", "words"));
         assert_eq!(benchmark.baseline.as_deref(), Some("b"));
         let mut alternatives = (benchmark.make)().expect("it is prepared");
         let rounds = Rounds { count: 2, warm_up: 0 };

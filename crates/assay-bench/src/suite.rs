@@ -2,19 +2,19 @@
 
 use std::fmt;
 
+use anyhow::Result;
 use assay_report::{BarChart, Bars, Chart, Look};
 pub use assay_report::{LaneChart as StudyLanes, LaneGroup as StudyLaneGroup, Table as StudyTable};
 use serde::{Deserialize, Serialize};
 
+use crate::Progress;
 use crate::harness::{Alternative, Row};
-use crate::{BenchError, Progress};
 
 pub trait Watch: Progress {
     /// A benchmark begins; `number` counts from 0 to `total`.
     fn benchmark(&self, name: &str, number: usize, total: usize);
     /// Later events belong to no benchmark: parts with steps of their own.
     fn stage(&self) {}
-    /// A message for the user.
     fn note(&self, text: &str);
     /// True to stop after this benchmark.
     fn is_stopped(&self) -> bool {
@@ -28,9 +28,10 @@ impl Watch for crate::Silent {
 }
 
 /// Creates the alternatives of a benchmark with prepared inputs and verified results.
-type Make<'a> = dyn Fn() -> Result<Vec<Alternative<'a>>, BenchError> + 'a;
+type Make<'a> = dyn Fn() -> Result<Vec<Alternative<'a>>> + 'a;
 
 /// One operation and its implementations, not yet prepared: preparation may take memory and time, listing must not.
+#[derive(Serialize, Deserialize)]
 pub struct Benchmark<'a> {
     /// Unique path-like name, small letters, from the general to the special: `xor/1048576`, `script/p2wsh/sha256/520`.
     pub name: String,
@@ -39,23 +40,28 @@ pub struct Benchmark<'a> {
     /// Size of its input in `unit`, if it has one.
     pub size: Option<u64>,
     /// Unit of the size: `bytes`, `inputs`, `points`.
-    pub unit: &'a str,
+    pub unit: String,
     /// Bytes that one operation works through, where throughput means something.
     pub bytes_per_op: Option<u64>,
     /// Name of the baseline alternative (ratio = its time over theirs); the first one if `None`.
     pub baseline: Option<String>,
+    #[serde(skip, default = "no_alternatives")]
     pub make: Box<Make<'a>>,
+}
+
+fn no_alternatives<'a>() -> Box<Make<'a>> {
+    Box::new(|| Ok(Vec::new()))
 }
 
 impl<'a> Benchmark<'a> {
     /// A benchmark without size, in a series of its own, against its first alternative. `make` receives its name.
     pub fn new(
         name: String,
-        unit: &'a str,
-        make: impl Fn(&str) -> Result<Vec<Alternative<'a>>, BenchError> + 'a,
+        unit: &str,
+        make: impl Fn(&str) -> Result<Vec<Alternative<'a>>> + 'a,
     ) -> Self {
         let (series, own) = (name.clone(), name.clone());
-        let make = Box::new(move || make(&own));
+        let (make, unit) = (Box::new(move || make(&own)), unit.to_owned());
         Self { name, series, size: None, unit, bytes_per_op: None, baseline: None, make }
     }
 
@@ -63,11 +69,20 @@ impl<'a> Benchmark<'a> {
     pub fn of_size(
         series: &str,
         size: u64,
-        unit: &'a str,
-        make: impl Fn(&str) -> Result<Vec<Alternative<'a>>, BenchError> + 'a,
+        unit: &str,
+        make: impl Fn(&str) -> Result<Vec<Alternative<'a>>> + 'a,
     ) -> Self {
         let (series, name) = (series.to_owned(), format!("{series}/{size}"));
         Self { series, size: Some(size), ..Self::new(name, unit, make) }
+    }
+
+    /// The same for data of `size` bytes, with its throughput.
+    pub fn of_bytes(
+        series: &str,
+        size: u64,
+        make: impl Fn(&str) -> Result<Vec<Alternative<'a>>> + 'a,
+    ) -> Self {
+        Self { bytes_per_op: Some(size), ..Self::of_size(series, size, "bytes", make) }
     }
 }
 
@@ -77,7 +92,7 @@ impl fmt::Debug for Benchmark<'_> {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
     /// Just enough to check every result; the times mean nothing.
@@ -85,6 +100,7 @@ pub enum Extent {
     /// Fewer sizes and rounds.
     Quick,
     /// Everything.
+    #[default]
     Full,
 }
 
@@ -105,20 +121,19 @@ pub trait Suite {
     ///
     /// # Errors
     /// When the settings are invalid, or a named file or program is missing.
-    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError>;
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>>;
 
-    /// Studies beyond times, computed after measuring; `rows` are those of its benchmarks.
+    /// Studies beyond times, computed after measuring from the rows of its benchmarks.
     ///
     /// # Errors
     /// When a study fails.
-    fn studies(
-        &self,
-        extent: Extent,
-        rows: &[Row],
-        progress: &dyn Progress,
-    ) -> Result<Vec<Study>, BenchError>;
+    fn studies(&self, _: Extent, _: &[Row], _: &dyn Progress) -> Result<Vec<Study>> {
+        Ok(Vec::new())
+    }
 
-    fn published(&self) -> Vec<Published>;
+    fn published(&self) -> Vec<Published> {
+        Vec::new()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -156,15 +171,12 @@ pub struct Study {
     /// The answer in a sentence, for the summary of a report about this study.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead: Option<String>,
-    /// Charts above the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charts: Vec<StudyChart>,
-    /// Lanes below the charts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<StudyLanes>,
     /// Paragraphs; a leading `- ` makes a list item; text between backquotes is code.
     pub prose: Vec<String>,
-    /// Tables below the text.
     pub tables: Vec<StudyTable>,
 }
 

@@ -13,7 +13,6 @@ pub fn markdown(results: &BenchResults) -> String {
     record(results).page().markdown()
 }
 
-/// Final terminal output.
 pub fn terminal(results: &BenchResults) -> String {
     let mut text = record(results).text();
     for study in &results.studies {

@@ -5,12 +5,25 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use anyhow::{Context as _, Result};
 use assay_report::child;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::BenchError;
+/// A request that the program answered with an error.
+#[derive(Debug, thiserror::Error)]
+#[error("{} failed: {detail}", program.display())]
+pub(crate) struct Failed {
+    program: PathBuf,
+    detail: String,
+}
+
+impl Failed {
+    pub(crate) fn detail(self) -> anyhow::Error {
+        anyhow::Error::msg(self.detail)
+    }
+}
 
 /// The running program; stopped on drop.
 #[derive(Debug)]
@@ -27,14 +40,13 @@ impl Talk {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(program: &Path, arguments: &[String]) -> Result<Self, BenchError> {
-        let fail = |source| BenchError::Peer { program: program.to_owned(), source };
+    pub fn start(program: &Path, arguments: &[String]) -> Result<Self> {
+        let fail = || format!("cannot speak to {}", program.display());
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = child::spawn(&mut command).map_err(fail)?;
+        let mut child = child::spawn(&mut command).with_context(fail)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let stdout = stdout.ok_or_else(|| fail(io::ErrorKind::BrokenPipe.into()))?;
-        let stdout = BufReader::new(stdout);
+        let stdout = BufReader::new(stdout.with_context(fail)?);
         Ok(Self { program: program.to_owned(), child, stdin, stdout })
     }
 
@@ -42,7 +54,7 @@ impl Talk {
     ///
     /// # Errors
     /// When communication or the request fails.
-    pub fn ask<T: DeserializeOwned>(&mut self, order: &impl Serialize) -> Result<T, BenchError> {
+    pub fn ask<T: DeserializeOwned>(&mut self, order: &impl Serialize) -> Result<T> {
         self.send(order)?;
         self.hear()
     }
@@ -51,35 +63,21 @@ impl Talk {
     ///
     /// # Errors
     /// When communication with the process fails.
-    pub fn hear<T: DeserializeOwned>(&mut self) -> Result<T, BenchError> {
-        self.receive()
-            .map_err(|source| BenchError::Peer { program: self.program.clone(), source })
-            .and_then(|answer| match answer.get("error").and_then(Value::as_str) {
-                None => serde_json::from_value(answer).map_err(|error| BenchError::Peer {
-                    program: self.program.clone(),
-                    source: error.into(),
-                }),
-                Some(detail) => Err(self.failed(detail)),
-            })
+    pub fn hear<T: DeserializeOwned>(&mut self) -> Result<T> {
+        let fail = format!("cannot speak to {}", self.program.display());
+        let answer = self.receive().with_context(|| fail.clone())?;
+        if let Some(detail) = answer.get("error").and_then(Value::as_str) {
+            return Err(Failed { program: self.program.clone(), detail: detail.to_owned() }.into());
+        }
+        serde_json::from_value(answer).context(fail)
     }
 
-    /// Error for a meaningless response.
-    pub fn failed(&self, detail: &str) -> BenchError {
-        BenchError::PeerFailed { program: self.program.clone(), detail: detail.to_owned() }
-    }
-
-    /// Sends a request.
-    pub(crate) fn send(&mut self, order: &impl Serialize) -> Result<(), BenchError> {
-        let sent = self.try_send(order);
-        sent.map_err(|source| BenchError::Peer { program: self.program.clone(), source })
-    }
-
-    fn try_send(&mut self, order: &impl Serialize) -> io::Result<()> {
-        let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+    pub(crate) fn send(&mut self, order: &impl Serialize) -> Result<()> {
         let mut line = serde_json::to_string(order)?;
         line.push('\n');
-        stdin.write_all(line.as_bytes())?;
-        stdin.flush()
+        let stdin = self.stdin.as_mut().context("its input is closed")?;
+        let sent = stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush());
+        sent.with_context(|| format!("cannot speak to {}", self.program.display()))
     }
 
     fn receive(&mut self) -> io::Result<Value> {

@@ -1,8 +1,9 @@
 //! Blocks of benchmarks: a coinbase, and regtest's proof of work.
 
 use assay_consensus::commitment::{WITNESS_COMMITMENT_HEADER, height_prefix, witness_commitment};
+use assay_consensus::params::ChainParams;
 use assay_hash::{merkle_root, sha256d};
-use assay_wire::{BlockHash, Header, OutPoint, TxBuilder, Txid, Wtxid, encode};
+use assay_wire::{BlockHash, Header, OutPoint, Transaction, TxBuilder, TxOut, Txid, Wtxid, encode};
 
 /// A coinbase without and with its witness; equal without a witness commitment.
 #[derive(Clone, Debug)]
@@ -42,8 +43,57 @@ impl Coinbase {
     }
 }
 
+/// Spent outputs in the file format of `assay block verify --prevouts`.
+pub(crate) fn prevouts<'a>(spent: impl IntoIterator<Item = TxOut<'a>>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for TxOut { value, script_pubkey } in spent {
+        bytes.extend_from_slice(&value.to_le_bytes());
+        bytes.extend_from_slice(&(script_pubkey.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(script_pubkey);
+    }
+    bytes
+}
+
+/// Tip of a chain, to build on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tip {
+    pub(crate) height: u32,
+    pub(crate) hash: BlockHash,
+    pub(crate) time: u32,
+}
+
+impl Tip {
+    pub(crate) fn genesis(params: &ChainParams) -> Self {
+        Self { height: 0, hash: params.genesis_hash, time: params.genesis.time }
+    }
+
+    /// The next block, `seconds` later.
+    pub(crate) fn next<T: AsRef<[u8]>>(
+        self,
+        seconds: u32,
+        coinbase: &Coinbase,
+        txs: &[T],
+        txids: impl IntoIterator<Item = [u8; 32]>,
+    ) -> (Self, Vec<u8>) {
+        let time = self.time + seconds;
+        let (hash, raw) = assemble((self.hash, time), coinbase, txs, txids);
+        (Self { height: self.height + 1, hash, time }, raw)
+    }
+
+    /// The same with parsed transactions.
+    pub(crate) fn next_of(
+        self,
+        seconds: u32,
+        coinbase: &Coinbase,
+        txs: &[Transaction],
+    ) -> (Self, Vec<u8>) {
+        let raws: Vec<&[u8]> = txs.iter().map(Transaction::bytes).collect();
+        self.next(seconds, coinbase, &raws, txs.iter().map(|tx| tx.view().txid().0))
+    }
+}
+
 /// A regtest block with proof of work, and its hash: transactions as serialised, and their txids.
-pub(crate) fn assemble<T: AsRef<[u8]>>(
+fn assemble<T: AsRef<[u8]>>(
     (prev_block, time): (BlockHash, u32),
     coinbase: &Coinbase,
     txs: &[T],

@@ -3,21 +3,18 @@
 
 use std::ops::Range;
 
-use assay_consensus::params::ChainParams;
 use assay_consensus::script::TxContext;
 use assay_hash::{hash160, sha256, sha256d};
-use assay_wire::{
-    BlockHash, Encoding, Header, OutPoint, Transaction, TxBuilder, TxOut, Txid, Wtxid, encode,
-};
+use assay_wire::{Encoding, OutPoint, Transaction, TxBuilder, TxOut, Txid, Wtxid, encode};
 use rayon::prelude::*;
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 
-use crate::block_builder::{Coinbase, assemble};
+use crate::block_builder::{Coinbase, Tip, prevouts};
+use crate::chain;
 
 /// Inputs and outputs of a transaction.
 pub(crate) const INPUTS: usize = 5;
 
-/// Coinbase maturity in blocks.
 const MATURITY: u32 = 100;
 
 /// Script types of a block's inputs.
@@ -33,7 +30,6 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) const ALL: [Self; 3] = [Self::Ecdsa, Self::Schnorr, Self::Mixed];
 
-    /// Name in benchmarks.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ecdsa => "ecdsa",
@@ -63,15 +59,12 @@ pub(crate) struct ForgedBlock {
 /// Forges a regtest chain: preliminary blocks, then the requested blocks of each kind.
 pub(crate) struct Forge {
     seed: u64,
-    height: u32,
-    tip: BlockHash,
-    time: u32,
+    tip: Tip,
     keys_used: u64,
     /// Outputs for the next transaction of each kind.
     ends: Vec<Vec<Spend>>,
 }
 
-/// An output with its key.
 #[derive(Clone)]
 struct Spend {
     prevout: OutPoint,
@@ -110,18 +103,8 @@ const FEE_SAT: i64 = 40;
 impl Forge {
     /// The chain up to the height of the first measured block, with its blocks.
     pub(crate) fn new(seed: u64) -> (Self, Vec<ForgedBlock>) {
-        let params = ChainParams::by_name("regtest").expect("a known chain");
-        let genesis = params.genesis.block();
-        let header: &[u8; 80] = genesis.first_chunk().expect("a block begins with its header");
-        let header = Header::parse(header);
-        let mut forge = Self {
-            seed,
-            height: 0,
-            tip: header.hash(),
-            time: header.time,
-            keys_used: 0,
-            ends: Vec::new(),
-        };
+        let tip = Tip::genesis(&chain("regtest"));
+        let mut forge = Self { seed, tip, keys_used: 0, ends: Vec::new() };
         let mut blocks = Vec::new();
         let mut coinbases = Vec::new();
         for number in 0..MATURITY + Kind::ALL.len() as u32 {
@@ -202,8 +185,6 @@ impl Forge {
 
     /// A block on the tip, and its coinbase output to `key`.
     fn block(&mut self, txs: &[Unsigned], key: Key) -> (ForgedBlock, Spend) {
-        self.height += 1;
-        self.time += 600;
         let signed: Vec<Vec<u8>> = txs.par_iter().map(Unsigned::sign).collect();
         let txid = |raw: &Vec<u8>| {
             let tx = Transaction::parse(raw.clone(), Encoding::Segwit).expect("well formed");
@@ -214,19 +195,14 @@ impl Forge {
         wtxids.insert(0, Wtxid::default());
         let pays = (COINBASE_SAT, &key.script_pubkey[..]);
         // The second push keeps the script above its minimum length.
-        let coinbase = Coinbase::new(self.height, &[0], pays, Some(&wtxids));
-        let (tip, raw) = assemble((self.tip, self.time), &coinbase, &signed, txids);
+        let coinbase = Coinbase::new(self.tip.height + 1, &[0], pays, Some(&wtxids));
+        let (tip, raw) = self.tip.next(600, &coinbase, &signed, txids);
         self.tip = tip;
-        let mut prevouts = Vec::new();
-        for spend in txs.iter().flat_map(|tx| &tx.spends) {
-            let script = &spend.key.script_pubkey;
-            prevouts.extend_from_slice(&spend.value.to_le_bytes());
-            prevouts.extend_from_slice(&(script.len() as u32).to_le_bytes());
-            prevouts.extend_from_slice(script);
-        }
+        let spent = txs.iter().flat_map(|tx| &tx.spends).map(Spend::output);
+        let prevouts = prevouts(spent);
         let prevout = OutPoint { txid: coinbase.txid(), vout: 0 };
         let spend = Spend { prevout, value: COINBASE_SAT, key };
-        (ForgedBlock { height: self.height, raw, prevouts }, spend)
+        (ForgedBlock { height: tip.height, raw, prevouts }, spend)
     }
 }
 
@@ -282,11 +258,7 @@ fn pay_values(
 impl Unsigned {
     fn sign(&self) -> Vec<u8> {
         let unsigned = self.tx.build();
-        let spent: Vec<TxOut<'_>> = self
-            .spends
-            .iter()
-            .map(|spend| TxOut { value: spend.value, script_pubkey: &spend.key.script_pubkey })
-            .collect();
+        let spent: Vec<TxOut<'_>> = self.spends.iter().map(Spend::output).collect();
         let context = TxContext::new(unsigned.view(), &spent);
         let inputs = self.spends.iter().enumerate();
         let signed = inputs.fold(self.tx.clone(), |tx, (input, spend)| {
@@ -297,7 +269,6 @@ impl Unsigned {
     }
 }
 
-/// Script and witness of an input.
 #[derive(Default)]
 struct Signed {
     script_sig: Vec<u8>,
@@ -305,6 +276,10 @@ struct Signed {
 }
 
 impl Spend {
+    fn output(&self) -> TxOut<'_> {
+        TxOut { value: self.value, script_pubkey: &self.key.script_pubkey }
+    }
+
     fn sign(&self, context: &TxContext<'_>, input: usize) -> Signed {
         let Key { secret, lock, script_pubkey } = &self.key;
         let public = PublicKey::from_secret_key(secret);
@@ -349,7 +324,14 @@ mod tests {
 
     #[test]
     fn blocks_are_valid_and_the_same_each_time() {
-        let params = ChainParams::by_name("regtest").expect("a known chain");
+        let params = chain("regtest");
+        let check = |forged: &ForgedBlock| {
+            let block = Block::parse(forged.raw.clone(), Encoding::Segwit).expect("a block");
+            let verifier = BlockVerifier::new(&params, &block, forged.height, None);
+            let spent = parse_prevouts(&forged.prevouts, verifier.input_count()).expect("prevouts");
+            let verdict = verifier.verify(&spent);
+            assert!(verdict.is_ok(), "block {}: {:?}", forged.height, verdict.err());
+        };
         let make = || {
             let (mut forge, blocks) = Forge::new(5);
             (Kind::ALL.map(|kind| forge.next(kind, 7)), blocks)
@@ -360,22 +342,10 @@ mod tests {
         for (block, again) in ours.iter().zip(&again) {
             assert_eq!(block.raw, again.raw);
         }
-        for forged in base.iter().chain(&ours) {
-            let block = Block::parse(forged.raw.clone(), Encoding::Segwit).expect("a block");
-            let verifier = BlockVerifier::new(&params, &block, forged.height, None);
-            let spent = parse_prevouts(&forged.prevouts, verifier.input_count()).expect("prevouts");
-            let verdict = verifier.verify(&spent);
-            assert!(verdict.is_ok(), "block {}: {:?}", forged.height, verdict.err());
-        }
+        base.iter().chain(&ours).for_each(check);
         let (mut forge, base) = Forge::new(6);
         let large = [forge.next_large(40), forge.next_large(40)].concat();
-        for forged in base.iter().chain(&large) {
-            let block = Block::parse(forged.raw.clone(), Encoding::Segwit).expect("a block");
-            let verifier = BlockVerifier::new(&params, &block, forged.height, None);
-            let spent = parse_prevouts(&forged.prevouts, verifier.input_count()).expect("prevouts");
-            let verdict = verifier.verify(&spent);
-            assert!(verdict.is_ok(), "block {}: {:?}", forged.height, verdict.err());
-        }
+        base.iter().chain(&large).for_each(check);
         let block = Block::parse(large[3].raw.clone(), Encoding::Segwit).expect("a block");
         assert_eq!((block.input_count(), block.tx(1).has_witness()), (41, false));
         for forged in &ours {

@@ -38,7 +38,6 @@ pub(crate) fn heap_use<T>(work: impl FnOnce() -> T) -> (T, HeapUse) {
     (value, found)
 }
 
-/// Number of counting threads.
 static COUNTING: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use assay_bench::instructions::{Once, once};
-use assay_bench::programs::{Suites, version};
+use assay_bench::programs::{SuiteSettings, version};
 use assay_bench::registry::Section;
 use assay_bench::serve::{perform, serve};
 use assay_bench::suite::Extent;
@@ -64,11 +64,10 @@ fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn parse(suites: &str) -> anyhow::Result<Suites> {
+fn parse(suites: &str) -> anyhow::Result<Vec<SuiteSettings>> {
     serde_json::from_str(suites).with_context(|| format!("no suites: {suites}"))
 }
 
-/// The code paths that depend on the CPU.
 fn code_paths() -> String {
     let signatures = assay_secp::BatchVerifier::new().backend().name();
     format!("hashes {}, batches of signatures {signatures}", assay_hash::backend())

@@ -2,15 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, Result};
 use assay_consensus::script::Flags;
 use assay_wire::{Tx, TxOut};
 use faster_hex::hex_string;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use assay_bench::BenchError;
 use assay_bench::harness::Sample;
 use assay_bench::talk::Talk;
+
+use crate::cannot_use;
 
 #[derive(Debug, Deserialize)]
 struct Answer {
@@ -27,13 +29,11 @@ struct Answer {
 pub(crate) struct KernelPeer(Talk);
 
 impl KernelPeer {
-    /// Starts the peer.
-    pub(crate) fn start(program: &Path) -> Result<Self, BenchError> {
+    pub(crate) fn start(program: &Path) -> Result<Self> {
         Talk::start(program, &["bench".to_owned()]).map(Self)
     }
 
-    /// Versions of the peer.
-    pub(crate) fn versions(&mut self) -> Result<String, BenchError> {
+    pub(crate) fn versions(&mut self) -> Result<String> {
         Ok(self.order(&json!({ "do": "versions" }))?.versions.unwrap_or_default())
     }
 
@@ -44,7 +44,7 @@ impl KernelPeer {
         (chain, height): (&str, u32),
         block: &Path,
         prevouts: Option<&Path>,
-    ) -> Result<usize, BenchError> {
+    ) -> Result<usize> {
         let order = json!({
             "do": "load", "name": name, "chain": chain, "height": height, "block": absolute(block)?,
             "prevouts": prevouts.map(absolute).transpose()?,
@@ -52,26 +52,19 @@ impl KernelPeer {
         Ok(self.order(&order)?.inputs.unwrap_or_default())
     }
 
-    /// Runs a stage of a block `times` times.
-    pub(crate) fn run(
-        &mut self,
-        name: &str,
-        stage: &str,
-        times: u64,
-    ) -> Result<Sample, BenchError> {
+    pub(crate) fn run(&mut self, name: &str, stage: &str, times: u64) -> Result<Sample> {
         let order = json!({ "do": "run", "name": name, "stage": stage, "times": times });
         let Answer { wall_ns, cpu_ns, .. } = self.order(&order)?;
         Ok(Sample::timed(times, wall_ns, cpu_ns))
     }
 
-    /// Loads a transaction with its spent outputs.
     pub(crate) fn load_spend(
         &mut self,
         name: &str,
         tx: Tx<'_>,
         spent: &[TxOut<'_>],
         flags: Flags,
-    ) -> Result<(), BenchError> {
+    ) -> Result<()> {
         let order = json!({
             "do": "load-spend", "name": name, "tx": hex_string(tx.raw()), "spent": outputs(spent), "flags": flags.bits(),
         });
@@ -85,46 +78,33 @@ impl KernelPeer {
         spent: &[TxOut<'_>],
         flags: Flags,
         input: Option<usize>,
-    ) -> Result<bool, BenchError> {
+    ) -> Result<bool> {
         let order = json!({
             "do": "judge", "tx": hex_string(tx.raw()), "spent": outputs(spent), "flags": flags.bits(), "input": input,
         });
-        let passes = self.order(&order)?.passes;
-        passes.ok_or_else(|| self.0.failed("it does not say whether the input passes"))
+        self.order(&order)?.passes.context("the kernel does not say whether the input passes")
     }
 
-    /// Verifies an input of that transaction `times` times.
-    pub(crate) fn verify_input(
-        &mut self,
-        name: &str,
-        input: usize,
-        times: u64,
-    ) -> Result<Sample, BenchError> {
+    pub(crate) fn verify_input(&mut self, name: &str, input: usize, times: u64) -> Result<Sample> {
         let order = json!({ "do": "verify-input", "name": name, "input": input, "times": times });
         let Answer { wall_ns, cpu_ns, .. } = self.order(&order)?;
         Ok(Sample::timed(times, wall_ns, cpu_ns))
     }
 
-    /// Opens an empty chain.
-    pub(crate) fn open(
-        &mut self,
-        chain: &str,
-        dir: &Path,
-        workers: usize,
-    ) -> Result<(), BenchError> {
+    pub(crate) fn open(&mut self, chain: &str, dir: &Path, workers: usize) -> Result<()> {
         let order =
             json!({ "do": "open", "chain": chain, "datadir": absolute(dir)?, "workers": workers });
         self.order(&order).map(drop)
     }
 
     /// Submits a block, which must become the tip; returns the tip's hash too.
-    pub(crate) fn submit(&mut self, block: &Path) -> Result<(Sample, String), BenchError> {
+    pub(crate) fn submit(&mut self, block: &Path) -> Result<(Sample, String)> {
         let order = json!({ "do": "submit", "block": absolute(block)? });
         let Answer { wall_ns, cpu_ns, tip, .. } = self.order(&order)?;
         Ok((Sample::timed(1, wall_ns, cpu_ns), tip.unwrap_or_default()))
     }
 
-    fn order(&mut self, order: &Value) -> Result<Answer, BenchError> {
+    fn order(&mut self, order: &Value) -> Result<Answer> {
         self.0.ask(order)
     }
 }
@@ -134,6 +114,6 @@ fn outputs(spent: &[TxOut<'_>]) -> Vec<Value> {
     spent.iter().map(describe).collect()
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, BenchError> {
-    std::path::absolute(path).map_err(|source| BenchError::File { path: path.to_owned(), source })
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| cannot_use(path))
 }

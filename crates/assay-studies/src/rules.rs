@@ -1,28 +1,25 @@
 //! Names of rule sets in reports.
 
-use assay_bench::BenchError;
+use anyhow::{Context as _, Result};
 use assay_consensus::script::RuleSet;
 use assay_consensus::script::opcode::op;
 
 /// The rule sets of these names, without duplicates.
-pub(crate) fn by_names<'a>(
-    names: impl IntoIterator<Item = &'a str>,
-) -> Result<Vec<RuleSet>, BenchError> {
-    Ok(named(names)?.into_iter().map(|(_, rules)| rules).collect())
-}
-
 pub(crate) fn named<'a>(
     names: impl IntoIterator<Item = &'a str>,
-) -> Result<Vec<(String, RuleSet)>, BenchError> {
+) -> Result<Vec<(String, RuleSet)>> {
     let mut all: Vec<(String, RuleSet)> = Vec::new();
     for name in names {
-        let unknown = || BenchError::Setting(RuleSet::unknown(name).into());
-        let rules = RuleSet::by_name(name).ok_or_else(unknown)?;
+        let rules = by_name(name)?;
         if all.iter().all(|known| known.1 != rules) {
             all.push((name.to_owned(), rules));
         }
     }
     Ok(all)
+}
+
+pub(crate) fn by_name(name: &str) -> Result<RuleSet> {
+    RuleSet::by_name(name).with_context(|| RuleSet::unknown(name))
 }
 
 /// Name of a rule set, or its limits if it has none.

@@ -5,7 +5,9 @@
 
 use std::time::Instant;
 
+use anyhow::{Context as _, Result, ensure};
 use assay_report::record::{Outcome, Record, Unit, count};
+use assay_report::stats::median;
 use assay_secp::{Backend, BatchVerifier, Check, SampledVerifier};
 use rayon::prelude::*;
 use secp256k1::{
@@ -15,9 +17,8 @@ use secp256k1::{
 use assay_bench::experiment;
 use assay_bench::harness::{Alternative, Rounds, Sample, compare};
 use assay_bench::options::SignaturesOptions;
-use assay_bench::{BenchError, LIBSECP, Progress};
+use assay_bench::{LIBSECP, Progress, wrong_answer};
 
-/// Names of the alternatives.
 const PLAIN: &str = "libsecp256k1, plain";
 const FORCED: &str = "libsecp256k1, batch";
 const FORCED_WEIGHTED: &str = "libsecp256k1, weighted";
@@ -30,7 +31,6 @@ const SAMPLED_WEIGHTED: &str = "weighted, sampled";
 /// One in this many proven checks is sampled: the engine's default.
 const SAMPLE_ONE_OF: u32 = assay_engine::SAMPLE_SIGNATURES_DEFAULT;
 
-/// Warm-up rounds, which are ignored.
 const WARM_UP: usize = 1;
 
 /// One in this many checks is made invalid when results are compared.
@@ -47,11 +47,7 @@ const RATIOS: [(&str, &str); 6] = [
     (WEIGHTED, SAMPLED_WEIGHTED),
 ];
 
-/// Runs the measurement.
-pub(crate) fn run(
-    options: &SignaturesOptions,
-    progress: &dyn Progress,
-) -> Result<Record, BenchError> {
+pub(crate) fn run(options: &SignaturesOptions, progress: &dyn Progress) -> Result<Record> {
     let SignaturesOptions { batch, rounds, seed, .. } = *options;
     let backend = backend(options.backend.as_deref())?;
     let mut record = experiment::record("signatures");
@@ -105,40 +101,49 @@ pub(crate) fn run(
 }
 
 /// The backend of this name, which this CPU can run; without a name the fastest.
-fn backend(name: Option<&str>) -> Result<Backend, BenchError> {
+fn backend(name: Option<&str>) -> Result<Backend> {
     let Some(name) = name else { return Ok(Backend::fastest()) };
-    match Backend::by_name(name) {
-        Some(backend) if backend.available() => Ok(backend),
-        Some(_) => Err(BenchError::Setting(
-            format!("this processor or build does not run the backend {name}").into(),
-        )),
-        None => {
-            let known = Backend::all().map(|backend| backend.name().to_owned()).collect();
-            Err(BenchError::UnknownName { what: "backend", name: name.to_owned(), known })
-        }
-    }
+    let backend = Backend::by_name(name).with_context(|| {
+        let known: Vec<&str> = Backend::all().map(Backend::name).collect();
+        format!("there is no backend `{name}`; there are {}", known.join(", "))
+    })?;
+    ensure!(backend.available(), "this processor or build does not run the backend {name}");
+    Ok(backend)
 }
 
 type Question = for<'a> fn(&'a Case) -> Check<'a>;
 
-type Verify = fn(&mut SampledVerifier, &[Check<'_>], &mut Vec<bool>);
+/// A batch verifier under its name: backend, sampling rate of proven checks, and whether it verifies weighted batches.
+type Way = (&'static str, Backend, u32, bool);
 
-/// A verifier with this sampling rate of proven checks.
-fn verifier(backend: Backend, sample_one_of: u32) -> SampledVerifier {
+fn ways(backend: Backend) -> [Way; 6] {
+    [
+        (BATCH, backend, 0, false),
+        (SAMPLED, backend, SAMPLE_ONE_OF, false),
+        (WEIGHTED, backend, 0, true),
+        (SAMPLED_WEIGHTED, backend, SAMPLE_ONE_OF, true),
+        (FORCED, Backend::Libsecp, 0, false),
+        (FORCED_WEIGHTED, Backend::Libsecp, 0, true),
+    ]
+}
+
+/// Verifies batches in one way.
+fn verify_in(
+    (_, backend, sample_one_of, is_weighted): Way,
+) -> impl FnMut(&[Check<'_>], &mut Vec<bool>) {
     // The sample of a benchmark needs no secret.
     let sample = assay_secp::Sample::new(sample_one_of, [1, 2]);
-    SampledVerifier::new(BatchVerifier::with_backend(backend), sample)
+    let mut verifier = SampledVerifier::new(BatchVerifier::with_backend(backend), sample);
+    move |checks, out| {
+        let verified = if is_weighted {
+            verifier.verify_weighted(checks, out)
+        } else {
+            verifier.verify(checks, out)
+        };
+        verified.unwrap_or_else(|found| panic!("{found}"));
+    }
 }
 
-fn each(verifier: &mut SampledVerifier, checks: &[Check<'_>], out: &mut Vec<bool>) {
-    verifier.verify(checks, out).unwrap_or_else(|found| panic!("{found}"));
-}
-
-fn weighted(verifier: &mut SampledVerifier, checks: &[Check<'_>], out: &mut Vec<bool>) {
-    verifier.verify_weighted(checks, out).unwrap_or_else(|found| panic!("{found}"));
-}
-
-/// Median time of repeated self-tests.
 fn self_test_s(backend: Backend) -> f64 {
     let verifier = BatchVerifier::with_backend(backend);
     let time = |_| {
@@ -146,9 +151,7 @@ fn self_test_s(backend: Backend) -> f64 {
         assert!(verifier.repeat_self_test(), "it passed before");
         start.elapsed().as_secs_f64()
     };
-    let mut times_s: Vec<f64> = (0..9).map(time).collect();
-    times_s.sort_by(f64::total_cmp);
-    times_s[times_s.len() / 2]
+    median(&(0..9).map(time).collect::<Vec<f64>>())
 }
 
 fn alternatives<'a>(
@@ -156,11 +159,10 @@ fn alternatives<'a>(
     backend: Backend,
     can_be_weighted: bool,
 ) -> Vec<Alternative<'a>> {
-    let batched = |name: &str, backend: Backend, sample_one_of: u32, verify: Verify| {
-        let (mut verifier, mut answers) = (verifier(backend, sample_one_of), Vec::new());
-        Alternative::new(name, move || {
-            let sample =
-                Sample::of(checks.len() as u64, || verify(&mut verifier, checks, &mut answers));
+    let batched = |way: Way| {
+        let (mut verify, mut answers) = (verify_in(way), Vec::new());
+        Alternative::new(way.0, move || {
+            let sample = Sample::of(checks.len() as u64, || verify(checks, &mut answers));
             assert!(answers.len() == checks.len() && !answers.contains(&false), "all checks hold");
             sample
         })
@@ -173,18 +175,8 @@ fn alternatives<'a>(
         assert_eq!(held, checks.len(), "all checks hold");
         sample
     });
-    let mut all = vec![
-        batched(BATCH, backend, 0, each),
-        batched(SAMPLED, backend, SAMPLE_ONE_OF, each),
-        plain,
-        batched(FORCED, Backend::Libsecp, 0, each),
-    ];
-    if can_be_weighted {
-        all.insert(2, batched(WEIGHTED, backend, 0, weighted));
-        all.insert(3, batched(SAMPLED_WEIGHTED, backend, SAMPLE_ONE_OF, weighted));
-        all.push(batched(FORCED_WEIGHTED, Backend::Libsecp, 0, weighted));
-    }
-    all
+    let batches = ways(backend).into_iter().filter(|way| can_be_weighted || !way.3);
+    batches.map(batched).chain([plain]).collect()
 }
 
 /// The work of a program with plain libsecp256k1: parse the key, parse the signature, verify.
@@ -214,42 +206,26 @@ fn plain_call(check: &Check<'_>) -> bool {
 }
 
 /// Compares results of all alternatives on checks, some of them invalid; returns the number of results and of invalid ones.
-fn compare_answers(
-    name: &str,
-    checks: &[Check<'_>],
-    backend: Backend,
-) -> Result<(u64, u64), BenchError> {
+fn compare_answers(name: &str, checks: &[Check<'_>], backend: Backend) -> Result<(u64, u64)> {
     let expected: Vec<bool> = checks.iter().map(plain_call).collect();
     let invalid = expected.iter().filter(|holds| !**holds).count();
-    let wrong_answer = |alternative: &str, detail: String| BenchError::WrongAnswer {
-        benchmark: name.to_owned(),
-        alternative: alternative.to_owned(),
-        detail,
-    };
     if invalid != checks.len().div_ceil(WRONG_EVERY) {
-        return Err(wrong_answer(PLAIN, format!("{invalid} of {} do not hold", checks.len())));
+        let detail = format!("{invalid} of {} do not hold", checks.len());
+        return Err(wrong_answer(name, PLAIN, detail));
     }
-    let ways: [(&str, Backend, u32, Verify); 6] = [
-        (BATCH, backend, 0, each),
-        (SAMPLED, backend, SAMPLE_ONE_OF, each),
-        (WEIGHTED, backend, 0, weighted),
-        (SAMPLED_WEIGHTED, backend, SAMPLE_ONE_OF, weighted),
-        (FORCED, Backend::Libsecp, 0, each),
-        (FORCED_WEIGHTED, Backend::Libsecp, 0, weighted),
-    ];
-    for (alternative, backend, sample_one_of, verify) in ways {
+    let ways = ways(backend);
+    for way in ways {
         let mut answers = Vec::new();
-        verify(&mut verifier(backend, sample_one_of), checks, &mut answers);
+        verify_in(way)(checks, &mut answers);
         if answers != expected {
             let at = answers.iter().zip(&expected).position(|(left, right)| left != right);
             let at = at.map_or_else(|| "in their number".to_owned(), |at| format!("first at {at}"));
-            return Err(wrong_answer(alternative, at));
+            return Err(wrong_answer(name, way.0, at));
         }
     }
     Ok(((checks.len() * (ways.len() + 1)) as u64, (invalid * (ways.len() + 1)) as u64))
 }
 
-/// Operands of one key.
 #[derive(Clone)]
 struct Case {
     pubkey: [u8; 33],

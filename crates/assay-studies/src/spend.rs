@@ -2,9 +2,10 @@
 
 use std::hint::black_box;
 
-use assay_bench::BenchError;
+use anyhow::Result;
 use assay_bench::harness::Sample;
 use assay_bench::plan::Wrap;
+use assay_bench::wrong_answer;
 use assay_consensus::script::{
     Flags, InputStats, Interpreter, RuleSet, ScriptError, TxContext, tap_branch_hash,
     tap_leaf_hash, tap_tweak_hash,
@@ -50,7 +51,6 @@ pub(crate) fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
     under_key(&tap_leaf_hash(LEAF_TAPSCRIPT, script))
 }
 
-/// Leaf version of tapscript.
 const LEAF_TAPSCRIPT: u8 = 0xc0;
 
 /// Output key that commits to a Merkle root, and a control block with an empty path.
@@ -66,7 +66,6 @@ fn under_key(root: &[u8; 32]) -> (Vec<u8>, [u8; 32]) {
     (control, output.to_byte_array())
 }
 
-/// Kinds of outputs that commit to a script tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tree {
     /// Tweaked internal key (BIP-0341).
@@ -152,11 +151,7 @@ impl Spend {
 
     /// Verifies the input `times` times and returns the total time. Data shared by all inputs of a
     /// transaction and the memory of the interpreter are prepared before, as in a block.
-    pub(crate) fn time(
-        &self,
-        interpreter: &mut Interpreter,
-        times: u64,
-    ) -> Result<Sample, BenchError> {
+    pub(crate) fn time(&self, interpreter: &mut Interpreter, times: u64) -> Result<Sample> {
         let spent = self.spent();
         let context = TxContext::new(self.tx.view(), &spent);
         let mut failed = None;
@@ -172,11 +167,7 @@ impl Spend {
         });
         match failed {
             None => Ok(sample),
-            Some(error) => Err(BenchError::WrongAnswer {
-                benchmark: "script".to_owned(),
-                alternative: "assay".to_owned(),
-                detail: error.to_string(),
-            }),
+            Some(error) => Err(wrong_answer("script", "assay", error)),
         }
     }
 
@@ -200,7 +191,6 @@ impl Spend {
     }
 }
 
-/// A transaction with one input and one output.
 fn transaction(
     prevout: OutPoint,
     script_sig: &[u8],

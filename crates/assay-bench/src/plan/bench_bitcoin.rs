@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::check_builds;
 
-/// The section `[core]` of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoreSettings {

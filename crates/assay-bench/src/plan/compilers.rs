@@ -12,7 +12,6 @@ pub const TIMINGS: [&str; 2] = ["latency", "throughput"];
 /// Maximum number of operand pairs of a comparison with plain Rust.
 const CHECKS_MAX: usize = 100_000;
 
-/// The section `[compilers]` of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompilersSettings {
@@ -20,13 +19,10 @@ pub struct CompilersSettings {
     pub compilers: Vec<String>,
     /// Optimisation levels: 1 to 3.
     pub levels: Vec<u8>,
-    /// Names of [`KERNELS`].
     pub kernels: Vec<String>,
-    /// Names of [`TIMINGS`].
     pub timings: Vec<String>,
     /// Random operand pairs for the comparison of every kernel with plain Rust, after the edge cases.
     pub checks: usize,
-    /// Seed of the operands.
     pub seed: u64,
 }
 

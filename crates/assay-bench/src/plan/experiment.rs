@@ -39,7 +39,6 @@ impl Experiment {
         Ok(plan)
     }
 
-    /// Heading of the report.
     pub fn title(&self) -> &str {
         match self {
             Self::Chain(plan) => &plan.title,

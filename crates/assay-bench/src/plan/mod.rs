@@ -31,13 +31,11 @@ pub const ROUNDS_MAX: usize = 10_001;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BenchPlan {
-    /// Format version: 1.
     pub format: u32,
     pub kind: Kind,
     /// Short name: small letters, digits, `-`.
     pub name: String,
     pub title: String,
-    /// The paragraph below the title.
     pub summary: String,
     #[serde(default)]
     pub questions: Vec<String>,
@@ -133,7 +131,6 @@ impl BenchPlan {
     }
 }
 
-/// Checks the names of builds.
 fn check_builds<'a>(
     key: &str,
     names: impl Iterator<Item = &'a str> + Clone,

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The section `[pairing]` of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PairingSettings {
@@ -18,7 +17,6 @@ pub struct PairingSettings {
     pub blobs: Vec<usize>,
     /// Point pairs of a pairing check of the virtual machine.
     pub pairs: Vec<usize>,
-    /// Seed of all inputs.
     pub seed: u64,
     /// Path of `assay-peer-pairing`. Default: `ASSAY_PEER_PAIRING`, the folder of `assay-curves`, then the checkout's build folder.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +27,6 @@ pub struct PairingSettings {
     /// Constantine's shared library, `libconstantine.so`; by default `ASSAY_CONSTANTINE`. Skipped if neither is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constantine: Option<PathBuf>,
-    /// Subjects to leave out.
     pub without: Vec<String>,
     /// Additional subjects: other libraries, or other builds of one.
     pub subjects: Vec<SubjectSettings>,

@@ -7,19 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{ROUNDS_MAX, is_name};
 
-/// Names of other targets, which are reserved.
 const TAKEN: [&str; 3] = ["base", "base-again", "sum"];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepsPlan {
-    /// Format version: 1.
     pub format: u32,
     kind: Kind,
     /// Short name: small letters, digits, `-`.
     pub name: String,
     pub title: String,
-    /// The paragraph below the title.
     pub summary: String,
     /// Source and method of the published figures.
     pub source: String,
@@ -62,9 +59,7 @@ pub struct BaseRevision {
 pub struct Step {
     /// Short name: small letters, digits, `-`, `.`.
     pub name: String,
-    /// Description of the change.
     pub title: String,
-    /// As in the base.
     pub revision: String,
     /// Revision without the change for the step's benchmarks; by default that of the previous step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +82,6 @@ pub struct Related {
     /// The revision with the change; absent if no public branch has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// The revision without the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     /// Published effect, in words.
@@ -102,7 +96,6 @@ impl Related {
     }
 }
 
-/// A benchmark with its published figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepBenchmark {
@@ -210,7 +203,6 @@ impl StepsPlan {
     }
 }
 
-/// Checks names of steps and of related changes.
 fn check_names<'a>(
     key: &str,
     names: impl Iterator<Item = &'a str> + Clone,

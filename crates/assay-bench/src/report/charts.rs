@@ -4,25 +4,18 @@ use assay_report::{Chart, Line, LineChart, Look, RatioBar, RatioChart};
 
 use crate::results::Measured;
 
-/// Ratios in one chart.
 const RATIOS_MAX: usize = 24;
 
 /// A chart over size for each series of a group, then its ratios.
 pub(super) fn of_group(group: &str, measured: &[&Measured]) -> Vec<Chart> {
-    let mut series: Vec<&str> = measured.iter().map(|one| one.series.as_str()).collect();
-    series.dedup();
-    let mut seen: Vec<&str> = Vec::new();
-    series.retain(|name| {
-        !seen.contains(name) && {
-            seen.push(name);
-            true
+    let (mut seen, mut charts) = (Vec::new(), Vec::new());
+    for series in measured.iter().map(|one| one.series.as_str()) {
+        if !seen.contains(&series) {
+            seen.push(series);
+            let members: Vec<&Measured> =
+                measured.iter().copied().filter(|one| one.series == series).collect();
+            charts.extend(over_size(series, &members));
         }
-    });
-    let mut charts: Vec<Chart> = Vec::new();
-    for name in series {
-        let members: Vec<&Measured> =
-            measured.iter().copied().filter(|one| one.series == name).collect();
-        charts.extend(over_size(name, &members));
     }
     charts.extend(ratios(group, measured));
     charts
@@ -65,15 +58,6 @@ pub(super) fn over_size(series: &str, members: &[&Measured]) -> Option<Chart> {
     chart.draw()
 }
 
-fn title(group: &str, part: &str) -> String {
-    let what = "baseline's time over this one's";
-    if group.is_empty() {
-        format!("Ratios: {what}{part}")
-    } else {
-        format!("{group}: {what}{part}")
-    }
-}
-
 /// Number of colours before they repeat with dashed lines.
 const COLOURS: usize = 8;
 
@@ -94,10 +78,11 @@ pub(super) fn ratios(group: &str, measured: &[&Measured]) -> Vec<Chart> {
         }
     }
     let parts = bars.len().div_ceil(RATIOS_MAX);
+    let name = if group.is_empty() { "Ratios" } else { group };
     let draw = |(number, ratios): (usize, &[RatioBar])| {
         let part = if parts > 1 { format!(", {} of {parts}", number + 1) } else { String::new() };
         let chart = RatioChart {
-            title: title(group, &part),
+            title: format!("{name}: baseline's time over this one's{part}"),
             x_label: "ratio: right of 1, the first is faster".to_owned(),
             ratios: ratios.to_vec(),
         };

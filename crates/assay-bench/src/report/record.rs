@@ -6,7 +6,6 @@ use super::prose;
 use crate::experiment::TIMES;
 use crate::results::{BenchResults, Measured};
 
-/// The figures of all benchmarks and builds.
 pub fn record(results: &BenchResults) -> Record {
     let mut record = Record {
         kind: "bench".to_owned(),
@@ -70,7 +69,6 @@ fn add(record: &mut Record, measured: &Measured) {
 mod tests {
     use super::*;
 
-    /// Stored results of earlier versions.
     #[test]
     fn stored_results_become_records() {
         let reports = concat!(env!("CARGO_MANIFEST_DIR"), "/../../reports");

@@ -11,7 +11,6 @@ use crate::suite::Published;
 /// Maximum number of comparisons in a summary.
 const SUMMARY_MAX: usize = 60;
 
-/// Ratios alone, if there are few enough for a summary.
 pub(super) fn summary(results: &BenchResults) -> Vec<Table> {
     let compared = results.benchmarks.iter().map(|measured| measured.comparisons.len());
     if !(1..=SUMMARY_MAX).contains(&compared.sum()) {

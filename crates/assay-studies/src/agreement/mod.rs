@@ -10,20 +10,22 @@ mod program;
 mod report;
 mod spend;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::{Context as _, Result, bail};
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine, SubmitOutcome, TestAccept, TxRejectCode};
-use assay_lab::plan::{TargetSpec, TargetSpecError};
+use assay_lab::plan::TargetSpec;
 use assay_lab::reference::{Answer, Reference};
 use assay_wire::{Block, Encoding, OutPoint, Txid};
 
-use self::chain::{BASE, Candidate, Chain};
+use self::chain::{BASE, Chain};
 use self::report::{BLOCK, TIP, TRANSACTION, Tally};
 use self::spend::Case;
+use crate::{cannot_use, open_engine, temporary_folder};
+use assay_bench::Progress;
 use assay_bench::options::AgreementOptions;
-use assay_bench::{BenchError, Progress};
 use assay_report::record::Record;
 use assay_report::stats::random::SplitMix64;
 
@@ -32,25 +34,6 @@ const ROUND: u64 = 250;
 /// One in this many blocks is mutated as a whole.
 const CHANGED_BLOCKS: u64 = 25;
 
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum AgreementError {
-    #[error(transparent)]
-    Target(#[from] TargetSpecError),
-    #[error(transparent)]
-    Bench(#[from] BenchError),
-    #[error(transparent)]
-    Reference(#[from] anyhow::Error),
-    #[error("block {height} of the comparison's own chain: ours {ours}, the other {theirs}")]
-    OwnBlock {
-        height: u32,
-        /// Assay's verdict.
-        ours: String,
-        /// The other node's verdict.
-        theirs: String,
-    },
-}
-
-/// Both nodes and their common chain.
 struct DifferentialRun {
     engine: Engine,
     reference: Reference,
@@ -60,18 +43,13 @@ struct DifferentialRun {
 }
 
 /// Compares in a temporary folder; the record notes disagreements.
-pub(crate) fn run(
-    options: &AgreementOptions,
-    progress: &dyn Progress,
-) -> Result<Record, AgreementError> {
+pub(crate) fn run(options: &AgreementOptions, progress: &dyn Progress) -> Result<Record> {
     let target: TargetSpec = options.target.parse()?;
-    let dir = tempfile::tempdir()
-        .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
-    let params = ChainParams::by_name("bch-regtest").expect("a known chain");
+    let dir = temporary_folder()?;
+    let params = crate::chain("bch-regtest");
     let engine = open(&dir.path().join("ours"), &params)?;
     let folder = dir.path().join("theirs");
-    std::fs::create_dir(&folder)
-        .map_err(|source| BenchError::File { path: folder.clone(), source })?;
+    std::fs::create_dir(&folder).with_context(|| cannot_use(&folder))?;
     let log = dir.path().join("theirs.log");
     let reference = Reference::start_bchn(&target, params.block_bytes_max(), &folder, &log)?;
     let (version, command) = (reference.version().to_owned(), reference.command().join(" "));
@@ -95,18 +73,17 @@ pub(crate) fn run(
     Ok(record)
 }
 
-fn open(dir: &Path, params: &ChainParams) -> Result<Engine, BenchError> {
+fn open(dir: &Path, params: &ChainParams) -> Result<Engine> {
     let mut config = Config::new(dir, Arc::new(params.clone()));
     config.threads = 1;
     config.persist_mempool = false;
     config.min_relay_fee_sat_per_kvb = 1;
     config.policy.require_standard = false;
-    Engine::open(config)
-        .map_err(|error| BenchError::Engine { dir: PathBuf::from(dir), source: Box::new(error) })
+    open_engine(config)
 }
 
 impl DifferentialRun {
-    fn base(&mut self) -> Result<(), AgreementError> {
+    fn base(&mut self) -> Result<()> {
         let mut blocks = Vec::new();
         for _ in 0..BASE {
             let block = self.chain.base_block();
@@ -116,20 +93,21 @@ impl DifferentialRun {
         self.accept(&blocks)
     }
 
-    /// Submits blocks that both must accept.
-    fn accept(&self, blocks: &[Candidate]) -> Result<(), AgreementError> {
+    fn accept(&self, blocks: &[Vec<u8>]) -> Result<()> {
         let ours: Vec<String> = blocks.iter().map(|block| self.our_block(block)).collect();
         let theirs = self.their_blocks(blocks)?;
-        let first = self.chain.height + 1 - blocks.len() as u32;
+        let first = self.chain.tip.height + 1 - blocks.len() as u32;
         for (height, (ours, theirs)) in (first..).zip(ours.into_iter().zip(theirs)) {
             if ours != ACCEPTED || theirs != ACCEPTED {
-                return Err(AgreementError::OwnBlock { height, ours, theirs });
+                bail!(
+                    "block {height} of the comparison's own chain: ours {ours}, the other {theirs}"
+                );
             }
         }
         Ok(())
     }
 
-    fn round(&mut self, count: usize) -> Result<(), AgreementError> {
+    fn round(&mut self, count: usize) -> Result<()> {
         let cases: Vec<Case> = (0..count).map(|_| Case::random(&mut self.random)).collect();
         let locks: Vec<_> = cases.iter().flat_map(Case::locks).collect();
         let (block, txid) = self.chain.funding(&locks);
@@ -155,7 +133,7 @@ impl DifferentialRun {
     }
 
     /// Offers each transaction to both without admitting it.
-    fn offer(&mut self, txs: &[Vec<u8>]) -> Result<(), AgreementError> {
+    fn offer(&mut self, txs: &[Vec<u8>]) -> Result<()> {
         let questions: Vec<String> =
             txs.iter().map(|tx| format!(r#"[["{}"],true]"#, faster_hex::hex_string(tx))).collect();
         let theirs = self.reference.ask("testmempoolaccept", &questions)?;
@@ -169,13 +147,13 @@ impl DifferentialRun {
     }
 
     /// Submits each transaction in a block on the tip; a valid block becomes the tip.
-    fn confirm(&mut self, txs: &[Vec<u8>]) -> Result<(), AgreementError> {
+    fn confirm(&mut self, txs: &[Vec<u8>]) -> Result<()> {
         let mut blocks = Vec::with_capacity(txs.len());
         let mut ours = Vec::with_capacity(txs.len());
         for tx in txs {
             let mut block = self.chain.candidate(tx);
             if self.random.below(CHANGED_BLOCKS) == 0 {
-                program::mutate(&mut self.random, &mut block.raw);
+                program::mutate(&mut self.random, &mut block);
             }
             let verdict = self.our_block(&block);
             if verdict == ACCEPTED {
@@ -185,35 +163,35 @@ impl DifferentialRun {
             blocks.push(block);
         }
         for ((block, ours), theirs) in blocks.iter().zip(ours).zip(self.their_blocks(&blocks)?) {
-            self.tally.compare(BLOCK, &ours, &theirs, || faster_hex::hex_string(&block.raw));
+            self.tally.compare(BLOCK, &ours, &theirs, || faster_hex::hex_string(block));
         }
         let tips = self.reference.ask("getbestblockhash", &["[]".to_owned()])?;
         let theirs = tips.into_iter().next().and_then(Result::ok);
         let theirs = theirs.and_then(|tip| tip.as_str().map(str::to_owned)).unwrap_or_default();
-        let height = || self.chain.height.to_string();
-        self.tally.compare(TIP, &self.chain.tip.to_string(), &theirs, height);
+        let height = || self.chain.tip.height.to_string();
+        self.tally.compare(TIP, &self.chain.tip.hash.to_string(), &theirs, height);
         Ok(())
     }
 
-    fn our_block(&self, block: &Candidate) -> String {
-        match self.engine.submit_block(block.raw.clone()) {
+    fn our_block(&self, block: &[u8]) -> String {
+        match self.engine.submit_block(block.to_vec()) {
             SubmitOutcome::Accepted => ACCEPTED.to_owned(),
             SubmitOutcome::Duplicate => "duplicate".to_owned(),
             SubmitOutcome::DuplicateInvalid => "duplicate-invalid".to_owned(),
             SubmitOutcome::DuplicateInconclusive => "duplicate-inconclusive".to_owned(),
             SubmitOutcome::Inconclusive => "inconclusive".to_owned(),
             // BCHN's RPC checks the first transaction before validation.
-            SubmitOutcome::Rejected { .. } if lacks_coinbase(&block.raw) => NO_COINBASE.to_owned(),
+            SubmitOutcome::Rejected { .. } if lacks_coinbase(block) => NO_COINBASE.to_owned(),
             SubmitOutcome::Rejected { reason, .. } => reason,
             SubmitOutcome::Undecodable(_) => UNDECODABLE.to_owned(),
             SubmitOutcome::Failed(error) => format!("failed: {error}"),
         }
     }
 
-    fn their_blocks(&self, blocks: &[Candidate]) -> Result<Vec<String>, AgreementError> {
+    fn their_blocks(&self, blocks: &[Vec<u8>]) -> Result<Vec<String>> {
         let questions: Vec<String> = blocks
             .iter()
-            .map(|block| format!(r#"["{}"]"#, faster_hex::hex_string(&block.raw)))
+            .map(|block| format!(r#"["{}"]"#, faster_hex::hex_string(block)))
             .collect();
         let answers = self.reference.ask("submitblock", &questions)?;
         let verdict = |answer: Answer| match answer {

@@ -28,7 +28,6 @@ pub(super) enum Item {
         is_schnorr: bool,
         hash_type: u8,
     },
-    /// A signature of a hash.
     DataSignature {
         key: Key,
         is_schnorr: bool,
@@ -44,7 +43,6 @@ pub(super) struct Program {
     pub(super) is_p2sh: bool,
 }
 
-/// Ends of ranges and their neighbours.
 const EDGES: [i64; 16] = [
     0,
     1,
@@ -231,7 +229,6 @@ impl Program {
         }
     }
 
-    /// Operations on byte strings.
     fn bytes(&mut self, random: &mut SplitMix64) {
         let length = [0, 1, 4, 8, 9, 20, 255, 256, 260, 520][random.below(10) as usize];
         let mut data = vec![0; length];
@@ -261,7 +258,6 @@ impl Program {
         self.script.extend([opcode, op::DROP]);
     }
 
-    /// Random opcodes.
     fn noise(&mut self, random: &mut SplitMix64) {
         for _ in 0..=random.below(6) {
             if random.below(2) == 0 {

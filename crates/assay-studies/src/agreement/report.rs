@@ -8,39 +8,32 @@ use assay_report::record::{Outcome, Record, count};
 /// Maximum number of stored disagreements; the rest is only counted.
 const KEPT: usize = 100;
 
-/// Compared things, with their names in the plural.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind {
-    one: &'static str,
-    many: &'static str,
-}
+// Compared things.
+pub(super) const TRANSACTION: &str = "transaction";
+pub(super) const BLOCK: &str = "block";
+pub(super) const TIP: &str = "tip";
 
-pub(super) const TRANSACTION: Kind = Kind { one: "transaction", many: "transactions" };
-pub(super) const BLOCK: Kind = Kind { one: "block", many: "blocks" };
-pub(super) const TIP: Kind = Kind { one: "tip", many: "tips" };
-
-/// All comparisons so far.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     /// By kind and verdict; Assay's verdict for a disagreement.
     verdicts: BTreeMap<(&'static str, String), u64>,
     compared: BTreeMap<&'static str, u64>,
     disagreement_count: u64,
-    disagreements: Vec<(Kind, String)>,
+    disagreements: Vec<(&'static str, String)>,
 }
 
 impl Tally {
     /// Compares two verdicts on the same `bytes` in hex, or on the height of a tip.
     pub(super) fn compare(
         &mut self,
-        kind: Kind,
+        kind: &'static str,
         ours: &str,
         theirs: &str,
         bytes: impl Fn() -> String,
     ) {
-        *self.compared.entry(kind.many).or_default() += 1;
+        *self.compared.entry(kind).or_default() += 1;
         if kind != TIP {
-            *self.verdicts.entry((kind.many, ours.to_owned())).or_default() += 1;
+            *self.verdicts.entry((kind, ours.to_owned())).or_default() += 1;
         }
         if ours == theirs {
             return;
@@ -48,7 +41,7 @@ impl Tally {
         self.disagreement_count += 1;
         let is_first = self.disagreements.iter().all(|(of, _)| *of != kind);
         if is_first || self.disagreements.len() < KEPT {
-            let text = format!("{}: ours {ours}, theirs {theirs}: {}", kind.one, bytes());
+            let text = format!("{kind}: ours {ours}, theirs {theirs}: {}", bytes());
             self.disagreements.push((kind, text));
         }
     }
@@ -56,7 +49,7 @@ impl Tally {
     /// The record without the reference's name and the seed.
     pub(super) fn record(&self) -> Record {
         let mut record = experiment::record("agreement");
-        let compared = |kind: Kind| self.compared.get(kind.many).copied().unwrap_or_default();
+        let compared = |kind: &str| self.compared.get(kind).copied().unwrap_or_default();
         record.headline = format!(
             "{} transactions and {} blocks compared, {} disagreements.",
             compared(TRANSACTION),
@@ -64,12 +57,12 @@ impl Tally {
             self.disagreement_count
         );
         for ((kind, verdict), verdicts) in &self.verdicts {
-            record.add((kind, verdict, None), &[count("verdicts", *verdicts)]);
+            record.add((&format!("{kind}s"), verdict, None), &[count("verdicts", *verdicts)]);
         }
         for kind in [TRANSACTION, BLOCK, TIP] {
             let first = self.disagreements.iter().find(|(of, _)| *of == kind);
             let failure = first.map(|(_, text)| text.clone());
-            record.check(kind.many, Outcome::of(compared(kind), failure));
+            record.check(&format!("{kind}s"), Outcome::of(compared(kind), failure));
         }
         record.notes.extend(self.disagreements.iter().map(|(_, text)| text.clone()));
         record

@@ -7,7 +7,6 @@ use assay_wire::{OutPoint, TxBuilder, TxOut};
 use super::program::{Form, Item, Program, mutate, push_minimal};
 use assay_report::stats::random::SplitMix64;
 
-/// One case: a transaction and its spent outputs.
 pub(super) struct Case {
     pub(super) form: Form,
     pub(super) programs: Vec<Program>,
@@ -21,7 +20,6 @@ impl Case {
         Self { form, programs }
     }
 
-    /// Outputs to be spent.
     pub(super) fn locks(&self) -> impl Iterator<Item = (i64, Vec<u8>)> {
         self.form.spent.iter().copied().zip(self.programs.iter().map(Program::lock))
     }

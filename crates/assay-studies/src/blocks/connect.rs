@@ -7,15 +7,16 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
 
-use assay_consensus::params::ChainParams;
+use anyhow::Result;
 use assay_engine::{Config, Engine, SubmitOutcome};
 
 use super::{ASSAY, ASSAY_LIBSECP, KERNEL, WARM_UP};
 use crate::forged::{Forge, ForgedBlock, Kind};
 use crate::peer::KernelPeer;
+use crate::{chain, open_engine, write_file};
 use assay_bench::harness::{Alternative, Rounds, Row, Sample, compare};
 use assay_bench::options::BlocksOptions;
-use assay_bench::{BenchError, Progress};
+use assay_bench::{Progress, wrong_answer};
 
 /// Coin cache: the fixed value of the kernel's interface.
 const CACHE_BYTES: usize = 450 << 20;
@@ -26,7 +27,7 @@ pub(super) fn measure(
     dir: &Path,
     kernel: Option<&RefCell<KernelPeer>>,
     progress: &dyn Progress,
-) -> Result<(Vec<Row>, String, u64), BenchError> {
+) -> Result<(Vec<Row>, String, u64)> {
     let engines = [
         (ASSAY, open(&dir.join("assay"), options.threads, true)?),
         (ASSAY_LIBSECP, open(&dir.join("assay-libsecp"), options.threads, false)?),
@@ -41,7 +42,7 @@ pub(super) fn measure(
             submit(engine, &block)?;
         }
         if let Some(kernel) = kernel {
-            write(&file, &block.raw)?;
+            write_file(&file, &block.raw)?;
             kernel.borrow_mut().submit(&file)?;
         }
     }
@@ -63,33 +64,29 @@ pub(super) fn measure(
     let mut tips =
         engines.each_ref().map(|(name, one)| (*name, one.tip().hash.to_string())).to_vec();
     if let Some(kernel) = kernel {
-        write(&file, &block.raw)?;
+        write_file(&file, &block.raw)?;
         tips.push((KERNEL, kernel.borrow_mut().submit(&file)?.1));
     }
     let tip = tips[0].1.clone();
     match tips.iter().find(|(_, other)| *other != tip) {
         None => Ok((rows, tip, tips.len() as u64)),
-        Some((side, other)) => Err(BenchError::WrongAnswer {
-            benchmark: "connect".to_owned(),
-            alternative: (*side).to_owned(),
-            detail: format!("tip {other}, not {tip}"),
-        }),
+        Some((side, other)) => {
+            Err(wrong_answer("connect", side, format!("tip {other}, not {tip}")))
+        }
     }
 }
 
-pub(super) fn open(dir: &Path, threads: usize, is_batched: bool) -> Result<Engine, BenchError> {
-    let params = ChainParams::by_name("regtest").expect("a known chain");
-    let mut config = Config::new(dir, Arc::new(params));
+pub(super) fn open(dir: &Path, threads: usize, is_batched: bool) -> Result<Engine> {
+    let mut config = Config::new(dir, Arc::new(chain("regtest")));
     config.threads = threads;
     config.cache_bytes_max = CACHE_BYTES;
     if !is_batched {
         config.script_batch = None;
     }
-    Engine::open(config)
-        .map_err(|error| BenchError::Engine { dir: dir.to_owned(), source: Box::new(error) })
+    open_engine(config)
 }
 
-pub(super) fn submit(engine: &Engine, block: &ForgedBlock) -> Result<Sample, BenchError> {
+pub(super) fn submit(engine: &Engine, block: &ForgedBlock) -> Result<Sample> {
     let raw = block.raw.clone();
     let mut outcome = SubmitOutcome::Inconclusive;
     let sample = Sample::of(1, || outcome = engine.submit_block(raw));
@@ -99,10 +96,6 @@ pub(super) fn submit(engine: &Engine, block: &ForgedBlock) -> Result<Sample, Ben
     }
 }
 
-fn write(file: &Path, raw: &[u8]) -> Result<(), BenchError> {
-    std::fs::write(file, raw).map_err(|source| BenchError::File { path: file.to_owned(), source })
-}
-
 /// Connects `blocks` on all sides, interleaved.
 fn connect(
     kind: Kind,
@@ -110,7 +103,7 @@ fn connect(
     engines: &[(&str, Engine)],
     (kernel, file): (Option<&RefCell<KernelPeer>>, &Path),
     progress: &dyn Progress,
-) -> Result<Row, BenchError> {
+) -> Result<Row> {
     let mut alternatives: Vec<Alternative<'_>> = engines
         .iter()
         .map(|(name, engine)| {
@@ -124,7 +117,7 @@ fn connect(
         let next = Cell::new(0);
         alternatives.push(Alternative::fallible(KERNEL, move || {
             let block = &blocks[next.replace(next.get() + 1)];
-            write(file, &block.raw)?;
+            write_file(file, &block.raw)?;
             kernel.borrow_mut().submit(file).map(|(sample, _)| sample)
         }));
     }

@@ -8,16 +8,17 @@ use std::path::Path;
 use super::connect::{open, submit};
 use super::{ASSAY, ASSAY_LIBSECP, WARM_UP};
 use crate::forged::{Forge, ForgedBlock};
+use anyhow::Result;
+use assay_bench::Progress;
 use assay_bench::harness::{Alternative, Rounds, Row, compare};
 use assay_bench::options::BlocksOptions;
-use assay_bench::{BenchError, Progress};
 
 /// A row: connecting such a block on one thread and on all, with both signature backends; `None` with a single thread.
 pub(super) fn measure(
     options: &BlocksOptions,
     dir: &Path,
     progress: &dyn Progress,
-) -> Result<Option<Large>, BenchError> {
+) -> Result<Option<Large>> {
     let BlocksOptions { large_inputs: inputs, threads, seed, .. } = *options;
     let rounds = options.rounds.get();
     if inputs == 0 || threads < 2 {
@@ -32,10 +33,10 @@ pub(super) fn measure(
         blocks.push(forge.next_large(inputs));
         progress.step();
     }
-    let ways = [(ASSAY, true, threads), (ASSAY, true, 1)];
-    let ways = ways.into_iter().chain([(ASSAY_LIBSECP, false, threads), (ASSAY_LIBSECP, false, 1)]);
+    let ways = [(ASSAY, true), (ASSAY_LIBSECP, false)];
+    let ways = ways.into_iter().flat_map(|way| [(way, threads), (way, 1)]);
     let mut alternatives = Vec::new();
-    for (index, (who, is_batched, threads)) in ways.enumerate() {
+    for (index, ((who, is_batched), threads)) in ways.enumerate() {
         let engine = open(&dir.join(format!("large-{index}")), threads, is_batched)?;
         base.iter().try_for_each(|block| submit(&engine, block).map(drop))?;
         let mut next = blocks.iter();

@@ -18,36 +18,29 @@ use report::Report;
 use stages::Subject;
 
 use crate::peer::KernelPeer;
-use crate::threads;
+use crate::{cannot_use, one_thread, temporary_folder, threads, write_file};
+use anyhow::{Context as _, Result};
+use assay_bench::Progress;
 use assay_bench::options::BlocksOptions;
-use assay_bench::{BenchError, Progress};
 use assay_lab::target::kernel;
 use assay_report::record::Record;
 
-/// Names of the alternatives.
 const ASSAY: &str = "assay";
 const ASSAY_LIBSECP: &str = "assay, libsecp256k1";
 const KERNEL: &str = "kernel";
 
-/// Warm-up rounds, which are ignored.
 const WARM_UP: usize = 1;
 
-/// Runs the measurement.
-pub(crate) fn run(options: &BlocksOptions, progress: &dyn Progress) -> Result<Record, BenchError> {
+pub(crate) fn run(options: &BlocksOptions, progress: &dyn Progress) -> Result<Record> {
     let threads = threads(options.threads);
     let options = &BlocksOptions { threads, ..options.clone() };
-    let dir = tempfile::tempdir()
-        .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
+    let dir = temporary_folder()?;
     let find = |_| kernel::find(options.kernel.as_deref());
-    let kernel = options.against.map(find).transpose();
-    let kernel = kernel.map_err(|error| BenchError::Setting(Box::new(error)))?;
+    let kernel = options.against.map(find).transpose()?;
     let kernel = kernel.as_deref().map(KernelPeer::start).transpose()?.map(RefCell::new);
     let versions = kernel.as_ref().map(|kernel| kernel.borrow_mut().versions()).transpose()?;
     let mut report = Report::new(options, versions.as_deref());
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(1)
-        .build()
-        .map_err(|error| BenchError::Threads { threads: 1, source: Box::new(error) })?;
+    let pool = one_thread()?;
     let mut subjects = forged_subjects(options, dir.path())?;
     let forged = subjects.len();
     if let Some(data) = &options.data {
@@ -65,17 +58,15 @@ pub(crate) fn run(options: &BlocksOptions, progress: &dyn Progress) -> Result<Re
 }
 
 /// One block of each kind, in files that the kernel can read too.
-fn forged_subjects(options: &BlocksOptions, dir: &Path) -> Result<Vec<Subject>, BenchError> {
+fn forged_subjects(options: &BlocksOptions, dir: &Path) -> Result<Vec<Subject>> {
     let (mut forge, _) = Forge::new(options.seed);
     Kind::ALL
         .map(|kind| {
             let forged = forge.next(kind, options.txs.get());
             let block = dir.join(kind.name()).with_extension("blk");
             let prevouts = block.with_extension("prevouts");
-            for (path, bytes) in [(&block, &forged.raw), (&prevouts, &forged.prevouts)] {
-                std::fs::write(path, bytes)
-                    .map_err(|source| BenchError::File { path: path.clone(), source })?;
-            }
+            write_file(&block, &forged.raw)?;
+            write_file(&prevouts, &forged.prevouts)?;
             let name = format!("forged, {}", kind.name());
             let prevouts = Some(prevouts);
             Ok(Subject { name, chain: "regtest", height: forged.height, block, prevouts })
@@ -85,22 +76,20 @@ fn forged_subjects(options: &BlocksOptions, dir: &Path) -> Result<Vec<Subject>, 
 }
 
 /// The folder itself, or the one called blocks in it: whichever holds blocks.
-fn folder_of_blocks(named: &Path) -> Result<PathBuf, BenchError> {
+fn folder_of_blocks(named: &Path) -> Result<PathBuf> {
     let holds_blocks = |dir: &PathBuf| {
         let mut entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
         entries.any(|entry| entry.path().extension().is_some_and(|ext| ext == "blk"))
     };
     let found = [named.join("blocks"), named.to_owned()].into_iter().find(holds_blocks);
-    found.ok_or_else(|| {
-        let text = format!("there are no NETWORK-HEIGHT.blk in {} or its blocks", named.display());
-        BenchError::Setting(text.into())
+    found.with_context(|| {
+        format!("there are no NETWORK-HEIGHT.blk in {} or its blocks", named.display())
     })
 }
 
 /// The real blocks in a folder, named `network-height.blk`.
-fn real_subjects(dir: &Path) -> Result<Vec<Subject>, BenchError> {
-    let entries = std::fs::read_dir(dir)
-        .map_err(|source| BenchError::File { path: dir.to_owned(), source })?;
+fn real_subjects(dir: &Path) -> Result<Vec<Subject>> {
+    let entries = std::fs::read_dir(dir).with_context(|| cannot_use(dir))?;
     let mut subjects: Vec<Subject> =
         entries.flatten().filter_map(|entry| real_subject(&entry.path())).collect();
     subjects.sort_by(|left, right| left.name.cmp(&right.name));

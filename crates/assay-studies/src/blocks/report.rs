@@ -18,7 +18,6 @@ const NOTES: [&str; 4] = [
     "Connecting is a block given to a chain: parse, check, store, verify, move coins, undo data; Bitcoin Core's own ConnectBlock benchmark leaves out parsing and storing, so its figures are not these.",
 ];
 
-/// Sides with their baselines.
 const RATIOS: [(&str, &str); 3] =
     [(KERNEL, ASSAY), (ASSAY_LIBSECP, ASSAY), (KERNEL, ASSAY_LIBSECP)];
 

@@ -14,11 +14,12 @@ use rayon::ThreadPool;
 
 use super::{ASSAY, ASSAY_LIBSECP, KERNEL, WARM_UP};
 use crate::peer::KernelPeer;
+use crate::{cannot_use, chain, read_file};
+use anyhow::{Context as _, Result};
 use assay_bench::harness::{Alternative, Rounds, Row, Sample, compare, repeats};
 use assay_bench::options::BlocksOptions;
-use assay_bench::{BenchError, Progress};
+use assay_bench::{Progress, wrong_answer};
 
-/// A block as on disk.
 pub(super) struct Subject {
     pub(super) name: String,
     pub(super) chain: &'static str,
@@ -38,27 +39,18 @@ pub(super) struct Measured {
 /// Stages in order, with the kernel's name if it supports the stage.
 pub(super) const STAGES: usize = 6;
 
-/// Measures all stages of a block.
 pub(super) fn measure(
     subject: &Subject,
     options: &BlocksOptions,
     (pool, kernel): (&ThreadPool, Option<&RefCell<KernelPeer>>),
     progress: &dyn Progress,
-) -> Result<Measured, BenchError> {
+) -> Result<Measured> {
     progress.begin(&subject.name, (STAGES * (WARM_UP + options.rounds.get())) as u64);
-    let read = |path: &PathBuf| {
-        std::fs::read(path).map_err(|source| BenchError::File { path: path.clone(), source })
-    };
-    let raw = read(&subject.block)?;
-    let prevouts = subject.prevouts.as_ref().map(read).transpose()?;
-    let wrong = |detail: String| BenchError::WrongAnswer {
-        benchmark: subject.name.clone(),
-        alternative: ASSAY.to_owned(),
-        detail,
-    };
+    let raw = read_file(&subject.block)?;
+    let wrong = |detail: String| wrong_answer(&subject.name, ASSAY, detail);
     let block =
         Block::parse(raw.clone(), Encoding::Segwit).map_err(|error| wrong(error.to_string()))?;
-    let params = ChainParams::by_name(subject.chain).expect("a known chain");
+    let params = chain(subject.chain);
     if let Some(kernel) = kernel {
         let place = (subject.chain, subject.height);
         let prevouts = subject.prevouts.as_deref();
@@ -67,11 +59,11 @@ pub(super) fn measure(
     let bench = StageBench { subject, rounds: options.rounds.get(), kernel, progress };
     let mut rows = alone(&bench, &params, &raw, &block)?;
     let (mut inputs, mut sig_checks) = (0, 0);
-    if let (Some(bytes), Some(path)) = (&prevouts, &subject.prevouts) {
+    if let Some(path) = &subject.prevouts {
+        let prevouts = read_file(path)?;
         let verifier = BlockVerifier::new(&params, &block, subject.height, None);
-        let spent = parse_prevouts(bytes, verifier.input_count()).map_err(|source| {
-            BenchError::Prevouts { path: path.clone(), source: Box::new(source) }
-        })?;
+        let spent =
+            parse_prevouts(&prevouts, verifier.input_count()).with_context(|| cannot_use(path))?;
         inputs = spent.len();
         sig_checks = check_scripts(&verifier, &spent, pool).map_err(wrong)?;
         rows.push(scripts(&bench, &params, (&block, &spent), pool)?);
@@ -79,7 +71,6 @@ pub(super) fn measure(
     Ok(Measured { txs: block.tx_count(), inputs, sig_checks, bytes: raw.len(), rows })
 }
 
-/// Interleaves the alternatives of one stage.
 struct StageBench<'a> {
     subject: &'a Subject,
     rounds: usize,
@@ -88,13 +79,12 @@ struct StageBench<'a> {
 }
 
 impl<'a> StageBench<'a> {
-    /// `ours`, and the kernel's `stage` if supported.
     fn row(
         &self,
         name: &str,
         stage: Option<&'a str>,
         mut ours: Vec<Alternative<'a>>,
-    ) -> Result<Row, BenchError> {
+    ) -> Result<Row> {
         if let (Some(kernel), Some(stage)) = (self.kernel, stage) {
             let name = &self.subject.name;
             // A difference of two times may be close to zero, so the whole operation determines the number of repetitions.
@@ -129,13 +119,12 @@ fn txids(block: &Block) -> Vec<Txid> {
     block.txids(0..block.tx_count())
 }
 
-/// Stages that depend on the block alone.
 fn alone<'a>(
     bench: &StageBench<'a>,
     params: &'a ChainParams,
     raw: &'a [u8],
     block: &'a Block,
-) -> Result<Vec<Row>, BenchError> {
+) -> Result<Vec<Row>> {
     let ids = txids(block);
     let parse = |raw: Vec<u8>| Block::parse(raw, Encoding::Segwit).expect("it was parsed before");
     let header = block.header();
@@ -173,7 +162,7 @@ fn scripts<'a>(
     params: &'a ChainParams,
     (block, spent): (&'a Block, &'a [TxOut<'a>]),
     pool: &'a ThreadPool,
-) -> Result<Row, BenchError> {
+) -> Result<Row> {
     let height = bench.subject.height;
     let alternative = |name: &str, is_batched: bool| {
         let mut verifier = BlockVerifier::new(params, block, height, None);

@@ -3,9 +3,10 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use assay_bench::BenchError;
+use anyhow::Result;
 use assay_bench::harness::Alternative;
 use assay_bench::suite::{Benchmark, Extent};
+use assay_bench::wrong_answer;
 use assay_consensus::amount::money_range;
 use assay_consensus::block::{check_block, check_legacy_sigops, check_merkle_root, check_shape};
 use assay_consensus::params::{ChainParams, MAX_TX_BYTES};
@@ -15,7 +16,8 @@ use assay_report::stats::random::SplitMix64;
 use assay_wire::{OutPoint, Transaction, Tx, TxBuilder, Txid};
 
 use super::subjects::{LazySubject, Subject};
-use super::{ASSAY, LAST_STEP, expect, wrong};
+use super::{ASSAY, LAST_STEP, expect};
+use crate::chain;
 
 /// `CheckTransaction` with the last step's check of inputs, in Core's order.
 fn check_by_sorting(tx: Tx<'_>) -> bool {
@@ -56,7 +58,6 @@ fn are_inputs_right(tx: Tx<'_>) -> bool {
     are_distinct && !zeros.last().is_some_and(OutPoint::is_null)
 }
 
-/// Rows by number of inputs.
 pub(super) fn duplicates<'a>(counts: &[u64], extent: Extent) -> Vec<Benchmark<'a>> {
     let counts = if extent == Extent::Smoke { &[1, 2, 50][..] } else { counts };
     let rows = counts.iter().map(|count| ("duplicate-inputs", *count, false));
@@ -106,10 +107,7 @@ fn gives_the_right_verdict(prevouts: &[OutPoint], check: impl Fn(Tx<'_>) -> bool
     is_valid(prevouts) && !is_valid(&twice) && !is_valid(&null)
 }
 
-fn duplicates_of<'a>(
-    name: &str,
-    prevouts: &[OutPoint],
-) -> Result<Vec<Alternative<'a>>, BenchError> {
+fn duplicates_of<'a>(name: &str, prevouts: &[OutPoint]) -> Result<Vec<Alternative<'a>>> {
     let right = gives_the_right_verdict(prevouts, check_by_sorting);
     expect(right, name, LAST_STEP, "another verdict")?;
     let right = gives_the_right_verdict(prevouts, |tx| check_transaction(tx).is_ok());
@@ -145,14 +143,11 @@ fn check_block_by_sorting(params: &ChainParams, subject: &Subject) -> bool {
         && check_legacy_sigops(params, sigops).is_ok()
 }
 
-fn check_blocks(
-    name: &str,
-    subject: &Arc<Subject>,
-) -> Result<Vec<Alternative<'static>>, BenchError> {
-    let params = ChainParams::by_name("main").expect("a known chain");
+fn check_blocks(name: &str, subject: &Arc<Subject>) -> Result<Vec<Alternative<'static>>> {
+    let params = chain("main");
     expect(check_block_by_sorting(&params, subject), name, LAST_STEP, "a valid block fails")?;
     check_block(&params, &subject.block, &subject.txids)
-        .map_err(|error| wrong(name, ASSAY, error.to_string()))?;
+        .map_err(|error| wrong_answer(name, ASSAY, error))?;
     let (again, one, two) = (params.clone(), Arc::clone(subject), Arc::clone(subject));
     Ok(vec![
         Alternative::calls(LAST_STEP, move || {

@@ -5,23 +5,22 @@
 //! without a sync of its own, as Core writes to `LevelDB`; the journal is synced once at the end. Our store ingests
 //! sorted tables into the tree atomically (`assay_store::FjallTier`), so it has no batch size.
 
-use assay_bench::BenchError;
+use std::path::Path;
+
+use anyhow::Result;
 use assay_bench::harness::{Alternative, Sample};
 use assay_bench::suite::{Benchmark, Extent};
 use assay_hash::sha256;
 use assay_report::stats::random::SplitMix64;
 use assay_store::{CoinTier, FjallTier};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use tempfile::TempDir;
 
-use super::{ASSAY, LAST_STEP, expect, folder, store_error};
+use super::{ASSAY, InFolder, LAST_STEP, expect};
 
-/// Size of the tier's block cache.
 const TIER_CACHE_BYTES: usize = 16 << 20;
 
 type Pair = ([u8; 36], [u8; 28]);
 
-/// Rows by size of the cache in coins.
 pub(super) fn benchmarks<'a>(counts: &[u64], extent: Extent) -> Vec<Benchmark<'a>> {
     let counts = if extent == Extent::Smoke { &[1_000][..] } else { counts };
     let benchmark = |&count: &u64| {
@@ -34,36 +33,30 @@ pub(super) fn benchmarks<'a>(counts: &[u64], extent: Extent) -> Vec<Benchmark<'a
 struct Batches {
     db: Database,
     coins: Keyspace,
-    _dir: TempDir,
 }
 
 impl Batches {
-    fn new() -> Result<Self, BenchError> {
-        let dir = folder()?;
-        let db = Database::builder(dir.path())
-            .cache_size(TIER_CACHE_BYTES as u64)
-            .worker_threads(2)
-            .open()
-            .map_err(store_error)?;
+    fn open(dir: &Path) -> Result<Self> {
+        let db =
+            Database::builder(dir).cache_size(TIER_CACHE_BYTES as u64).worker_threads(2).open()?;
         let options = || KeyspaceCreateOptions::default().manual_journal_persist(true);
-        let coins = db.keyspace("coins", options).map_err(store_error)?;
-        Ok(Self { db, coins, _dir: dir })
+        let coins = db.keyspace("coins", options)?;
+        Ok(Self { db, coins })
     }
 
     /// Writes everything in one durable batch.
-    fn write(&self, pairs: &[Pair]) -> Result<(), BenchError> {
+    fn write(&self, pairs: &[Pair]) -> Result<()> {
         let mut batch = self.db.batch();
         for (key, value) in pairs {
             batch.insert(&self.coins, &key[..], &value[..]);
         }
-        batch.commit().map_err(store_error)?;
-        self.db.persist(PersistMode::SyncAll).map_err(store_error)
+        batch.commit()?;
+        Ok(self.db.persist(PersistMode::SyncAll)?)
     }
 
-    fn holds(&self, pairs: &[Pair]) -> Result<bool, BenchError> {
+    fn holds(&self, pairs: &[Pair]) -> Result<bool> {
         for (key, value) in pairs {
-            let found = self.coins.get(key).map_err(store_error)?;
-            if found.is_none_or(|found| *found != value[..]) {
+            if self.coins.get(key)?.is_none_or(|found| *found != value[..]) {
                 return Ok(false);
             }
         }
@@ -72,42 +65,32 @@ impl Batches {
 }
 
 /// The tier of our store, on the real disk.
-struct Tier {
-    tier: FjallTier,
-    _dir: TempDir,
+fn tier(dir: &Path) -> Result<FjallTier> {
+    Ok(FjallTier::open(dir, TIER_CACHE_BYTES)?)
 }
 
-impl Tier {
-    fn new() -> Result<Self, BenchError> {
-        let dir = folder()?;
-        let tier = FjallTier::open(dir.path(), TIER_CACHE_BYTES).map_err(store_error)?;
-        Ok(Self { tier, _dir: dir })
+/// Sorts everything and writes it as one durable and atomic change.
+fn write(tier: &FjallTier, pairs: &[Pair]) -> Result<()> {
+    let mut sorted: Vec<&Pair> = pairs.iter().collect();
+    sorted.sort_unstable_by_key(|pair| &pair.0);
+    let mut batch = tier.batch(sorted.len())?;
+    for (key, value) in sorted {
+        batch.put(key, value)?;
     }
-
-    /// Sorts everything and writes it as one durable and atomic change.
-    fn write(&self, pairs: &[Pair]) -> Result<(), BenchError> {
-        let mut sorted: Vec<&Pair> = pairs.iter().collect();
-        sorted.sort_unstable_by_key(|pair| &pair.0);
-        let mut batch = self.tier.batch(sorted.len()).map_err(store_error)?;
-        for (key, value) in sorted {
-            batch.put(key, value).map_err(store_error)?;
-        }
-        batch.commit().map_err(store_error)
-    }
-
-    fn holds(&self, pairs: &[Pair]) -> Result<bool, BenchError> {
-        for (key, value) in pairs {
-            let mut is_same = false;
-            self.tier.get(key, &mut |found| is_same = found == value).map_err(store_error)?;
-            if !is_same {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
+    Ok(batch.commit()?)
 }
 
-/// Key-value pairs in the order of a hash table.
+fn holds(tier: &FjallTier, pairs: &[Pair]) -> Result<bool> {
+    for (key, value) in pairs {
+        let mut is_same = false;
+        tier.get(key, &mut |found| is_same = found == value)?;
+        if !is_same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 fn pairs(count: usize) -> Vec<Pair> {
     let mut random = SplitMix64::new(count as u64);
     let any = |n: usize| {
@@ -122,51 +105,51 @@ fn pairs(count: usize) -> Vec<Pair> {
 fn once<T: 'static>(
     name: &str,
     pairs: Vec<Pair>,
-    open: fn() -> Result<T, BenchError>,
-    write: fn(&T, &[Pair]) -> Result<(), BenchError>,
+    open: fn(&Path) -> Result<T>,
+    write: fn(&T, &[Pair]) -> Result<()>,
 ) -> Alternative<'static> {
     Alternative::fallible(name, move || {
-        let database = open()?;
+        let database = InFolder::open(open)?;
         let mut outcome = Ok(());
         let sample = Sample::of(pairs.len() as u64, || outcome = write(&database, &pairs));
         outcome.map(|()| sample)
     })
 }
 
-fn make(name: &str, count: usize) -> Result<Vec<Alternative<'static>>, BenchError> {
+fn make(name: &str, count: usize) -> Result<Vec<Alternative<'static>>> {
     let pairs = pairs(count);
     let some = &pairs[..count.min(1_000)];
-    let batches = Batches::new()?;
+    let batches = InFolder::open(Batches::open)?;
     batches.write(some)?;
     expect(batches.holds(some)?, name, LAST_STEP, "a coin is lost")?;
-    let tier = Tier::new()?;
-    tier.write(some)?;
-    expect(tier.holds(some)?, name, ASSAY, "a coin is lost")?;
+    let own = InFolder::open(tier)?;
+    write(&own, some)?;
+    expect(holds(&own, some)?, name, ASSAY, "a coin is lost")?;
     Ok(vec![
-        once(LAST_STEP, pairs.clone(), Batches::new, Batches::write),
-        once(ASSAY, pairs, Tier::new, Tier::write),
+        once(LAST_STEP, pairs.clone(), Batches::open, Batches::write),
+        once(ASSAY, pairs, tier, write),
     ])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::temporary_folder;
 
     /// The timed write batch passes through the journal; our timed flush does not.
     #[test]
     fn write_batches_go_through_the_journal_and_our_tables_do_not() {
         let pairs = pairs(2_000);
-        let batches = Batches::new().expect("a database");
+        let batches = InFolder::open(Batches::open).expect("a database");
         batches.write(&pairs).expect("written");
         assert!(batches.holds(&pairs).expect("readable"));
         assert_eq!(batches.coins.table_count(), 0, "still in journal and memtable");
-        let dir = folder().expect("a folder");
+        let dir = temporary_folder().expect("a folder");
         let keyspaces = dir.path().join("keyspaces");
-        let tier = FjallTier::open(dir.path(), TIER_CACHE_BYTES).expect("a database");
-        let tier = Tier { tier, _dir: dir };
-        tier.write(&pairs).expect("written");
-        assert!(tier.holds(&pairs).expect("readable"));
-        let tables = |folder: &std::path::Path| {
+        let tier = tier(dir.path()).expect("a database");
+        write(&tier, &pairs).expect("written");
+        assert!(holds(&tier, &pairs).expect("readable"));
+        let tables = |folder: &Path| {
             let bytes = |entry: std::fs::DirEntry| entry.metadata().map_or(0, |meta| meta.len());
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
             entries.map(bytes).sum::<u64>()

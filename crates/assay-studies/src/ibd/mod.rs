@@ -14,15 +14,17 @@ mod xor;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::{Result, ensure};
 use assay_bench::harness::Row;
 use assay_bench::plan::IbdSettings;
 use assay_bench::published::PublishedFile;
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
-use assay_bench::{BenchError, Progress};
+use assay_bench::{Progress, wrong_answer};
 use assay_report::stats::verdict::{COVERAGE, FLOOR_MIN, Verdict};
 use tempfile::TempDir;
 
 use self::subjects::REAL;
+use crate::temporary_folder;
 
 // Names of alternatives.
 
@@ -64,7 +66,7 @@ impl IbdSuite {
 }
 
 impl Suite for IbdSuite {
-    fn benchmarks<'s>(&'s self, extent: Extent) -> Result<Vec<Benchmark<'s>>, BenchError> {
+    fn benchmarks<'s>(&'s self, extent: Extent) -> Result<Vec<Benchmark<'s>>> {
         let settings = &self.settings;
         let least = |sizes: &[u64], least: u64| sizes.iter().all(|size| *size >= least);
         for (holds, what, wanted) in [
@@ -72,9 +74,7 @@ impl Suite for IbdSuite {
             (least(&settings.duplicate_inputs, 1), "duplicate_inputs", "1 to 24,000 or so"),
             (least(&settings.flush_coins, 16), "flush_coins", "16 or more"),
         ] {
-            if !holds {
-                return Err(BenchError::Parameter { what, wanted });
-            }
+            ensure!(holds, "{what}: give {wanted}");
         }
         // The smoke test skips the real block, which is large.
         let real = self.real.as_deref().filter(|_| extent != Extent::Smoke);
@@ -89,12 +89,7 @@ impl Suite for IbdSuite {
         Ok(all)
     }
 
-    fn studies(
-        &self,
-        _extent: Extent,
-        rows: &[Row],
-        _progress: &dyn Progress,
-    ) -> Result<Vec<Study>, BenchError> {
+    fn studies(&self, _: Extent, rows: &[Row], _: &dyn Progress) -> Result<Vec<Study>> {
         let skipped = format!(
             "Skipped: real block {REAL} was not found (`ASSAY_TEST_DATA`); only the forged block was measured."
         );
@@ -126,7 +121,6 @@ fn lead(rows: &[Row]) -> String {
     )
 }
 
-/// Description of the rows and their limits.
 const NOTES: [&str; 5] = [
     "The steps of the report are timed on Bitcoin Core itself: `assay run ibd-tracking-core` has its commits, their benchmarks and the published figures before and after each. \"report's last step\" is a few lines of Rust with the same effect, with Core's calls to the system; it is not Core. Published figures are those after the last step.",
     "Obfuscation: only other programs' files have it. It is taken off by vectors of the widest kind the machine has; a copy reads and writes as much, so its speed is the limit while the bytes are cached.",
@@ -135,30 +129,30 @@ const NOTES: [&str; 5] = [
     "`process-transaction` is the engine's whole path of a transaction whose inputs are not there.",
 ];
 
-fn folder() -> Result<TempDir, BenchError> {
-    tempfile::tempdir().map_err(file_error(&std::env::temp_dir()))
+/// A value that keeps its files in a temporary folder, which is removed after it.
+struct InFolder<T> {
+    value: T,
+    _dir: TempDir,
 }
 
-fn file_error(path: &Path) -> impl Fn(std::io::Error) -> BenchError + '_ {
-    |source| BenchError::File { path: path.to_owned(), source }
+impl<T> InFolder<T> {
+    fn open(open: impl FnOnce(&Path) -> Result<T>) -> Result<Self> {
+        let dir = temporary_folder()?;
+        Ok(Self { value: open(dir.path())?, _dir: dir })
+    }
 }
 
-fn store_error<E: std::error::Error + Send + Sync + 'static>(source: E) -> BenchError {
-    BenchError::Store { source: Box::new(source) }
-}
+impl<T> std::ops::Deref for InFolder<T> {
+    type Target = T;
 
-/// Error of a result that differs from that of another alternative.
-fn wrong(benchmark: &str, alternative: &str, detail: impl Into<String>) -> BenchError {
-    BenchError::WrongAnswer {
-        benchmark: benchmark.to_owned(),
-        alternative: alternative.to_owned(),
-        detail: detail.into(),
+    fn deref(&self) -> &T {
+        &self.value
     }
 }
 
 /// Returns the error of a wrong result unless the condition holds.
-fn expect(holds: bool, benchmark: &str, alternative: &str, detail: &str) -> Result<(), BenchError> {
-    if holds { Ok(()) } else { Err(wrong(benchmark, alternative, detail)) }
+fn expect(holds: bool, benchmark: &str, alternative: &str, detail: &str) -> Result<()> {
+    if holds { Ok(()) } else { Err(wrong_answer(benchmark, alternative, detail)) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use assay_bench::BenchError;
+use anyhow::Result;
 use assay_bench::harness::Alternative;
 use assay_bench::suite::Benchmark;
 use assay_hash::SipHash;
@@ -10,7 +10,7 @@ use assay_report::stats::random::SplitMix64;
 use assay_store::{Cached, CoinRef, CoinStore, MemTier};
 use assay_wire::{OutPoint, Txid};
 
-use super::{ASSAY, GENERAL, expect, store_error};
+use super::{ASSAY, GENERAL, expect};
 
 pub(super) fn benchmarks<'a>() -> Vec<Benchmark<'a>> {
     let coins = |part: &str, is_there| {
@@ -33,8 +33,7 @@ fn outpoints(seed: u64) -> Vec<OutPoint> {
 /// Number of hashed outpoints, and of coins in a cache, as in the report.
 const OUTPOINTS: usize = 1_000;
 
-/// SipHash on messages and on outpoints.
-fn siphash<'a>(name: &str) -> Result<Vec<Alternative<'a>>, BenchError> {
+fn siphash<'a>(name: &str) -> Result<Vec<Alternative<'a>>> {
     let salt = SipHash::<2, 4>::new(0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908);
     let of_outpoint = |salt: &SipHash<2, 4>, outpoint: &OutPoint| {
         salt.hash_outpoint(&outpoint.txid.0, outpoint.vout)
@@ -56,13 +55,12 @@ fn siphash<'a>(name: &str) -> Result<Vec<Alternative<'a>>, BenchError> {
     ])
 }
 
-/// Looks up coins that are in the cache, or are not.
-fn look_up<'a>(name: &str, is_there: bool) -> Result<Vec<Alternative<'a>>, BenchError> {
+fn look_up<'a>(name: &str, is_there: bool) -> Result<Vec<Alternative<'a>>> {
     let inside = outpoints(4);
-    let mut store = CoinStore::open(Box::new(MemTier::new()), 1 << 30).map_err(store_error)?;
+    let mut store = CoinStore::open(Box::new(MemTier::new()), 1 << 30)?;
     for outpoint in &inside {
         let coin = CoinRef { value: 5, height: 9, coinbase: false, script_pubkey: &[7; 22] };
-        store.add(*outpoint, coin, false).map_err(store_error)?;
+        store.add(*outpoint, coin, false)?;
     }
     let asked = if is_there { inside } else { outpoints(5) };
     let count = move |store: &CoinStore| {

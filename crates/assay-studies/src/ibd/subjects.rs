@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use assay_bench::BenchError;
+use anyhow::Result;
 use assay_bench::harness::Alternative;
 use assay_bench::suite::{Benchmark, Extent};
+use assay_bench::wrong_answer;
 use assay_consensus::block::check_block;
-use assay_consensus::params::ChainParams;
 use assay_wire::{Block, Encoding, Txid};
 
-use super::{file_error, wrong};
 use crate::forged::{Forge, Kind};
+use crate::{chain, read_file};
 
 /// A block with all data that alternatives start from.
 #[derive(Debug)]
@@ -30,7 +30,6 @@ enum Source {
 /// A subject that is created on first use.
 #[derive(Clone, Debug)]
 pub(super) struct LazySubject {
-    /// Its part of the names of benchmarks.
     pub(super) name: &'static str,
     source: Source,
     made: Arc<OnceLock<Arc<Subject>>>,
@@ -42,24 +41,23 @@ impl LazySubject {
     }
 
     /// Returns the subject, and creates it on the first call.
-    pub(super) fn get(&self) -> Result<Arc<Subject>, BenchError> {
+    pub(super) fn get(&self) -> Result<Arc<Subject>> {
         if let Some(made) = self.made.get() {
             return Ok(Arc::clone(made));
         }
         let raw = match &self.source {
-            Source::File(path) => std::fs::read(path).map_err(file_error(path))?,
+            Source::File(path) => read_file(path)?,
             Source::Forged { seed, txs } => Forge::new(*seed).0.next(Kind::Mixed, *txs).raw,
         };
         let subject = Subject::new(self.name, raw)?;
         Ok(Arc::clone(self.made.get_or_init(|| Arc::new(subject))))
     }
 
-    /// A benchmark on this block.
     pub(super) fn benchmark<'a>(
         &self,
         operation: &str,
-        unit: &'a str,
-        make: impl Fn(&str) -> Result<Vec<Alternative<'a>>, BenchError> + 'a,
+        unit: &str,
+        make: impl Fn(&str) -> Result<Vec<Alternative<'a>>> + 'a,
     ) -> Benchmark<'a> {
         let series = operation.to_owned();
         Benchmark { series, ..Benchmark::new(format!("{operation}/{}", self.name), unit, make) }
@@ -67,13 +65,12 @@ impl LazySubject {
 }
 
 impl Subject {
-    fn new(name: &str, raw: Vec<u8>) -> Result<Self, BenchError> {
+    fn new(name: &str, raw: Vec<u8>) -> Result<Self> {
         let block = Block::parse(raw.clone(), Encoding::Segwit)
-            .map_err(|error| wrong(name, "parse", error.to_string()))?;
+            .map_err(|error| wrong_answer(name, "parse", error))?;
         let txids = block.txids(0..block.tx_count());
-        let params = ChainParams::by_name("main").expect("a known chain");
-        check_block(&params, &block, &txids)
-            .map_err(|error| wrong(name, "CheckBlock", error.to_string()))?;
+        check_block(&chain("main"), &block, &txids)
+            .map_err(|error| wrong_answer(name, "CheckBlock", error))?;
         Ok(Self { raw, block, txids })
     }
 }

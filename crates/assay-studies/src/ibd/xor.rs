@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use assay_bench::BenchError;
+use anyhow::Result;
 use assay_bench::harness::Alternative;
 use assay_bench::suite::{Benchmark, Extent};
 use assay_report::stats::random::SplitMix64;
@@ -28,15 +28,12 @@ pub(super) fn xor_wordwise(bytes: &mut [u8], key: [u8; 8]) {
 /// Sizes from one that fits into the L1 cache to one that exceeds all caches; the report has 1 MiB.
 pub(super) fn benchmarks<'a>(sizes: &[u64], extent: Extent) -> Vec<Benchmark<'a>> {
     let sizes = if extent == Extent::Smoke { &[4096][..] } else { sizes };
-    let benchmark = |&size: &u64| {
-        let make = move |name: &str| make(name, size as usize);
-        let benchmark = Benchmark::of_size("xor", size, "bytes", make);
-        Benchmark { bytes_per_op: Some(size), ..benchmark }
-    };
+    let benchmark =
+        |&size: &u64| Benchmark::of_bytes("xor", size, move |name| make(name, size as usize));
     sizes.iter().map(benchmark).collect()
 }
 
-fn make<'a>(name: &str, size: usize) -> Result<Vec<Alternative<'a>>, BenchError> {
+fn make<'a>(name: &str, size: usize) -> Result<Vec<Alternative<'a>>> {
     let mut plain = vec![0; size];
     SplitMix64::new(size as u64).fill(&mut plain);
     let key = XorKey::new(KEY);

@@ -1,49 +1,38 @@
 //! A regtest chain whose transactions need no signatures, so that coins are cheap to create and policy dominates the cost.
 
 use assay_consensus::params::ChainParams;
-use assay_wire::{BlockHash, OutPoint, Transaction, TxBuilder};
+use assay_wire::{OutPoint, Transaction, TxBuilder};
 
-use crate::block_builder::{Coinbase, assemble};
+use crate::block_builder::{Coinbase, Tip};
 
 /// Pays to the hash of the script `OP_1`, which relay policy accepts.
 const P2SH_TRUE: [u8; 23] = [
     0xa9, 20, 0xda, 0x17, 0x45, 0xe9, 0xb5, 0x49, 0xbd, 0x0b, 0xfa, 0x1a, 0x56, 0x99, 0x71, 0xc7,
     0x7e, 0xba, 0x30, 0xcd, 0x5a, 0x4b, 0x87,
 ];
-/// Coinbase maturity in blocks.
 const MATURITY: u32 = 100;
 /// Coinbase output, below the allowed maximum.
 const COINBASE_SAT: i64 = 5_000_000_000;
-/// Outputs of a funding transaction.
 const FAN_OUT: usize = 2000;
-/// Value of each coin.
 pub(super) const COIN_SAT: i64 = 2_400_000;
-/// Funding transactions per block.
 const FANS_PER_BLOCK: usize = 12;
 /// Fee of a transaction of the measured blocks.
 const FEE_SAT: i64 = 1000;
 
-/// An output and its value in satoshi.
 pub(super) type CoinOf = (OutPoint, i64);
 
-/// A block with its position.
-pub(super) struct MintedBlock {
-    pub(super) height: u32,
-    pub(super) hash: BlockHash,
-    pub(super) raw: Vec<u8>,
-}
+/// A block, and the tip that it becomes.
+pub(super) type MintedBlock = (Tip, Vec<u8>);
 
 /// Forges one branch, block by block.
 pub(super) struct Mint {
-    height: u32,
-    tip: BlockHash,
-    time: u32,
+    tip: Tip,
 }
 
 impl Mint {
     /// A chain with at least `count` coins of [`COIN_SAT`] each: its blocks, and the coins.
     pub(super) fn new(params: &ChainParams, count: usize) -> (Self, Vec<MintedBlock>, Vec<CoinOf>) {
-        let mut mint = Self { height: 0, tip: params.genesis_hash, time: params.genesis.time };
+        let mut mint = Self { tip: Tip::genesis(params) };
         let fans = count.div_ceil(FAN_OUT);
         let mut blocks = Vec::new();
         let mut coinbases = Vec::new();
@@ -79,15 +68,11 @@ impl Mint {
     }
 
     fn block(&mut self, txs: &[Transaction], claim: i64) -> (MintedBlock, OutPoint) {
-        self.height += 1;
-        self.time += 60;
-        let coinbase = Coinbase::new(self.height, &[1, 0], (claim, &P2SH_TRUE), None);
+        let coinbase = Coinbase::new(self.tip.height + 1, &[1, 0], (claim, &P2SH_TRUE), None);
         let outpoint = OutPoint { txid: coinbase.txid(), vout: 0 };
-        let raws: Vec<&[u8]> = txs.iter().map(Transaction::bytes).collect();
-        let txids = txs.iter().map(|tx| tx.view().txid().0);
-        let (tip, raw) = assemble((self.tip, self.time), &coinbase, &raws, txids);
-        self.tip = tip;
-        (MintedBlock { height: self.height, hash: tip, raw }, outpoint)
+        let block = self.tip.next_of(60, &coinbase, txs);
+        self.tip = block.0;
+        (block, outpoint)
     }
 }
 

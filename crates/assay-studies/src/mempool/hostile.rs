@@ -9,7 +9,6 @@ use super::chain::{CoinOf, tx};
 pub(super) const CLUSTER_TXS: usize = 64;
 /// Half of them spend confirmed coins; all others but one spend outputs of half of those.
 const PARENTS: usize = CLUSTER_TXS / 2;
-/// Coins spent by one cluster.
 pub(super) const COINS_PER_CLUSTER: usize = PARENTS + 1;
 /// Clusters that a replacement conflicts with: Core's `MAX_REPLACEMENT_CANDIDATES` (`policy/rbf.h`).
 pub(super) const VICTIMS: usize = 100;
@@ -23,7 +22,6 @@ pub(super) struct Cluster {
     pub(super) txs: Vec<Transaction>,
     /// Transaction that a replacement may conflict with: the last one, which has no descendants.
     pub(super) bait: Txid,
-    /// Its confirmed coin.
     bait_coin: CoinOf,
     bait_fee_sat: i64,
 }
@@ -72,7 +70,6 @@ impl Cluster {
     }
 }
 
-/// A transaction with one output, and its fee.
 fn join(random: &mut SplitMix64, spent: &[CoinOf], rate: i64) -> (Transaction, i64) {
     let value: i64 = spent.iter().map(|(_, value)| value).sum();
     let fee = fee_sat(random, spent.len(), 1, rate);

@@ -15,18 +15,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
-use assay_consensus::params::ChainParams;
+use anyhow::Result;
 use assay_engine::{Config, Engine, SubmitOutcome};
 
 use self::chain::{CoinOf, Mint, MintedBlock};
 use self::hostile::{COINS_PER_CLUSTER, Cluster, VICTIMS, replacement, variant};
-use crate::threads;
+use crate::{chain, open_engine, temporary_folder, threads};
 use assay_bench::options::MempoolOptions;
-use assay_bench::{BenchError, Progress, experiment};
+use assay_bench::{Progress, experiment, wrong_answer};
 use assay_report::record::Record;
 use assay_report::stats::random::SplitMix64;
 
-/// Warm-up blocks of each kind, which are ignored.
 const WARM_UP: usize = 2;
 /// Fee rate of the first hostile cluster, thousandths of a satoshi per virtual byte.
 const RATE_FIRST: i64 = 2000;
@@ -55,18 +54,15 @@ struct Tally {
     /// Seconds per transaction of a cluster.
     clusters_s: Vec<f64>,
     verdicts: BTreeMap<String, u64>,
-    /// An unexpected verdict.
     wrong: Option<String>,
 }
 
-/// Measures in a temporary folder.
-pub(crate) fn run(options: &MempoolOptions, progress: &dyn Progress) -> Result<Record, BenchError> {
+pub(crate) fn run(options: &MempoolOptions, progress: &dyn Progress) -> Result<Record> {
     let threads = threads(options.threads);
     let options = &MempoolOptions { threads, ..options.clone() };
     let (clusters, txs) = (options.clusters.get(), options.txs.get());
     let record = experiment::record("mempool");
-    let dir = tempfile::tempdir()
-        .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
+    let dir = temporary_folder()?;
     let engine = open(dir.path(), options)?;
     let coins_wanted = (clusters + VICTIMS) * COINS_PER_CLUSTER + txs;
     let (mut mint, blocks, mut coins) = Mint::new(engine.params(), coins_wanted);
@@ -95,15 +91,13 @@ pub(crate) fn run(options: &MempoolOptions, progress: &dyn Progress) -> Result<R
     Ok(report::fill(record, options, &times, &tally, moving.len() as u64))
 }
 
-fn open(dir: &Path, options: &MempoolOptions) -> Result<Engine, BenchError> {
-    let params = ChainParams::by_name("regtest").expect("a known chain");
-    let mut config = Config::new(dir, Arc::new(params));
+fn open(dir: &Path, options: &MempoolOptions) -> Result<Engine> {
+    let mut config = Config::new(dir, Arc::new(chain("regtest")));
     config.threads = options.threads;
     config.cache_bytes_max = 450 << 20;
     config.mempool_bytes_max = (2 + VICTIMS + options.clusters.get() / 2) as u64 * CLUSTER_BYTES;
     config.persist_mempool = false;
-    Engine::open(config)
-        .map_err(|error| BenchError::Engine { dir: dir.to_owned(), source: Box::new(error) })
+    open_engine(config)
 }
 
 /// The clusters that stay, and those that hostile threads submit.
@@ -119,7 +113,7 @@ fn hostile_clusters(options: &MempoolOptions, coins: &[CoinOf]) -> (Vec<Cluster>
 }
 
 /// Adds a cluster to the mempool while it fits.
-fn fill(engine: &Engine, cluster: &Cluster) -> Result<(), BenchError> {
+fn fill(engine: &Engine, cluster: &Cluster) -> Result<()> {
     let raws = cluster.txs.iter().map(|tx| tx.bytes().to_vec()).collect();
     let verdicts = engine.submit_transactions(raws, None);
     let reject = verdicts.into_iter().find_map(Result::err);
@@ -129,17 +123,17 @@ fn fill(engine: &Engine, cluster: &Cluster) -> Result<(), BenchError> {
 }
 
 /// Connects a block, and returns the seconds taken.
-fn submit(engine: &Engine, block: &MintedBlock) -> Result<f64, BenchError> {
-    let raw = block.raw.clone();
+fn submit(engine: &Engine, (expected, raw): &MintedBlock) -> Result<f64> {
+    let raw = raw.clone();
     let start = Instant::now();
     let outcome = engine.submit_block(raw);
     let elapsed_s = start.elapsed().as_secs_f64();
     let tip = engine.tip();
     match outcome {
-        SubmitOutcome::Accepted if (tip.height, tip.hash) == (block.height, block.hash) => {
+        SubmitOutcome::Accepted if (tip.height, tip.hash) == (expected.height, expected.hash) => {
             Ok(elapsed_s)
         }
-        other => Err(crate::own_block(block.height, &other)),
+        other => Err(crate::own_block(expected.height, &other)),
     }
 }
 
@@ -151,7 +145,7 @@ impl Attack<'_> {
         mint: &mut Mint,
         moving: &mut [CoinOf],
         progress: &dyn Progress,
-    ) -> Result<[Vec<f64>; 2], BenchError> {
+    ) -> Result<[Vec<f64>; 2]> {
         let count = WARM_UP + options.blocks.get();
         progress.begin("blocks under attack", count as u64);
         std::thread::scope(|scope| {
@@ -160,7 +154,7 @@ impl Attack<'_> {
                 scope.spawn(move || self.submit_until_over(thread, hostile_threads));
             }
             let mut times = [Vec::new(), Vec::new()];
-            let mut measure = || -> Result<(), BenchError> {
+            let mut measure = || -> Result<()> {
                 for round in 0..count {
                     let (quiet, attacked) = (mint.moving(moving), mint.moving(moving));
                     let alone = self.gate.write();
@@ -228,13 +222,12 @@ impl Tally {
     }
 }
 
-/// Checks the final mempool and UTXO set.
 fn check(
     engine: &Engine,
     victims: &[Cluster],
     moving: &[CoinOf],
     wrong_verdict: Option<&str>,
-) -> Result<(), BenchError> {
+) -> Result<()> {
     if let Some(verdict) = wrong_verdict {
         return Err(wrong(format!("a hostile transaction got the verdict {verdict}")));
     }
@@ -259,7 +252,6 @@ fn check(
     Ok(())
 }
 
-fn wrong(detail: String) -> BenchError {
-    let (benchmark, alternative) = ("mempool".to_owned(), "assay".to_owned());
-    BenchError::WrongAnswer { benchmark, alternative, detail }
+fn wrong(detail: String) -> anyhow::Error {
+    wrong_answer("mempool", "assay", detail)
 }

@@ -6,9 +6,9 @@ use assay_report::stats::ratio::Ratio;
 
 use super::ASSAY;
 use super::published;
+use crate::interval;
 use crate::kernels::{KERNEL, KERNEL_8000};
 
-/// Times of one series by size.
 struct Series<'r> {
     rows: &'r [Row],
     name: &'static str,
@@ -112,7 +112,6 @@ fn scaling(plain: &Series<'_>) -> Vec<String> {
     prose
 }
 
-/// Cost of duplicating.
 fn dup_cost(plain: &Series<'_>, dup: &Series<'_>) -> Vec<String> {
     let costs: Vec<String> = published::times()
         .into_iter()
@@ -136,7 +135,6 @@ fn dup_cost(plain: &Series<'_>, dup: &Series<'_>) -> Vec<String> {
     )]
 }
 
-/// SHA-256 against other libraries.
 fn libraries(rows: &[Row]) -> Option<String> {
     let row = rows.iter().find(|row| row.name == "hash/sha256/8000")?;
     let ours = row.of(ASSAY)?;
@@ -158,38 +156,28 @@ fn libraries(rows: &[Row]) -> Option<String> {
 }
 
 fn table(plain: &Series<'_>, dup: &Series<'_>) -> StudyTable {
-    let head = [
-        "bytes",
-        "blocks of SHA-256",
-        "ours, ns",
-        "kernel, ns",
-        "kernel-8000, ns",
-        "kernel / ours",
-        "interval",
-        "published, ns",
-        "with OP_DUP: ours, ns",
-        "published, ns",
-    ];
-    let number =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
-    let rows = published::times().into_iter().map(|(size, published, published_dup)| {
-        let ratio = plain.ratio(size);
-        vec![
-            size.to_string(),
-            (size + 9).div_ceil(64).to_string(),
-            number(plain.ns(size, ASSAY)),
-            number(plain.ns(size, KERNEL)),
-            number(plain.ns(size, KERNEL_8000)),
-            ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.2}", ratio.median)),
-            ratio.map_or_else(
-                || "-".to_owned(),
-                |ratio| format!("{:.2} to {:.2}", ratio.low, ratio.high),
-            ),
-            number(Some(published)),
-            number(dup.ns(size, ASSAY)),
-            number(Some(published_dup)),
-        ]
-    });
-    let caption = "Inputs of P2WSH; published: Intel Core i7-8665U, branch p2qrh of Bitcoin Core";
-    StudyTable::of(caption, &head, 0, rows)
+    let number = |value: Option<f64>| value.map_or_else(none, |value| format!("{value:.1}"));
+    crate::table(
+        "Inputs of P2WSH; published: Intel Core i7-8665U, branch p2qrh of Bitcoin Core",
+        0,
+        published::times(),
+        &[
+            ("bytes", &|(size, ..)| size.to_string()),
+            ("blocks of SHA-256", &|(size, ..)| (size + 9).div_ceil(64).to_string()),
+            ("ours, ns", &|(size, ..)| number(plain.ns(*size, ASSAY))),
+            ("kernel, ns", &|(size, ..)| number(plain.ns(*size, KERNEL))),
+            ("kernel-8000, ns", &|(size, ..)| number(plain.ns(*size, KERNEL_8000))),
+            ("kernel / ours", &|(size, ..)| {
+                plain.ratio(*size).map_or_else(none, |ratio| format!("{:.2}", ratio.median))
+            }),
+            ("interval", &|(size, ..)| plain.ratio(*size).as_ref().map_or_else(none, interval)),
+            ("published, ns", &|(_, published, _)| number(Some(*published))),
+            ("with OP_DUP: ours, ns", &|(size, ..)| number(dup.ns(*size, ASSAY))),
+            ("published, ns", &|(_, _, with_dup)| number(Some(*with_dup))),
+        ],
+    )
+}
+
+fn none() -> String {
+    "-".to_owned()
 }

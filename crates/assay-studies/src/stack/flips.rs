@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use anyhow::Result;
+use assay_bench::Progress;
 use assay_bench::plan::Wrap;
 use assay_bench::suite::{Study, StudyTable};
-use assay_bench::{BenchError, Progress};
 use assay_consensus::script::asm;
 use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Flags, RuleSet, ScriptError};
@@ -21,7 +22,7 @@ type Flips = BTreeMap<[String; 5], usize>;
 
 impl StackSuite {
     /// Every vector under today's limit and under each other limit.
-    pub(super) fn flips(&self, progress: &dyn Progress) -> Result<Study, BenchError> {
+    pub(super) fn flips(&self, progress: &dyn Progress) -> Result<Study> {
         let suites = suites(self.vectors_folder().as_deref());
         let mut study = Study {
             id: "vectors-that-flip".to_owned(),

@@ -2,15 +2,15 @@
 
 use std::hint::black_box;
 
-use assay_bench::BenchError;
+use anyhow::Result;
 use assay_bench::harness::{Alternative, Sample};
 use assay_bench::suite::Benchmark;
+use assay_bench::wrong_answer;
 use assay_hash::{hash160, ripemd160, sha1, sha256, sha256d};
 use sha2::Digest as _;
 
 use super::ASSAY;
 
-/// A hash function of one library.
 type Hash = fn(&[u8]) -> Vec<u8>;
 
 /// A hash function by the name of its opcode, with its implementations.
@@ -53,15 +53,13 @@ const FUNCTIONS: [Function; 5] = [
     },
 ];
 
-/// Every function by size.
 pub(super) fn benchmarks<'a>(sizes: &[usize]) -> Vec<Benchmark<'a>> {
     let mut benchmarks = Vec::new();
     for function in &FUNCTIONS {
         for &size in sizes {
-            let (series, bytes) = (format!("hash/{}", function.name), size as u64);
+            let series = format!("hash/{}", function.name);
             let make = move |name: &str| alternatives(name, function, size);
-            let benchmark = Benchmark::of_size(&series, bytes, "bytes", make);
-            benchmarks.push(Benchmark { bytes_per_op: Some(bytes), ..benchmark });
+            benchmarks.push(Benchmark::of_bytes(&series, size as u64, make));
         }
     }
     benchmarks
@@ -71,17 +69,13 @@ fn alternatives<'a>(
     name: &str,
     function: &'static Function,
     size: usize,
-) -> Result<Vec<Alternative<'a>>, BenchError> {
+) -> Result<Vec<Alternative<'a>>> {
     let data = vec![0x42; size];
     let first = function.by[0].1(&data);
     let mut alternatives = Vec::new();
     for &(by, hash) in function.by {
         if hash(&data) != first || !hash(b"abc").starts_with(&function.abc) {
-            return Err(BenchError::WrongAnswer {
-                benchmark: name.to_owned(),
-                alternative: by.to_owned(),
-                detail: "another hash".to_owned(),
-            });
+            return Err(wrong_answer(name, by, "another hash"));
         }
         let data = data.clone();
         let run = move |times| Ok(timed(by, function.name, &data, times));

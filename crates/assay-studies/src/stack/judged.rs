@@ -1,31 +1,26 @@
 //! Verdicts of Bitcoin Core on the published vectors.
 
+use anyhow::Result;
 use assay_bench::suite::{Study, StudyTable};
-use assay_bench::{BenchError, Progress};
+use assay_bench::{Progress, wrong_answer};
 use assay_consensus::script::Flags;
 
 use super::StackSuite;
 use super::vectors::{Suite, Vector, suites};
-use crate::kernels::{self, Kernel};
+use crate::kernels::Kernel;
 
 /// True if Bitcoin Core and our engine accept the vector; an error if they disagree.
-fn judge(kernel: &Kernel, file: &str, vector: &Vector) -> Result<bool, BenchError> {
-    let flags = offered(vector.flags());
+fn judge(kernel: &Kernel, file: &str, vector: &Vector) -> Result<bool> {
+    let flags = offered(vector.flags);
     let theirs =
-        kernel.peer.borrow_mut().judge(vector.tx(), &vector.spent(), flags, vector.input())?;
+        kernel.peer.borrow_mut().judge(vector.tx(), &vector.spent(), flags, vector.input)?;
     let ours = vector.verdict_with(&kernel.rules, flags);
     if ours.is_ok() == theirs {
         return Ok(theirs);
     }
-    Err(BenchError::WrongAnswer {
-        benchmark: format!("{file}, {}", vector.comment),
-        alternative: kernel.name.to_owned(),
-        detail: format!(
-            "{} there, {} by the engine",
-            if theirs { "passes" } else { "fails" },
-            super::flips::verdict(ours)
-        ),
-    })
+    let there = if theirs { "passes" } else { "fails" };
+    let detail = format!("{there} there, {} by the engine", super::flips::verdict(ours));
+    Err(wrong_answer(&format!("{file}, {}", vector.comment), kernel.name, detail))
 }
 
 /// The flags that the kernel's interface supports: no policy, and no witnesses without pay-to-script-hash.
@@ -38,18 +33,8 @@ fn offered(flags: Flags) -> Flags {
 }
 
 impl StackSuite {
-    /// The available kernel peers, started on first use.
-    pub(super) fn kernels(&self) -> Result<&[Kernel], BenchError> {
-        if let Some(kernels) = self.kernels.get() {
-            return Ok(kernels);
-        }
-        let settings = &self.settings;
-        let kernels = kernels::start(settings.kernel.as_deref(), settings.kernel_8000.as_deref())?;
-        Ok(self.kernels.get_or_init(|| kernels))
-    }
-
     /// Verifies every published vector by Bitcoin Core.
-    pub(super) fn judged(&self, progress: &dyn Progress) -> Result<Option<Study>, BenchError> {
+    pub(super) fn judged(&self, progress: &dyn Progress) -> Result<Option<Study>> {
         let kernels = self.kernels()?;
         let suites = suites(self.vectors_folder().as_deref());
         if kernels.is_empty() || suites.is_empty() {
@@ -82,7 +67,7 @@ impl StackSuite {
     }
 }
 
-fn row(kernels: &[Kernel], suite: &Suite) -> Result<Vec<String>, BenchError> {
+fn row(kernels: &[Kernel], suite: &Suite) -> Result<Vec<String>> {
     let mut passed = vec![0usize; kernels.len()];
     let mut flips = 0;
     for vector in &suite.vectors {

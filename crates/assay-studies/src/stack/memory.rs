@@ -2,9 +2,10 @@
 
 use std::thread;
 
+use anyhow::{Context as _, Result};
 use assay_bench::plan::Wrap;
 use assay_bench::suite::{Extent, Study, StudyTable};
-use assay_bench::{BenchError, Progress};
+use assay_bench::{Progress, wrong_answer};
 use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Interpreter, RuleSet, TxContext};
 use assay_engine::ImmediateChecker;
@@ -17,7 +18,6 @@ use crate::spend::Spend;
 /// Sizes of threads' stacks, from about the system's minimum over musl's (128 KiB) and Rust's (2 MiB) to the report's (8 MiB).
 const STACK_KIB: [usize; 8] = [32, 64, 128, 256, 512, 1024, 2048, 8192];
 
-/// A script with its description.
 struct Subject {
     name: String,
     rules: RuleSet,
@@ -28,11 +28,7 @@ struct Subject {
 
 impl StackSuite {
     /// Peak heap of each script, and stack use in threads with stacks of several sizes.
-    pub(super) fn memory(
-        &self,
-        extent: Extent,
-        progress: &dyn Progress,
-    ) -> Result<Study, BenchError> {
+    pub(super) fn memory(&self, extent: Extent, progress: &dyn Progress) -> Result<Study> {
         let subjects = self.subjects(extent)?;
         let mut rows = Vec::new();
         progress.begin("heap of scripts", subjects.len() as u64);
@@ -77,7 +73,7 @@ impl StackSuite {
         })
     }
 
-    fn subjects(&self, extent: Extent) -> Result<Vec<Subject>, BenchError> {
+    fn subjects(&self, extent: Extent) -> Result<Vec<Subject>> {
         let all = self.rules()?;
         let mut subjects = Vec::new();
         for case in self.cases(extent)? {
@@ -136,21 +132,16 @@ fn fill(opcode: u8, size: usize) -> Spend {
 }
 
 impl Subject {
-    fn verify(&self, interpreter: &mut Interpreter) -> Result<(), BenchError> {
+    fn verify(&self, interpreter: &mut Interpreter) -> Result<()> {
         let spent = self.spend.spent();
         let context = TxContext::new(self.spend.tx.view(), &spent);
         let flags = self.spend.flags;
-        interpreter.verify_input(&context, 0, flags, &mut ImmediateChecker).map(drop).map_err(
-            |error| BenchError::WrongAnswer {
-                benchmark: self.name.clone(),
-                alternative: ASSAY.to_owned(),
-                detail: error.to_string(),
-            },
-        )
+        let verdict = interpreter.verify_input(&context, 0, flags, &mut ImmediateChecker);
+        verdict.map(drop).map_err(|error| wrong_answer(&self.name, ASSAY, error))
     }
 
     /// Heap use of the first input of an interpreter and of the second.
-    fn heap(&self) -> Result<(HeapUse, HeapUse), BenchError> {
+    fn heap(&self) -> Result<(HeapUse, HeapUse)> {
         // One-time initialisation, such as of tagged hashes, is excluded.
         self.verify(&mut Interpreter::with_rules(self.rules))?;
         let mut interpreter = Interpreter::with_rules(self.rules);
@@ -162,7 +153,7 @@ impl Subject {
 }
 
 /// Runs all scripts in threads with stacks of different sizes.
-fn stacks(subjects: &[Subject], progress: &dyn Progress) -> Result<StudyTable, BenchError> {
+fn stacks(subjects: &[Subject], progress: &dyn Progress) -> Result<StudyTable> {
     let mut rows = Vec::new();
     progress.begin("stacks of threads", STACK_KIB.len() as u64);
     let verify = |subject: &Subject| subject.verify(&mut Interpreter::with_rules(subject.rules));
@@ -171,7 +162,7 @@ fn stacks(subjects: &[Subject], progress: &dyn Progress) -> Result<StudyTable, B
             let worker = thread::Builder::new()
                 .stack_size(kib << 10)
                 .spawn_scoped(scope, || subjects.iter().try_for_each(verify))
-                .map_err(|source| BenchError::File { path: "a thread".into(), source })?;
+                .context("cannot start a thread")?;
             worker.join().expect("a stack that is too small ends the process")
         })?;
         rows.push(vec![kib.to_string(), "all pass".to_owned()]);

@@ -18,49 +18,53 @@ mod vectors;
 mod verdicts;
 mod worst;
 
-use std::cell::OnceCell;
 use std::collections::HashSet;
 
+use anyhow::{Context as _, Result, ensure};
+use assay_bench::Progress;
 use assay_bench::harness::Row;
 use assay_bench::plan::{LimitSettings, StackSettings};
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
-use assay_bench::{BenchError, Progress};
 use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Copies, RuleSet};
 
 use template::Template;
 
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, Kernels};
 use crate::rules;
 use crate::worst::hashing::HASHING_OPCODES;
 
 const ASSAY: &str = "assay";
 
 /// The rules of the settings, in every kind of script.
-fn limited(settings: LimitSettings) -> Result<RuleSet, BenchError> {
-    let rules = RuleSet::TODAY.with_element_bytes_max(settings.element_bytes_max).ok_or(
-        BenchError::Parameter { what: "element_bytes_max", wanted: "at most 1048576 bytes" },
-    )?;
+fn limited(settings: LimitSettings) -> Result<RuleSet> {
+    let rules = RuleSet::TODAY
+        .with_element_bytes_max(settings.element_bytes_max)
+        .context("element_bytes_max: give at most 1048576 bytes")?;
     Ok(match settings.dup_bytes_max {
         Some(max) => rules.with_copies(Copies::limited(&[op::DUP], max)),
         None => rules,
     })
 }
 
-/// The suite of section `[stack]`.
 #[derive(Debug)]
 pub(crate) struct StackSuite {
     settings: StackSettings,
-    kernels: OnceCell<Vec<Kernel>>,
+    kernels: Kernels,
 }
 
 impl StackSuite {
     pub(crate) fn new(settings: StackSettings) -> Self {
-        Self { settings, kernels: OnceCell::new() }
+        Self { settings, kernels: Kernels::default() }
+    }
+
+    fn kernels(&self) -> Result<&[Kernel]> {
+        let StackSettings { kernel, kernel_8000, .. } = &self.settings;
+        self.kernels.get(kernel.as_deref(), kernel_8000.as_deref())
     }
 
     /// The templates, with unique names.
-    fn templates(&self) -> Result<Vec<Template>, BenchError> {
+    fn templates(&self) -> Result<Vec<Template>> {
         let hashes = if self.settings.hashing_opcodes { &HASHING_OPCODES[..] } else { &[] };
         let more = hashes.iter().map(|name| format!("<data> OP_{name} OP_DROP OP_1"));
         let mut templates: Vec<Template> = Vec::new();
@@ -80,21 +84,19 @@ impl StackSuite {
     }
 
     /// The rule sets of the plan without duplicates, named ones first.
-    fn rules(&self) -> Result<Vec<RuleSet>, BenchError> {
-        let mut all = rules::by_names(self.settings.rule_names())?;
+    fn rules(&self) -> Result<Vec<RuleSet>> {
+        let named = rules::named(self.settings.rule_names())?;
+        let mut all: Vec<RuleSet> = named.into_iter().map(|(_, rules)| rules).collect();
         for rules in self.settings.limits.iter().copied().map(limited) {
             let rules = rules?;
             if !all.contains(&rules) {
                 all.push(rules);
             }
         }
-        if all.is_empty() {
-            return Err(BenchError::Parameter { what: "rules", wanted: "at least one rule set" });
-        }
+        ensure!(!all.is_empty(), "rules: give at least one rule set");
         Ok(all)
     }
 
-    /// The sizes measured at an extent.
     fn sizes(&self, extent: Extent) -> Vec<usize> {
         let sizes = &self.settings.sizes;
         match extent {
@@ -118,18 +120,13 @@ fn far_apart(sizes: &[usize]) -> Vec<usize> {
 }
 
 impl Suite for StackSuite {
-    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>> {
         let mut benchmarks = self.script_benchmarks(extent)?;
         benchmarks.extend(hashes::benchmarks(&self.sizes(extent)));
         Ok(benchmarks)
     }
 
-    fn studies(
-        &self,
-        extent: Extent,
-        rows: &[Row],
-        progress: &dyn Progress,
-    ) -> Result<Vec<Study>, BenchError> {
+    fn studies(&self, extent: Extent, rows: &[Row], progress: &dyn Progress) -> Result<Vec<Study>> {
         let mut studies = vec![
             answers::study(rows),
             self.verdicts(extent, progress)?,

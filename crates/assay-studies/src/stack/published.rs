@@ -5,7 +5,6 @@ use assay_bench::suite::Published;
 
 const FIGURES: &str = include_str!("../../../../plans/published/stack-element-size.toml");
 
-/// The figures of both tables.
 pub(super) fn rows() -> Vec<Published> {
     PublishedFile::built_in(FIGURES).figures()
 }

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
-use assay_bench::BenchError;
+use anyhow::Result;
 use assay_bench::harness::Alternative;
 use assay_bench::plan::Wrap;
 use assay_bench::suite::{Benchmark, Extent};
+use assay_bench::wrong_answer;
 use assay_consensus::script::{Interpreter, RuleSet, ScriptError};
 
 use super::template::Template;
@@ -30,7 +31,6 @@ pub(super) struct Passing {
     pub(super) nips: usize,
 }
 
-/// Maximum number of appended `OP_NIP`s.
 const NIPS_MAX: usize = 16;
 
 impl Case {
@@ -70,7 +70,7 @@ impl Case {
 
 impl StackSuite {
     /// Every template in every kind of output, by size.
-    pub(super) fn cases(&self, extent: Extent) -> Result<Vec<Case>, BenchError> {
+    pub(super) fn cases(&self, extent: Extent) -> Result<Vec<Case>> {
         let mut cases = Vec::new();
         for template in self.templates()?.into_iter().map(Rc::new) {
             for &wrap in &self.settings.wraps {
@@ -85,10 +85,7 @@ impl StackSuite {
     }
 
     /// Benchmarks of the cases that pass under some rules.
-    pub(super) fn script_benchmarks(
-        &self,
-        extent: Extent,
-    ) -> Result<Vec<Benchmark<'_>>, BenchError> {
+    pub(super) fn script_benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>> {
         let all = self.rules()?;
         let kernels = self.kernels()?;
         let mut benchmarks = Vec::new();
@@ -98,11 +95,10 @@ impl StackSuite {
                 .iter()
                 .filter(|kernel| passing.spend.verify(&kernel.rules).is_ok())
                 .collect();
-            let (series, bytes) = (case.series(), case.size as u64);
+            let (series, size) = (case.series(), case.size as u64);
             let baseline = able.first().map(|kernel| kernel.name.to_owned());
             let make = move |name: &str| alternatives(name, &passing, &able);
-            let benchmark = Benchmark::of_size(&series, bytes, "bytes", make);
-            benchmarks.push(Benchmark { bytes_per_op: Some(bytes), baseline, ..benchmark });
+            benchmarks.push(Benchmark { baseline, ..Benchmark::of_bytes(&series, size, make) });
         }
         Ok(benchmarks)
     }
@@ -112,24 +108,20 @@ fn alternatives<'a>(
     name: &str,
     passing: &Passing,
     kernels: &[&'a Kernel],
-) -> Result<Vec<Alternative<'a>>, BenchError> {
-    let wrong = |alternative: &str, detail: String| BenchError::WrongAnswer {
-        benchmark: name.to_owned(),
-        alternative: alternative.to_owned(),
-        detail,
-    };
+) -> Result<Vec<Alternative<'a>>> {
+    const OTHER_OUTPUT: &str = "passes with another output";
     let Passing { spend, rules, .. } = passing.clone();
-    spend.verify(&rules).map_err(|error| wrong(ASSAY, error.to_string()))?;
+    spend.verify(&rules).map_err(|error| wrong_answer(name, ASSAY, error))?;
     let spoiled = spend.spoiled();
     if spoiled.verify(&rules).is_ok() {
-        return Err(wrong(ASSAY, "passes with another output".to_owned()));
+        return Err(wrong_answer(name, ASSAY, OTHER_OUTPUT));
     }
     let mut alternatives = Vec::new();
     for &entry in kernels {
         let Kernel { name: kernel, peer, .. } = entry;
         let mut asked = peer.borrow_mut();
         if asked.judge(spoiled.tx.view(), &spoiled.spent(), spoiled.flags, None)? {
-            return Err(wrong(kernel, "passes with another output".to_owned()));
+            return Err(wrong_answer(name, kernel, OTHER_OUTPUT));
         }
         asked.load_spend(name, spend.tx.view(), &spend.spent(), spend.flags)?;
         asked.verify_input(name, 0, 1)?;

@@ -1,6 +1,6 @@
 //! Scripts with a placeholder for data of any size: `<data> OP_SHA256 OP_DROP OP_1`.
 
-use assay_bench::BenchError;
+use anyhow::{Context as _, Result, bail, ensure};
 use assay_consensus::script::asm;
 
 /// Byte that fills the placeholders, as in the report.
@@ -24,41 +24,22 @@ enum Part {
     Push,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TemplateError {
-    #[error("template `{template}`: it has neither `<data>` nor `<push>`, so no size")]
-    NoData { template: String },
-    /// `<data>` after the start.
-    #[error(
-        "template `{template}`: `<data>` is an element of the witness and stands in front of the script; write `<push>` to push data in the script"
-    )]
-    DataInside { template: String },
-    #[error(
-        "template `{template}`: `{word}` is no opcode, number, 0x followed by pairs of hex digits, 'text', `<data>` or `<push>`"
-    )]
-    Word { template: String, word: String },
-}
-
-impl From<TemplateError> for BenchError {
-    fn from(error: TemplateError) -> Self {
-        Self::Setting(Box::new(error))
-    }
-}
-
 impl Template {
-    pub(super) fn parse(text: &str) -> Result<Self, TemplateError> {
-        let template = || text.to_owned();
+    pub(super) fn parse(text: &str) -> Result<Self> {
         let (mut parts, mut names, mut arguments) = (Vec::new(), Vec::new(), 0);
         for word in text.split_ascii_whitespace() {
             match word {
                 "<data>" if parts.is_empty() => arguments += 1,
-                "<data>" => return Err(TemplateError::DataInside { template: template() }),
+                "<data>" => bail!(
+                    "template `{text}`: `<data>` is an element of the witness and stands in front of the script; write `<push>` to push data in the script"
+                ),
                 "<push>" => parts.push(Part::Push),
                 _ => {
                     let mut bytes = Vec::new();
-                    asm::word(&mut bytes, word).ok_or_else(|| TemplateError::Word {
-                        template: template(),
-                        word: word.to_owned(),
+                    asm::word(&mut bytes, word).with_context(|| {
+                        format!(
+                            "template `{text}`: `{word}` is no opcode, number, 0x followed by pairs of hex digits, 'text', `<data>` or `<push>`"
+                        )
                     })?;
                     parts.push(Part::Bytes(bytes));
                 }
@@ -66,9 +47,8 @@ impl Template {
             let name = word.strip_prefix("OP_").unwrap_or(word).to_ascii_lowercase();
             names.push(name.trim_matches(|letter| "<>'".contains(letter)).to_owned());
         }
-        if arguments == 0 && !parts.contains(&Part::Push) {
-            return Err(TemplateError::NoData { template: template() });
-        }
+        let has_size = arguments > 0 || parts.contains(&Part::Push);
+        ensure!(has_size, "template `{text}`: it has neither `<data>` nor `<push>`, so no size");
         // Cleanup and final opcodes occur in every script and are left out of names.
         let says = |name: &&String| {
             !["data", "drop", "2drop", "nip"].contains(&name.as_str())
@@ -78,7 +58,7 @@ impl Template {
         if name.is_empty() {
             name = names.join("-");
         }
-        Ok(Self { text: template(), name, arguments, parts })
+        Ok(Self { text: text.to_owned(), name, arguments, parts })
     }
 
     pub(super) fn text(&self) -> &str {
@@ -104,7 +84,6 @@ impl Template {
         vec![vec![FILLING; size]; self.arguments]
     }
 
-    /// The script with data of `size` bytes.
     pub(super) fn script(&self, size: usize) -> Vec<u8> {
         let mut script = Vec::new();
         for part in &self.parts {

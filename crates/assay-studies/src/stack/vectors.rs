@@ -19,8 +19,8 @@ pub(super) struct Vector {
     tx: Transaction,
     spent: Vec<(i64, Vec<u8>)>,
     /// The only input to verify; `None` for all.
-    input: Option<usize>,
-    flags: Flags,
+    pub(super) input: Option<usize>,
+    pub(super) flags: Flags,
 }
 
 /// A file, or folder of files, of vectors.
@@ -38,14 +38,6 @@ impl Vector {
             comment.clone_into(&mut self.comment);
         }
         self
-    }
-
-    pub(super) const fn flags(&self) -> Flags {
-        self.flags
-    }
-
-    pub(super) const fn input(&self) -> Option<usize> {
-        self.input
     }
 
     pub(super) fn tx(&self) -> Tx<'_> {

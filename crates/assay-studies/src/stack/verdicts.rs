@@ -1,18 +1,15 @@
 //! Table of verdicts by script and rules.
 
+use anyhow::Result;
+use assay_bench::Progress;
 use assay_bench::suite::{Extent, Study, StudyTable};
-use assay_bench::{BenchError, Progress};
 
 use super::StackSuite;
 use crate::rules::name;
 
 impl StackSuite {
     /// Every case under every limit.
-    pub(super) fn verdicts(
-        &self,
-        extent: Extent,
-        progress: &dyn Progress,
-    ) -> Result<Study, BenchError> {
+    pub(super) fn verdicts(&self, extent: Extent, progress: &dyn Progress) -> Result<Study> {
         let all = self.rules()?;
         let mut head = vec!["script".to_owned(), "output".to_owned(), "bytes".to_owned()];
         head.extend(all.iter().map(name));

@@ -1,19 +1,15 @@
 //! Scripts with the longest time for their weight.
 
+use anyhow::Result;
+use assay_bench::Progress;
 use assay_bench::plan::Wrap;
 use assay_bench::suite::{Extent, Study, StudyTable};
-use assay_bench::{BenchError, Progress};
 
 use super::StackSuite;
 use crate::worst::hashing::{Cost, HASHING_OPCODES, search};
 
 impl StackSuite {
-    /// The worst script of each kind.
-    pub(super) fn worst(
-        &self,
-        extent: Extent,
-        progress: &dyn Progress,
-    ) -> Result<Study, BenchError> {
+    pub(super) fn worst(&self, extent: Extent, progress: &dyn Progress) -> Result<Study> {
         let mut all = self.rules()?;
         if extent == Extent::Smoke {
             all.truncate(1);

@@ -1,15 +1,15 @@
 //! A block full of identical inputs.
 
-use assay_bench::BenchError;
-use assay_consensus::params::ChainParams;
+use anyhow::Result;
 use assay_consensus::script::RuleSet;
 use assay_consensus::sigops::count_sigops;
 use assay_engine::{Block, BlockVerifier};
-use assay_wire::{BlockHash, Encoding, TxBuilder, TxOut, encode};
+use assay_wire::{Encoding, Transaction, TxBuilder, TxOut, encode};
 
 pub(crate) use super::preparation::{BLOCK_WEIGHT, SIGOP_COST_MAX};
-use super::preparation::{Preparation, VALUE, assemble};
+use super::preparation::{Preparation, VALUE, alone};
 use crate::spend::Spend;
+use crate::{chain, rejected};
 
 /// Weight of everything but inputs: header, coinbase, and the rest of a transaction, rounded up.
 pub(crate) const OVERHEAD: f64 = 1_600.0;
@@ -42,8 +42,8 @@ pub(crate) struct FullBlock {
     pub(crate) script_pubkey: Vec<u8>,
     pub(crate) inputs: usize,
     pub(crate) weight: u64,
-    /// Serialised transactions except the coinbase, without and with witness.
-    pub(crate) txs: Vec<(Vec<u8>, Vec<u8>)>,
+    /// All but the coinbase.
+    txs: Vec<Transaction>,
 }
 
 /// A block of as many of these inputs as fit into `weight`.
@@ -68,67 +68,37 @@ pub(crate) fn of_inputs(spend: &Spend, weight: u32, split: Split) -> FullBlock {
     let mut first = 0;
     while first < inputs {
         let last = inputs.min(first.saturating_add(split.inputs_max));
-        txs.push(transaction_of(&mut outputs, spend, &witness, first..last, pad));
+        let mut tx = unsigned(&mut outputs, spend, first..last, pad);
+        if !witness.is_empty() {
+            tx = (first..last).fold(tx, |tx, _| tx.witness(&witness));
+        }
+        txs.push(tx.build());
         first = last;
     }
     of_transactions(txs, spend.script_pubkey.clone(), inputs)
 }
 
-/// A block of these transactions, each given without and with witness.
 pub(crate) fn of_transactions(
-    txs: Vec<(Vec<u8>, Vec<u8>)>,
+    txs: Vec<Transaction>,
     script_pubkey: Vec<u8>,
     inputs: usize,
 ) -> FullBlock {
-    let raw = assemble(&txs, HEIGHT, BlockHash::default());
+    let raw = alone(&txs, HEIGHT);
     let block = Block::parse(raw.clone(), Encoding::Segwit).expect("written as blocks are");
     FullBlock { raw, script_pubkey, inputs, weight: block.weight() as u64, txs }
 }
 
-/// Transaction without and with witness. Every input spends a distinct output with the same script and two satoshi.
-pub(crate) fn transaction(
-    spend: &Spend,
-    witness: &[&[u8]],
-    inputs: std::ops::Range<usize>,
-    pad: usize,
-) -> (Vec<u8>, Vec<u8>) {
-    transaction_of(&mut Preparation::new(&spend.script_pubkey), spend, witness, inputs, pad)
-}
-
-/// The same with precomputed outpoints, shared by many transactions.
-pub(super) fn transaction_of(
+/// Transaction without witnesses. Every input spends a distinct output with the same script and two satoshi.
+pub(super) fn unsigned(
     outputs: &mut Preparation<'_>,
     spend: &Spend,
-    witness: &[&[u8]],
     inputs: std::ops::Range<usize>,
     pad: usize,
-) -> (Vec<u8>, Vec<u8>) {
+) -> TxBuilder {
     let view = spend.tx.view();
     let script_sig = view.input(0).script_sig;
-    let mut tx = TxBuilder::new(2).output(1, &vec![0x51; pad.max(1)]);
-    for number in inputs.clone() {
-        tx = tx.spend(outputs.outpoint(number), script_sig, u32::MAX);
-    }
-    let base = tx.bytes();
-    if !witness.is_empty() {
-        tx = inputs.fold(tx, |tx, _| tx.witness(witness));
-    }
-    (base, tx.bytes())
-}
-
-/// Transaction with one witness per input.
-pub(crate) fn with_witnesses(base: &[u8], witnesses: &[Vec<Vec<u8>>]) -> Vec<u8> {
-    let (version, rest) = base.split_at(4);
-    let (body, lock_time) = rest.split_at(rest.len() - 4);
-    let mut full = [version, &[0, 1], body].concat();
-    for items in witnesses {
-        encode::compact_size(&mut full, items.len() as u64);
-        for item in items {
-            encode::var_bytes(&mut full, item);
-        }
-    }
-    full.extend_from_slice(lock_time);
-    full
+    let tx = TxBuilder::new(2).output(1, &vec![0x51; pad.max(1)]);
+    inputs.fold(tx, |tx, number| tx.spend(outputs.outpoint(number), script_sig, u32::MAX))
 }
 
 impl FullBlock {
@@ -147,27 +117,13 @@ impl FullBlock {
         by_weight.max(by_sigops) * self.inputs as f64
     }
 
-    /// The outputs in the file format of `assay block verify --prevouts`.
-    pub(crate) fn prevouts(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for output in self.spent() {
-            bytes.extend_from_slice(&(output.value as u64).to_le_bytes());
-            bytes.extend_from_slice(&(output.script_pubkey.len() as u32).to_le_bytes());
-            bytes.extend_from_slice(output.script_pubkey);
-        }
-        bytes
-    }
-
     /// The block as the engine parses it.
-    pub(crate) fn parsed(&self) -> Result<Block, BenchError> {
-        Block::parse(self.raw.clone(), Encoding::Segwit).map_err(|error| own(&error))
+    pub(crate) fn parsed(&self) -> Result<Block> {
+        Block::parse(self.raw.clone(), Encoding::Segwit).map_err(|error| rejected(HEIGHT, error))
     }
 
     /// Passes `submit` the blocks that create the spent outputs, then this block, and returns the result of the last call.
-    pub(super) fn give<E>(
-        &self,
-        mut submit: impl FnMut(&[u8]) -> Result<f64, E>,
-    ) -> Result<f64, E> {
+    pub(super) fn give(&self, mut submit: impl FnMut(&[u8]) -> Result<f64>) -> Result<f64> {
         let mut last = 0.0;
         for raw in Preparation::new(&self.script_pubkey).chain(self.inputs, &self.txs) {
             last = submit(&raw)?;
@@ -176,31 +132,21 @@ impl FullBlock {
     }
 
     /// Verifies the block by every rule that needs no further context.
-    pub(crate) fn verify(&self, rules: &RuleSet) -> Result<(), BenchError> {
+    pub(crate) fn verify(&self, rules: &RuleSet) -> Result<()> {
         verify(&self.parsed()?, &self.spent(), rules)
     }
 }
 
-/// Checks every rule that needs no further context.
-pub(crate) fn verify(
-    block: &Block,
-    spent: &[TxOut<'_>],
-    rules: &RuleSet,
-) -> Result<(), BenchError> {
-    let params = ChainParams::by_name("regtest").ok_or_else(|| own(&"there is no regtest"))?;
+pub(crate) fn verify(block: &Block, spent: &[TxOut<'_>], rules: &RuleSet) -> Result<()> {
+    let params = chain("regtest");
     let verifier = BlockVerifier::new(&params, block, HEIGHT, None).with_rules(*rules);
-    verifier.verify(spent).map(drop).map_err(|error| own(&error))
-}
-
-fn own(error: &dyn std::fmt::Display) -> BenchError {
-    BenchError::OwnBlock { height: HEIGHT, detail: error.to_string() }
+    verifier.verify(spent).map(drop).map_err(|error| rejected(HEIGHT, error))
 }
 
 /// A block with the amount of work in its verification.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) block: FullBlock,
-    /// Description of the script.
     pub(crate) shape: String,
     pub(crate) checks: u64,
     /// Bytes of signature messages and of operands of hashing opcodes.

@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use assay_bench::BenchError;
+use anyhow::{Context as _, Result, ensure};
 use assay_bench::harness::{Alternative, Rounds, Sample, compare};
 use assay_bench::suite::Extent;
-use assay_consensus::params::ChainParams;
 use assay_consensus::script::RuleSet;
 use assay_engine::{Block, BlockVerifier};
 use assay_hash::sha256;
@@ -17,25 +16,24 @@ use super::classes::Class;
 use super::hashing::Rules;
 use crate::heap::heap_use;
 use crate::kernels::Kernel;
+use crate::{block_builder, chain, one_thread, rejected, temporary_folder, write_file};
 
 /// Size limits of blocks, and number of verifications.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
-    weight_max: u32,
+    pub(super) weight_max: u32,
     /// Maximum expected time of a block.
-    seconds_max: f64,
+    pub(super) seconds_max: f64,
     rounds: usize,
 }
 
 /// Maximum growth in weight from one block to the next, and of the length of messages.
-pub(super) const STEP: u32 = 4;
+const STEP: u32 = 4;
 
 impl Effort {
-    pub(super) fn of(extent: Extent, seconds_max: f64) -> Result<Self, BenchError> {
-        if !(seconds_max > 0.0 && seconds_max <= 3600.0) {
-            let wanted = "above 0 and at most 3600";
-            return Err(BenchError::Parameter { what: "seconds_max", wanted });
-        }
+    pub(super) fn of(extent: Extent, seconds_max: f64) -> Result<Self> {
+        let is_time = seconds_max > 0.0 && seconds_max <= 3600.0;
+        ensure!(is_time, "seconds_max: give above 0 and at most 3600");
         Ok(match extent {
             Extent::Smoke => Self { weight_max: 62_500, seconds_max: 1.0, rounds: 1 },
             Extent::Quick => Self {
@@ -64,18 +62,34 @@ impl Effort {
         }
     }
 
-    pub(super) const fn weight_max(&self) -> u32 {
-        self.weight_max
-    }
-
-    pub(super) const fn seconds_max(&self) -> f64 {
-        self.seconds_max
-    }
-
     /// Number of rounds, fewer for slow blocks.
     fn rounds_of(&self, seconds: f64) -> usize {
         let patience = self.seconds_max * 1.5;
         self.rounds.min((patience / seconds.max(1e-3)) as usize).max(1)
+    }
+
+    /// Builds blocks from this weight on until the next one would take too long: the last one, its time, and the growth of the
+    /// time. `None` if `make` has no block of a weight.
+    pub(super) fn heaviest(
+        &self,
+        mut weight: u32,
+        make: impl Fn(u32) -> Option<Made>,
+        mut time_s: impl FnMut(&Made) -> Result<f64>,
+    ) -> Result<Option<(Made, f64, f64)>> {
+        let mut steps: Vec<(f64, f64)> = Vec::new();
+        while let Some(made) = make(weight) {
+            let seconds = time_s(&made)?;
+            steps.push((made.block.weight as f64, seconds));
+            let growth = growth(&steps);
+            // A single block has no growth.
+            let is_late =
+                steps.len() > 1 && seconds * f64::from(STEP).powf(growth) > self.seconds_max;
+            if weight >= self.weight_max || made.is_all || is_late {
+                return Ok(Some((made, seconds, growth)));
+            }
+            weight *= STEP;
+        }
+        Ok(None)
     }
 }
 
@@ -96,12 +110,10 @@ pub(super) struct Cell {
     pub(super) checks: u64,
     pub(super) hashed_bytes: u64,
     pub(super) copied_bytes: u64,
-    /// Number of blocks needed to create the spent outputs.
     pub(super) preparation: f64,
     /// Seconds of full verification, on all threads and on one.
     pub(super) seconds: Summary,
     pub(super) seconds_alone: f64,
-    /// Peak heap use of one thread.
     pub(super) peak_bytes: u64,
     /// Exponent of the time as a power of the weight, from the two heaviest blocks.
     pub(super) growth: f64,
@@ -115,7 +127,6 @@ pub(super) struct Against {
     pub(super) weight: u64,
     pub(super) kernel_s: f64,
     pub(super) ours_s: f64,
-    /// The kernel's time over ours.
     pub(super) ratio: Option<Ratio>,
 }
 
@@ -136,78 +147,37 @@ pub(super) fn identity(block: &FullBlock) -> [u8; 32] {
     sha256(&[&block.raw[..], &block.script_pubkey].concat())
 }
 
-/// Builds blocks of growing weight until the next one would take too long, and measures the last one.
+/// Measures the heaviest block of a class; `first` is the lightest one.
 pub(super) fn measure(
     class: &'static Class,
     (name, rules): (&str, &Rules<'_>),
+    first: &Made,
     kernels: &[Kernel],
     effort: &Effort,
-) -> Result<Cell, BenchError> {
-    let make = |weight: u32| {
-        (class.make)(rules, weight).ok_or_else(|| BenchError::OwnBlock {
-            height: HEIGHT,
-            detail: format!("{} has no block of weight {weight}", class.name),
-        })
-    };
-    let mut kernel = None;
-    let mut steps: Vec<(f64, f64)> = Vec::new();
-    let mut weight = effort.weight_first();
-    let mut first_block = [0; 32];
-    let (made, growth) = loop {
-        let made = make(weight)?;
-        if steps.is_empty() {
-            first_block = identity(&made.block);
-            // Bitcoin Core treats a proposed opcode as `OP_SUCCESS`, which is other work.
-            let able = |kernel: &&Kernel| made.block.verify(&kernel.rules).is_ok();
-            kernel = kernels.iter().find(able).filter(|_| !class.is_proposed);
-        }
+) -> Result<Cell> {
+    let make = |weight: u32| (class.make)(rules, weight);
+    // Bitcoin Core treats a proposed opcode as `OP_SUCCESS`, which is other work.
+    let able = |kernel: &&Kernel| first.block.verify(&kernel.rules).is_ok();
+    let kernel = kernels.iter().find(able).filter(|_| !class.is_proposed);
+    let found = effort.heaviest(effort.weight_first(), make, |made| {
         let (block, spent) = (made.block.parsed()?, made.block.spent());
-        let seconds = timed(|| block::verify(&block, &spent, rules.set))?;
-        steps.push((made.block.weight as f64, seconds));
-        let growth = growth(&steps);
-        let is_last = weight >= effort.weight_max
-            || made.is_all
-            // A single block has no growth.
-            || (steps.len() > 1 && seconds * f64::from(STEP).powf(growth) > effort.seconds_max);
-        if is_last {
-            break (made, growth);
-        }
-        weight *= STEP;
-    };
-    let against =
-        kernel.map(|kernel| against(kernel, rules.set, effort, &make)).transpose()?.flatten();
-    finish(class, (name, rules.set), made, effort, Found { first_block, growth, against })
-}
-
-/// Intermediate results before the last block is measured.
-struct Found {
-    first_block: [u8; 32],
-    growth: f64,
-    against: Option<Against>,
-}
-
-fn finish(
-    class: &'static Class,
-    (name, rules): (&str, &RuleSet),
-    made: Made,
-    effort: &Effort,
-    found: Found,
-) -> Result<Cell, BenchError> {
+        timed(|| block::verify(&block, &spent, rules.set))
+    })?;
+    let (made, _, growth) = found.with_context(|| format!("{} has no block", class.name))?;
+    let against = kernel.map(|kernel| against(kernel, rules.set, effort, make)).transpose()?;
     let Made { block: full, shape, checks, hashed_bytes, copied_bytes, is_all } = made;
     let (block, spent) = (full.parsed()?, full.spent());
-    let verify = || block::verify(&block, &spent, rules);
+    let verify = || block::verify(&block, &spent, rules.set);
     let mut samples = vec![timed(verify)?];
     for _ in 1..effort.rounds_of(samples[0]) {
         samples.push(timed(verify)?);
     }
-    let alone = one_thread()?;
-    let (seconds_alone, used) = alone.install(|| heap_use(|| timed(verify)));
-    let Found { first_block, growth, against } = found;
+    let (seconds_alone, used) = one_thread()?.install(|| heap_use(|| timed(verify)));
     Ok(Cell {
         class,
         rules: name.to_owned(),
         shape,
-        first_block,
+        first_block: identity(&first.block),
         is_known: false,
         is_full: is_all || full.weight > u64::from(BLOCK_WEIGHT) * 9 / 10,
         weight: full.weight,
@@ -220,7 +190,7 @@ fn finish(
         seconds_alone: seconds_alone?,
         peak_bytes: used.peak_bytes,
         growth,
-        against,
+        against: against.flatten(),
     })
 }
 
@@ -229,44 +199,29 @@ fn against(
     kernel: &Kernel,
     rules: &RuleSet,
     effort: &Effort,
-    make: &dyn Fn(u32) -> Result<Made, BenchError>,
-) -> Result<Option<Against>, BenchError> {
-    let dir = tempfile::tempdir()
-        .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
-    let load = |name: &str, block: &FullBlock| {
-        let write = |what: &str, bytes: &[u8]| {
-            let path = dir.path().join(what);
-            std::fs::write(&path, bytes)
-                .map(|()| path.clone())
-                .map_err(|source| BenchError::File { path, source })
-        };
-        let (raw, prevouts) = (write("block", &block.raw)?, write("prevouts", &block.prevouts())?);
-        kernel.peer.borrow_mut().load(name, ("regtest", HEIGHT), &raw, Some(&prevouts))
-    };
+    make: impl Fn(u32) -> Option<Made>,
+) -> Result<Option<Against>> {
+    let dir = temporary_folder()?;
+    let (raw, prevouts) = (dir.path().join("block"), dir.path().join("prevouts"));
     let run = |times: u64| kernel.peer.borrow_mut().run("worst", "scripts", times);
-    let mut steps: Vec<(f64, f64)> = Vec::new();
-    let mut weight = effort.weight_first();
-    let made = loop {
-        let made = make(weight)?;
-        load("worst", &made.block)?;
-        let seconds = run(1)?.wall_ns as f64 / 1e9;
-        steps.push((made.block.weight as f64, seconds));
-        // Loading verifies the block once more.
-        let next = 2.0 * seconds * f64::from(STEP).powf(growth(&steps));
-        let is_late = steps.len() > 1 && next > effort.seconds_max;
-        if weight >= effort.weight_max || made.is_all || is_late {
-            break made;
-        }
-        weight *= STEP;
-    };
+    // Loading verifies the block once more.
+    let half = Effort { seconds_max: effort.seconds_max / 2.0, ..*effort };
+    let found = half.heaviest(effort.weight_first(), make, |made| {
+        write_file(&raw, &made.block.raw)?;
+        write_file(&prevouts, &block_builder::prevouts(made.block.spent()))?;
+        let mut peer = kernel.peer.borrow_mut();
+        peer.load("worst", ("regtest", HEIGHT), &raw, Some(&prevouts))?;
+        drop(peer);
+        Ok(run(1)?.wall_ns as f64 / 1e9)
+    })?;
+    let Some((made, seconds, _)) = found else { return Ok(None) };
     let (block, spent) = (made.block.parsed()?, made.block.spent());
     let alone = one_thread()?;
     let mut alternatives = [
         Alternative::fallible(kernel.name, || run(1)),
         Alternative::fallible("assay", || alone.install(|| scripts(&block, &spent, rules))),
     ];
-    let rounds = effort.rounds_of(steps.last().map_or(0.0, |step| step.1));
-    let rounds = Rounds { count: rounds, warm_up: 0 };
+    let rounds = Rounds { count: effort.rounds_of(seconds), warm_up: 0 };
     let row = compare("scripts", &mut alternatives, rounds, &mut || {})?;
     let seconds = |name: &str| row.of(name).map(|figures| figures.ns_per_op / 1e9);
     Ok(seconds(kernel.name).zip(seconds("assay")).map(|(kernel_s, ours_s)| Against {
@@ -279,36 +234,24 @@ fn against(
 }
 
 /// Verifies the scripts of all inputs, including the hashes shared by a transaction, as the kernel does.
-fn scripts(block: &Block, spent: &[TxOut<'_>], rules: &RuleSet) -> Result<Sample, BenchError> {
-    let own = |detail: String| BenchError::OwnBlock { height: HEIGHT, detail };
-    let params =
-        ChainParams::by_name("regtest").ok_or_else(|| own("there is no regtest".to_owned()))?;
+fn scripts(block: &Block, spent: &[TxOut<'_>], rules: &RuleSet) -> Result<Sample> {
+    let params = chain("regtest");
     let verifier = BlockVerifier::new(&params, block, HEIGHT, None).with_rules(*rules);
     let mut outcome = Ok(());
     let sample = Sample::of(1, || {
-        outcome = verifier
-            .verify_scripts(spent, 0..block.tx_count())
-            .map(drop)
-            .map_err(|error| own(error.to_string()));
+        outcome = verifier.verify_scripts(spent, 0..block.tx_count()).map(drop);
     });
-    outcome.map(|()| sample)
+    outcome.map(|()| sample).map_err(|error| rejected(HEIGHT, error))
 }
 
-fn one_thread() -> Result<rayon::ThreadPool, BenchError> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(1)
-        .build()
-        .map_err(|error| BenchError::Threads { threads: 1, source: Box::new(error) })
-}
-
-fn timed(work: impl Fn() -> Result<(), BenchError>) -> Result<f64, BenchError> {
+fn timed(work: impl Fn() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     work()?;
     Ok(start.elapsed().as_secs_f64())
 }
 
 /// Exponent of the time as a power of the weight in the last step; at least 1.
-pub(super) fn growth(steps: &[(f64, f64)]) -> f64 {
+fn growth(steps: &[(f64, f64)]) -> f64 {
     let [.., (lighter, before), (heavier, after)] = steps else { return 2.0 };
     if heavier <= lighter { 1.0 } else { (after / before).ln() / (heavier / lighter).ln() }
         .clamp(1.0, 2.0)

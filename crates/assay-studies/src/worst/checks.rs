@@ -6,7 +6,7 @@ use assay_consensus::script::{
     Flags, TapscriptPosition, TxContext, annex_hash, asm, tap_leaf_hash,
 };
 use assay_hash::hash160;
-use assay_wire::{Encoding, Transaction, TxOut};
+use assay_wire::{TxBuilder, TxOut};
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 
 use super::block::{self, FullBlock, Made, OVERHEAD, SIGOP_COST_MAX, Split, of_inputs, plain};
@@ -147,7 +147,6 @@ const PAYMENT_OUTPUT: usize = 2 * 31 - 9;
 /// Length of a P2WPKH witness: a count, then signature and key with their lengths.
 const PAYMENT_WITNESS: usize = 1 + 1 + 72 + 1 + 33;
 
-/// P2WPKH payments with signed inputs.
 pub(super) fn ordinary(weight: u32) -> Made {
     let public = PublicKey::from_secret_key(&secret()).serialize();
     let program = hash160(&public);
@@ -158,24 +157,21 @@ pub(super) fn ordinary(weight: u32) -> Made {
     let spend = Spend::raw(&[], script_pubkey.clone(), &[], VALUE, flags);
     let spent = [TxOut { value: VALUE, script_pubkey: &script_pubkey }; PAYMENT_INPUTS];
     let mut outputs = Preparation::new(&script_pubkey);
+    let one = block::unsigned(&mut outputs, &spend, 0..PAYMENT_INPUTS, PAYMENT_OUTPUT);
     let payment = |number: usize| {
         let inputs = number * PAYMENT_INPUTS..(number + 1) * PAYMENT_INPUTS;
-        let (base, _) = block::transaction_of(&mut outputs, &spend, &[], inputs, PAYMENT_OUTPUT);
-        let tx = Transaction::parse(base.clone(), Encoding::Segwit)
-            .expect("written as transactions are");
-        let context = TxContext::new(tx.view(), &spent);
-        let witness = |input: usize| {
+        let tx = block::unsigned(&mut outputs, &spend, inputs, PAYMENT_OUTPUT);
+        let unsigned = tx.build();
+        let context = TxContext::new(unsigned.view(), &spent);
+        let sign = |tx: TxBuilder, input: usize| {
             let message = context.sighash_segwit_v0(input, &code, VALUE, u32::from(ALL));
             let sig = ecdsa::sign(Message::from_digest(message), &secret()).serialize_der();
-            vec![[&sig[..], &[ALL]].concat(), public.to_vec()]
+            tx.witness(&[&[&sig[..], &[ALL]].concat(), &public])
         };
-        let witnesses: Vec<Vec<Vec<u8>>> = (0..PAYMENT_INPUTS).map(witness).collect();
-        let full = block::with_witnesses(&base, &witnesses);
-        (base, full)
+        (0..PAYMENT_INPUTS).fold(tx, sign).build()
     };
-    let (base, _) = block::transaction(&spend, &[], 0..PAYMENT_INPUTS, PAYMENT_OUTPUT);
     // Marker and flag weigh two units.
-    let each = 4 * base.len() + 2 + PAYMENT_INPUTS * PAYMENT_WITNESS;
+    let each = 4 * one.bytes().len() + 2 + PAYMENT_INPUTS * PAYMENT_WITNESS;
     let payments = (((f64::from(weight) - OVERHEAD) as usize) / each).max(1);
     let txs = (0..payments).map(payment).collect();
     let inputs = payments * PAYMENT_INPUTS;
@@ -189,7 +185,6 @@ pub(super) fn key() -> [u8; 32] {
     Keypair::from_secret_key(&secret()).x_only_public_key().0.to_byte_array()
 }
 
-/// Inputs that run a tapscript on signatures.
 pub(super) struct Signed {
     pub(super) script: Vec<u8>,
     pub(super) inputs: usize,
@@ -214,16 +209,16 @@ impl Signed {
     ) -> FullBlock {
         let spend = Spend::new(Wrap::Tapscript, &self.script, Vec::new());
         let view = spend.tx.view();
-        let (base, _) = block::transaction(&spend, &[], 0..self.inputs, 0);
-        let tx = Transaction::parse(base.clone(), Encoding::Segwit)
-            .expect("written as transactions are");
+        let mut outputs = Preparation::new(&spend.script_pubkey);
+        let tx = block::unsigned(&mut outputs, &spend, 0..self.inputs, 0);
+        let unsigned = tx.build();
         let spent = vec![TxOut { value: 2, script_pubkey: &spend.script_pubkey }; self.inputs];
-        let context = TxContext::new(tx.view(), &spent);
+        let context = TxContext::new(unsigned.view(), &spent);
         let leaf_hash = tap_leaf_hash(0xc0, &self.script);
         let annex_hash = self.annex.as_deref().map(annex_hash);
         // Script and control block.
         let commitment: Vec<&[u8]> = view.witness(0).iter().collect();
-        let witness = |input: usize| {
+        let add_witness = |tx: TxBuilder, input: usize| {
             let sign = |(number, &code_separator): (usize, &u32)| {
                 let position = TapscriptPosition { leaf_hash, code_separator };
                 let message = context
@@ -236,10 +231,9 @@ impl Signed {
                 self.positions.iter().enumerate().rev().map(sign).collect();
             items.extend(commitment.iter().map(|item| item.to_vec()));
             items.extend(self.annex.clone());
-            items
+            tx.unlock(input, &[], &items)
         };
-        let witnesses: Vec<Vec<Vec<u8>>> = (0..self.inputs).map(witness).collect();
-        let full = block::with_witnesses(&base, &witnesses);
-        block::of_transactions(vec![(base, full)], spend.script_pubkey.clone(), self.inputs)
+        let signed = (0..self.inputs).fold(tx, add_witness).build();
+        block::of_transactions(vec![signed], spend.script_pubkey.clone(), self.inputs)
     }
 }

@@ -6,7 +6,8 @@ use assay_consensus::script::{Program, asm};
 
 use super::block::{Made, Split, of_inputs, plain};
 use super::hashing::{Cost, Rules};
-use super::{checks, memory, post_quantum, proposals};
+use super::post_quantum::{ML, SLH, TRIALS};
+use super::{checks, memory, proposals};
 use crate::spend::{Spend, Tree};
 
 /// A class of work, repeated as often as the weight of a block allows.
@@ -38,7 +39,6 @@ const fn proposed(
     Class { name, summary, is_proposed: true, make }
 }
 
-/// All classes, in the order of the table.
 pub(crate) const CLASSES: &[Class] = &[
     class(
         "legacy-hashing",
@@ -179,27 +179,27 @@ pub(crate) const CLASSES: &[Class] = &[
     proposed(
         "slh-checks",
         "OP_CHECKSIG_SLH, an input each: signatures of SLH-DSA-SHA2-128s (PQSIG draft)",
-        post_quantum::slh,
+        |rules, weight| SLH.one_an_input(rules, weight, 0),
     ),
     proposed(
         "slh-checks-long",
         "the same, signed so that verifying takes more steps",
-        post_quantum::slh_long,
+        |rules, weight| SLH.one_an_input(rules, weight, TRIALS),
     ),
     proposed(
         "slh-checks-copied",
         "OP_CHECKSIG_SLH of two signatures that are copied alternately, one check for 50 weight units: what the draft limits copying for",
-        post_quantum::slh_copied,
+        |rules, weight| SLH.copied(rules, weight),
     ),
     proposed(
         "ml-checks",
         "OP_CHECKSIG_ML, an input each: signatures of ML-DSA-44 (PQSIG draft)",
-        post_quantum::ml,
+        |rules, weight| ML.one_an_input(rules, weight, 0),
     ),
     proposed(
         "ml-checks-copied",
         "OP_CHECKSIG_ML of two signatures that are copied alternately, one check for 50 weight units",
-        post_quantum::ml_copied,
+        |rules, weight| ML.copied(rules, weight),
     ),
 ];
 

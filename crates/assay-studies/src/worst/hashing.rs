@@ -3,9 +3,10 @@
 //! Shapes of scripts are enumerated and measured once or a few times each. The time is extrapolated
 //! to a full block of 4 million weight units.
 
+use anyhow::Result;
+use assay_bench::Progress;
 use assay_bench::plan::Wrap;
 use assay_bench::suite::Extent;
-use assay_bench::{BenchError, Progress};
 use assay_consensus::script::asm;
 use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Interpreter, RuleSet};
@@ -46,7 +47,6 @@ impl Copying {
         }
     }
 
-    /// Number of initial elements.
     const fn operands(self) -> usize {
         if matches!(self, Self::Dup3) { 3 } else { 1 }
     }
@@ -75,7 +75,6 @@ impl Copying {
         }
     }
 
-    /// Elements left by a round.
     const fn leaves(self) -> usize {
         if matches!(self, Self::Pick) { 1 } else { 0 }
     }
@@ -114,17 +113,19 @@ impl Shape {
         format!("`{text}` on {} bytes, {}", self.size, self.wrap.name())
     }
 
-    /// Maximum rounds within 201 operations and 10,000 bytes, including cleanup; `None` for tapscript, which has no such limits.
+    /// Maximum rounds within 201 operations and 10,000 bytes, including cleanup. Tapscript has no such limits (`None`), but the
+    /// stack holds the results of 900 rounds at most.
     fn rounds_max(self) -> Option<usize> {
         if self.wrap == Wrap::Tapscript {
-            return None;
+            return (self.copying == Copying::Pick).then_some(900);
         }
-        let pushed =
-            if self.wrap == Wrap::Bare { self.copying.operands() * (self.size + 5) } else { 0 };
-        let cleaning = if self.wrap == Wrap::Bare { 0 } else { self.copying.leaves().div_ceil(2) };
-        let clean_once = if self.wrap == Wrap::Bare { 0 } else { 3 };
-        let by_ops = (201 - clean_once) * 2
-            / (2 * self.copying.ops() + self.copying.leaves() * usize::from(cleaning > 0));
+        // Bare scripts push their operands, and clean nothing up.
+        let (pushed, cleanup, leaves) = if self.wrap == Wrap::Bare {
+            (self.copying.operands() * (self.size + 5), 0, 0)
+        } else {
+            (0, 3, self.copying.leaves())
+        };
+        let by_ops = (201 - cleanup) * 2 / (2 * self.copying.ops() + leaves);
         // A number in a round is pushed by at most three bytes.
         let by_bytes = (9_900usize.saturating_sub(pushed)) / (self.copying.ops() + 3);
         Some(by_ops.min(by_bytes))
@@ -155,27 +156,19 @@ impl Shape {
 
     /// True if the shape passes under these rules at the measured lengths.
     fn passes(self, rules: &RuleSet) -> bool {
-        match self.rounds_max() {
-            Some(0) => false,
-            Some(rounds) => self.spend(rounds).verify(rules).is_ok(),
-            None => self.spend(self.rounds_measured().1).verify(rules).is_ok(),
-        }
-    }
-
-    /// Rounds of the shorter and the longer script without a limit on rounds; the stack limit bounds those that leave results.
-    const fn rounds_measured(self) -> (usize, usize) {
-        if matches!(self.copying, Copying::Pick) { (100, 900) } else { (100, 600) }
+        let rounds = self.rounds_max().unwrap_or(ROUNDS_LONG);
+        rounds > 0 && self.spend(rounds).verify(rules).is_ok()
     }
 
     /// Measures the shape; `None` if it fails under these rules.
-    fn cost(self, rules: &RuleSet, times: usize) -> Result<Option<Cost>, BenchError> {
+    fn cost(self, rules: &RuleSet, times: usize) -> Result<Option<Cost>> {
         if !self.passes(rules) {
             return Ok(None);
         }
         // An interpreter that hashes an element only once would hide the worst case of the network.
         let mut interpreter = Interpreter::with_rules(*rules).hashing_every_copy();
-        let mut time = |spend: &Spend| -> Result<f64, BenchError> {
-            let samples: Result<Vec<f64>, BenchError> =
+        let mut time = |spend: &Spend| -> Result<f64> {
+            let samples: Result<Vec<f64>> =
                 (0..times).map(|_| Ok(spend.time(&mut interpreter, 1)?.wall_ns as f64)).collect();
             Ok(Summary::of(&samples?).median)
         };
@@ -184,25 +177,22 @@ impl Shape {
             let (weight, ns) = (spend.input_weight() as f64, time(&spend)?);
             (weight, ns, ns * f64::from(BLOCK_WEIGHT) / weight / 1e9)
         } else {
-            let (few, many) = self.rounds_measured();
-            let (short, long) = (self.spend(few), self.spend(many));
-            let (short_weight, long_weight) =
-                (short.input_weight() as f64, long.input_weight() as f64);
-            let rounds = (many - few) as f64;
-            let weight = (long_weight - short_weight) / rounds;
+            let (short, long) = (self.spend(ROUNDS_SHORT), self.spend(ROUNDS_LONG));
+            let rounds = (ROUNDS_LONG - ROUNDS_SHORT) as f64;
+            let short_weight = short.input_weight() as f64;
+            let weight = (long.input_weight() as f64 - short_weight) / rounds;
             let (short_ns, long_ns) = (time(&short)?, time(&long)?);
             let ns = ((long_ns - short_ns) / rounds).max(0.0);
-            if self.copying == Copying::Pick {
-                (long_weight, long_ns, long_ns * f64::from(BLOCK_WEIGHT) / long_weight / 1e9)
-            } else {
-                (weight, ns, ns * (f64::from(BLOCK_WEIGHT) - short_weight) / weight / 1e9)
-            }
+            (weight, ns, ns * (f64::from(BLOCK_WEIGHT) - short_weight) / weight / 1e9)
         };
         Ok(Some(Cost { shape: self, rules: *rules, block_s, unit_weight, unit_ns }))
     }
 }
 
-/// Number of measurements of each shape.
+/// Rounds of the two scripts that are measured where rounds are not limited.
+const ROUNDS_SHORT: usize = 100;
+const ROUNDS_LONG: usize = 600;
+
 const fn times(extent: Extent) -> usize {
     match extent {
         Extent::Smoke => 3,
@@ -216,7 +206,7 @@ pub(crate) fn search(
     rule_sets: &[RuleSet],
     extent: Extent,
     progress: &dyn Progress,
-) -> Result<(Vec<Vec<Cost>>, usize), BenchError> {
+) -> Result<(Vec<Vec<Cost>>, usize)> {
     let all: Vec<Vec<Shape>> = rule_sets.iter().map(|rules| shapes(rules, extent)).collect();
     let searched = all.iter().map(Vec::len).sum();
     progress.begin("worst block: shapes of scripts", searched as u64);
@@ -245,10 +235,8 @@ pub(crate) fn search(
     Ok((found, searched))
 }
 
-/// Today's element size limit.
 const TODAY: usize = RuleSet::TODAY.base.element_bytes_max;
 
-/// All shapes to try under these rules.
 fn shapes(rules: &RuleSet, extent: Extent) -> Vec<Shape> {
     let max = rules.element_bytes_max();
     let mut sizes = vec![max];
@@ -299,9 +287,6 @@ impl Cost {
         if let Some(rounds) = shape.rounds_max() {
             return block::of_inputs(&shape.spend(rounds), weight, Split::NONE);
         }
-        if shape.copying == Copying::Pick {
-            return block::of_inputs(&shape.spend(900), weight, Split::NONE);
-        }
         // One input, as long as allowed.
         let one = shape.spend(1).input_weight() as f64;
         let rounds = (f64::from(weight) - one - block::OVERHEAD) / self.unit_weight;
@@ -313,7 +298,6 @@ impl Cost {
         let shape = self.shape;
         let rounds = match shape.rounds_max() {
             Some(rounds) => rounds as u64 * block.inputs as u64,
-            None if shape.copying == Copying::Pick => 900 * block.inputs as u64,
             None => ((block.weight as f64 - block::OVERHEAD) / self.unit_weight) as u64,
         };
         let each = if shape.copying == Copying::Chain { 32 } else { shape.size };
@@ -321,7 +305,6 @@ impl Cost {
     }
 }
 
-/// The rules that a block is built for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules<'a> {
     pub(crate) set: &'a RuleSet,
@@ -339,7 +322,7 @@ mod tests {
         for size in [64, 520, 3000] {
             let small = RuleSet::TODAY.with_element_bytes_max(size).expect("a limit");
             for shape in shapes(&small, Extent::Smoke) {
-                let rounds = shape.rounds_max().unwrap_or(600);
+                let rounds = shape.rounds_max().unwrap_or(ROUNDS_LONG);
                 let verdict = shape.spend(rounds).verify(&rules);
                 assert!(verdict.is_ok(), "{verdict:?} {rounds} rounds of {}", shape.text());
             }
@@ -355,7 +338,7 @@ mod tests {
             for shape in shapes(&rules, Extent::Smoke) {
                 let is_small = shape.size <= TODAY;
                 let fits = is_small || shape.wrap != Wrap::Bare || shape.copying != Copying::Dup3;
-                let rounds = shape.rounds_max().unwrap_or(600);
+                let rounds = shape.rounds_max().unwrap_or(ROUNDS_LONG);
                 let passes = rounds > 0 && shape.spend(rounds).verify(&limiting).is_ok();
                 let allowed = is_small || !limited.contains(&shape.copying);
                 assert_eq!(passes, fits && allowed, "{name}: {}", shape.text());

@@ -16,71 +16,59 @@ mod preparation;
 mod proposals;
 mod report;
 
-use std::cell::OnceCell;
-
+use anyhow::{Result, ensure};
+use assay_bench::Progress;
 use assay_bench::harness::Row;
 use assay_bench::plan::WorstSettings;
 use assay_bench::published::PublishedFile;
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
-use assay_bench::{BenchError, Progress};
 use assay_consensus::script::RuleSet;
 
 use self::cell::{Cell, Effort};
 use self::classes::{CLASSES, Class};
 use self::hashing::Rules;
 use self::outside::Timed;
-use crate::kernels::{self, Kernel};
+use crate::kernels::{Kernel, Kernels};
 use crate::rules;
 
 const FIGURES: &str = include_str!("../../../../plans/published/worst-blocks.toml");
 
-/// The suite of section `[worst]`.
 #[derive(Debug)]
 pub(crate) struct WorstSuite {
     settings: WorstSettings,
-    kernels: OnceCell<Vec<Kernel>>,
+    kernels: Kernels,
 }
 
 impl WorstSuite {
     pub(crate) fn new(settings: WorstSettings) -> Self {
-        Self { settings, kernels: OnceCell::new() }
+        Self { settings, kernels: Kernels::default() }
     }
 
-    fn kernels(&self) -> Result<&[Kernel], BenchError> {
-        if let Some(kernels) = self.kernels.get() {
-            return Ok(kernels);
-        }
-        let settings = &self.settings;
-        let kernels = kernels::start(settings.kernel.as_deref(), settings.kernel_8000.as_deref())?;
-        Ok(self.kernels.get_or_init(|| kernels))
+    fn kernels(&self) -> Result<&[Kernel]> {
+        let WorstSettings { kernel, kernel_8000, .. } = &self.settings;
+        self.kernels.get(kernel.as_deref(), kernel_8000.as_deref())
     }
 
-    fn rules(&self) -> Result<Vec<(String, RuleSet)>, BenchError> {
+    fn rules(&self) -> Result<Vec<(String, RuleSet)>> {
         let all = rules::named(self.settings.rules.iter().map(String::as_str))?;
-        if all.is_empty() {
-            return Err(BenchError::Parameter { what: "rules", wanted: "at least one rule set" });
-        }
+        ensure!(!all.is_empty(), "rules: give at least one rule set");
         Ok(all)
     }
 
-    fn classes(&self) -> Result<Vec<&'static Class>, BenchError> {
+    fn classes(&self) -> Result<Vec<&'static Class>> {
         let wanted = &self.settings.classes;
-        if let Some(unknown) =
-            wanted.iter().find(|name| CLASSES.iter().all(|class| class.name != **name))
-        {
-            let known = CLASSES.iter().map(|class| class.name.to_owned()).collect();
-            return Err(BenchError::UnknownName {
-                what: "class of worst blocks",
-                name: unknown.clone(),
-                known,
-            });
+        let known: Vec<&str> = CLASSES.iter().map(|class| class.name).collect();
+        for name in wanted {
+            let is_known = known.contains(&name.as_str());
+            let names = known.join(", ");
+            ensure!(is_known, "there is no class of worst blocks `{name}`; there are {names}");
         }
         let is_wanted =
             |class: &&Class| wanted.is_empty() || wanted.iter().any(|name| class.name == *name);
         Ok(CLASSES.iter().filter(is_wanted).collect())
     }
 
-    fn cells(&self, extent: Extent, progress: &dyn Progress) -> Result<Measured, BenchError> {
+    fn cells(&self, extent: Extent, progress: &dyn Progress) -> Result<Measured> {
         let (mut sets, classes) = (self.rules()?, self.classes()?);
         if extent == Extent::Smoke {
             sets.truncate(1);
@@ -99,19 +87,14 @@ impl WorstSuite {
                 let what = format!("{} under {name}, {number} of {total} at most", class.name);
                 progress.begin(&what, 1);
                 // Equal blocks of several rule sets are measured once.
-                let made = (class.make)(&rules, effort.weight_first());
-                let known = made.as_ref().and_then(|made| {
-                    let same = |cell: &&Cell| {
-                        cell.class.name == class.name
-                            && cell.first_block == cell::identity(&made.block)
-                    };
-                    cells.iter().find(same)
-                });
-                if let Some(cell) = known {
-                    let cell = Cell { rules: name.clone(), is_known: true, ..cell.clone() };
-                    cells.push(cell);
-                } else if made.is_some() {
-                    cells.push(cell::measure(class, (name, &rules), kernels, &effort)?);
+                if let Some(first) = (class.make)(&rules, effort.weight_first()) {
+                    let block = cell::identity(&first.block);
+                    let same =
+                        |cell: &&Cell| cell.class.name == class.name && cell.first_block == block;
+                    cells.push(match cells.iter().find(same) {
+                        Some(cell) => Cell { rules: name.clone(), is_known: true, ..cell.clone() },
+                        None => cell::measure(class, (name, &rules), &first, kernels, &effort)?,
+                    });
                 }
                 progress.step();
             }
@@ -124,7 +107,6 @@ impl WorstSuite {
     }
 }
 
-/// Data of the atlas.
 #[derive(Debug)]
 struct Measured {
     cells: Vec<Cell>,
@@ -132,7 +114,7 @@ struct Measured {
 }
 
 impl Suite for WorstSuite {
-    fn benchmarks(&self, _: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+    fn benchmarks(&self, _: Extent) -> Result<Vec<Benchmark<'_>>> {
         self.rules()?;
         self.classes()?;
         outside::specs(&self.settings.nodes)?;
@@ -140,12 +122,7 @@ impl Suite for WorstSuite {
         Ok(Vec::new())
     }
 
-    fn studies(
-        &self,
-        extent: Extent,
-        _: &[Row],
-        progress: &dyn Progress,
-    ) -> Result<Vec<Study>, BenchError> {
+    fn studies(&self, extent: Extent, _: &[Row], progress: &dyn Progress) -> Result<Vec<Study>> {
         Ok(report::studies(&self.cells(extent, progress)?, self.kernels()?))
     }
 

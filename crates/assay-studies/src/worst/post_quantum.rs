@@ -20,7 +20,7 @@ static ML_KEYS: LazyLock<[ml_dsa::TestKey; 2]> =
     LazyLock::new(|| [1, 2].map(|number| ml_dsa::TestKey::new([number; 32])));
 
 /// Siblings tried in each layer of a signature to make its verification slow.
-const TRIALS: u32 = 256;
+pub(super) const TRIALS: u32 = 256;
 
 /// Weight of an input without its signature: script, control block, outpoint and sequence, rounded up.
 const INPUT_WEIGHT: usize = 250;
@@ -31,17 +31,16 @@ const ROOM: usize = 3_000;
 /// Length of a tapscript message, including the tag hashes.
 const MESSAGE_BYTES: u64 = 250;
 
-/// A signature opcode of the PQSIG draft.
 #[derive(Clone, Copy)]
-struct Scheme {
+pub(super) struct Scheme {
     is: PqScheme,
     opcode: u8,
     name: &'static str,
 }
 
-const SLH: Scheme =
+pub(super) const SLH: Scheme =
     Scheme { is: PqScheme::SlhDsa128s, opcode: op::CHECKSIG_SLH, name: "OP_CHECKSIG_SLH" };
-const ML: Scheme =
+pub(super) const ML: Scheme =
     Scheme { is: PqScheme::MlDsa44, opcode: op::CHECKSIG_ML, name: "OP_CHECKSIG_ML" };
 
 impl Scheme {
@@ -67,7 +66,6 @@ impl Scheme {
         }
     }
 
-    /// The element with the signature.
     fn sign(self, number: usize, message: &[u8; 32], trials: u32) -> Vec<u8> {
         match self.is {
             PqScheme::SlhDsa128s => {
@@ -81,8 +79,7 @@ impl Scheme {
         }
     }
 
-    /// Inputs with one signature each.
-    fn one_an_input(self, rules: &Rules<'_>, weight: u32, trials: u32) -> Option<Made> {
+    pub(super) fn one_an_input(self, rules: &Rules<'_>, weight: u32, trials: u32) -> Option<Made> {
         if !self.is_there(rules) {
             return None;
         }
@@ -103,7 +100,7 @@ impl Scheme {
     }
 
     /// One input whose annex raises the budget for its checks; consecutive ones differ, so that caching the last result is no help.
-    fn copied(self, rules: &Rules<'_>, weight: u32) -> Option<Made> {
+    pub(super) fn copied(self, rules: &Rules<'_>, weight: u32) -> Option<Made> {
         let turn = [op::OVER2, self.opcode, op::VERIFY, op::DUP2, self.opcode, op::VERIFY];
         let language = rules.set.tapscript();
         let copied = [op::OVER2, op::DUP2].map(|opcode| copied_bytes_max(language, opcode));
@@ -137,61 +134,40 @@ impl Scheme {
     }
 }
 
-pub(super) fn slh(rules: &Rules<'_>, weight: u32) -> Option<Made> {
-    SLH.one_an_input(rules, weight, 0)
-}
-
-pub(super) fn slh_long(rules: &Rules<'_>, weight: u32) -> Option<Made> {
-    SLH.one_an_input(rules, weight, TRIALS)
-}
-
-pub(super) fn slh_copied(rules: &Rules<'_>, weight: u32) -> Option<Made> {
-    SLH.copied(rules, weight)
-}
-
-pub(super) fn ml(rules: &Rules<'_>, weight: u32) -> Option<Made> {
-    ML.one_an_input(rules, weight, 0)
-}
-
-pub(super) fn ml_copied(rules: &Rules<'_>, weight: u32) -> Option<Made> {
-    ML.copied(rules, weight)
-}
-
 #[cfg(test)]
 mod tests {
     use assay_consensus::script::RuleSet;
 
     use super::*;
 
-    type Make = fn(&Rules<'_>, u32) -> Option<Made>;
-
     fn rules(names: &str) -> RuleSet {
         RuleSet::by_name(names).expect("names of rule sets")
     }
 
-    fn made(set: &RuleSet, make: Make) -> Option<Made> {
-        make(&Rules { set, costs: &[] }, 40_000)
+    fn one(scheme: Scheme, trials: u32, set: &RuleSet) -> Option<Made> {
+        scheme.one_an_input(&Rules { set, costs: &[] }, 40_000, trials)
     }
 
     #[test]
     fn blocks_are_valid_and_have_their_checks() {
         let draft = rules("pqsig+slh+ml");
-        for (make, inputs) in [(slh as Make, 4), (slh_long, 4), (ml, 9)] {
-            let made = made(&draft, make).expect("a block");
+        for (scheme, trials, inputs) in [(SLH, 0, 4), (SLH, TRIALS, 4), (ML, 0, 9)] {
+            let made = one(scheme, trials, &draft).expect("a block");
             assert_eq!((made.block.inputs, made.checks), (inputs, inputs as u64));
             made.block.verify(&draft).expect("valid");
         }
         let free = rules("report-8000+slh+ml");
-        for make in [slh_copied, ml_copied] {
-            assert!(made(&draft, make).is_none(), "the draft does not copy signatures");
-            let made = made(&free, make).expect("a block");
+        for scheme in [SLH, ML] {
+            let copied = |set: &RuleSet| scheme.copied(&Rules { set, costs: &[] }, 40_000);
+            assert!(copied(&draft).is_none(), "the draft does not copy signatures");
+            let made = copied(&free).expect("a block");
             assert!(made.checks > 400, "{}", made.checks);
             made.block.verify(&free).expect("valid");
             made.block.verify(&draft).expect_err("copies large elements");
         }
         for names in ["today", "pqsig", "slh", "ml", "report-8000"] {
-            assert!(made(&rules(names), slh).is_none(), "{names}");
-            assert!(made(&rules(names), ml).is_none(), "{names}");
+            assert!(one(SLH, 0, &rules(names)).is_none(), "{names}");
+            assert!(one(ML, 0, &rules(names)).is_none(), "{names}");
         }
     }
 }

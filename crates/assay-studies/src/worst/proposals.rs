@@ -3,13 +3,14 @@
 use assay_bench::plan::Wrap;
 use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Operation, TxContext, asm};
-use assay_wire::{Encoding, Transaction};
+use assay_wire::TxBuilder;
 use secp256k1::{Keypair, schnorr};
 
 use super::block::{self, Made, Split, of_inputs, plain};
 use super::checks::{key, secret};
 use super::hashing::Rules;
 use super::memory::copied_bytes_max;
+use super::preparation::Preparation;
 use crate::spend::{DEPTH_MAX, Spend, Tree};
 
 /// Weight of a block with one input, without its script.
@@ -61,8 +62,7 @@ pub(super) fn check_template(rules: &Rules<'_>, weight: u32) -> Option<Made> {
         return None;
     }
     let like = Spend::new(Wrap::Tapscript, &[op::PUSH1], Vec::new());
-    let (base, _) = block::transaction(&like, &[], 0..1, 0);
-    let tx = Transaction::parse(base, Encoding::Segwit).expect("written as transactions are");
+    let tx = block::unsigned(&mut Preparation::new(&like.script_pubkey), &like, 0..1, 0).build();
     let hash = TxContext::new(tx.view(), &like.spent()).check_template_hash(0);
     let rounds = weight.saturating_sub(ONE_INPUT);
     let mut script = Vec::new();
@@ -109,15 +109,14 @@ pub(super) fn signed_messages(rules: &Rules<'_>, weight: u32) -> Option<Made> {
         other[..8].copy_from_slice(&(number as u64).to_le_bytes());
         schnorr::sign_with_aux_rand(&MESSAGE, &keypair, &other).to_byte_array().to_vec()
     };
-    let witnesses: Vec<Vec<Vec<u8>>> = (0..inputs)
-        .map(|input| {
-            let signatures = (0..checks).map(|check| signature(input * checks + check));
-            signatures.chain(commitment.iter().cloned()).collect()
-        })
-        .collect();
-    let (base, _) = block::transaction(&spend, &[], 0..inputs, 0);
-    let full = block::with_witnesses(&base, &witnesses);
-    let block = block::of_transactions(vec![(base, full)], spend.script_pubkey.clone(), inputs);
+    let add_witness = |tx: TxBuilder, input: usize| {
+        let signatures = (0..checks).map(|check| signature(input * checks + check));
+        let items: Vec<Vec<u8>> = signatures.chain(commitment.iter().cloned()).collect();
+        tx.unlock(input, &[], &items)
+    };
+    let tx = block::unsigned(&mut Preparation::new(&spend.script_pubkey), &spend, 0..inputs, 0);
+    let signed = (0..inputs).fold(tx, add_witness).build();
+    let block = block::of_transactions(vec![signed], spend.script_pubkey.clone(), inputs);
     let checks = (inputs * checks) as u64;
     let shape = "`OP_FROMALTSTACK OP_FROMALTSTACK OP_2DUP OP_TOALTSTACK OP_TOALTSTACK OP_CHECKSIGFROMSTACK OP_VERIFY` x 900, tapscript";
     // Nonce, key and message.

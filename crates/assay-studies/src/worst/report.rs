@@ -2,12 +2,14 @@
 
 use assay_bench::suite::{Study, StudyChart, StudyTable};
 use assay_report::number::count;
+use assay_report::stats::ratio::Summary;
 
 use super::block::BLOCK_WEIGHT;
 use super::cell::Cell;
 use super::classes::CLASSES;
 use super::{Measured, outside};
 use crate::kernels::Kernel;
+use crate::{interval, table};
 
 /// Reference class: BIP340 checks with distinct signatures.
 const REFERENCE: &str = "tapscript-checks";
@@ -67,7 +69,6 @@ pub(super) fn studies(measured: &Measured, kernels: &[Kernel]) -> Vec<Study> {
     studies
 }
 
-/// Names of the rule sets in the order of the plan.
 fn rule_sets(cells: &[Cell]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for cell in cells {
@@ -196,7 +197,6 @@ fn bip54(cells: &[Cell]) -> Option<String> {
     ))
 }
 
-/// Table of rule sets by classes.
 fn by_rules(cells: &[Cell]) -> StudyTable {
     let sets = rule_sets(cells);
     let mut head = vec!["class".to_owned()];
@@ -208,7 +208,7 @@ fn by_rules(cells: &[Cell]) -> StudyTable {
         if sets.iter().all(|rules| cell(rules).is_none()) {
             continue;
         }
-        let text = |rules: &String| cell(rules).map_or_else(|| "-".to_owned(), seconds);
+        let text = |rules: &String| cell(rules).map_or_else(none, seconds);
         let mut row = vec![class.name.to_owned()];
         row.extend(sets.iter().map(text));
         rows.push(row);
@@ -220,65 +220,49 @@ fn by_rules(cells: &[Cell]) -> StudyTable {
     StudyTable { caption, head, word_columns: 1, rows }
 }
 
-/// Table of the measured blocks and their times.
 fn cells_table(cells: &[Cell]) -> StudyTable {
-    let head = [
-        "class",
-        "rules",
-        "weight",
-        "s, all threads",
-        "s, one thread",
-        "times tapscript-checks",
-        "times ordinary",
-        "earlier blocks",
-        "peak heap, MiB",
-    ];
-    let rows = measured(cells).map(|cell| {
-        let times = |class: &str| {
-            let other = of_rules(cells, &cell.rules).find(|other| other.class.name == class);
-            other.map_or_else(
-                || "-".to_owned(),
-                |other| format!("{:.2}", cell.full_s() / other.full_s()),
-            )
-        };
-        vec![
-            cell.class.name.to_owned(),
-            cell.rules.clone(),
-            cell.weight.to_string(),
-            format!(
-                "{:.3} ({:.3} to {:.3})",
-                cell.seconds.median, cell.seconds.min, cell.seconds.max
-            ),
-            format!("{:.3}", cell.seconds_alone),
-            times(REFERENCE),
-            times(ORDINARY),
-            format!("{:.1}", cell.preparation),
-            format!("{:.1}", cell.peak_bytes as f64 / 1_048_576.0),
-        ]
-    });
-    StudyTable::of(
+    let times = |cell: &Cell, class: &str| {
+        let other = of_rules(cells, &cell.rules).find(|other| other.class.name == class);
+        let times = other.map(|other| format!("{:.2}", cell.full_s() / other.full_s()));
+        times.unwrap_or_else(none)
+    };
+    let seconds = |cell: &&Cell| {
+        let Summary { median, min, max, .. } = cell.seconds;
+        format!("{median:.3} ({min:.3} to {max:.3})")
+    };
+    table(
         "Blocks that were made and verified as a whole, each under the first rule set that has it",
-        &head,
         2,
-        rows,
+        measured(cells),
+        &[
+            ("class", &|cell| cell.class.name.to_owned()),
+            ("rules", &|cell| cell.rules.clone()),
+            ("weight", &|cell| cell.weight.to_string()),
+            ("s, all threads", &seconds),
+            ("s, one thread", &|cell| format!("{:.3}", cell.seconds_alone)),
+            ("times tapscript-checks", &|cell| times(cell, REFERENCE)),
+            ("times ordinary", &|cell| times(cell, ORDINARY)),
+            ("earlier blocks", &|cell| format!("{:.1}", cell.preparation)),
+            ("peak heap, MiB", &|cell| format!("{:.1}", cell.peak_bytes as f64 / 1_048_576.0)),
+        ],
     )
 }
 
-/// Table of the work in a block.
 fn work_table(cells: &[Cell]) -> StudyTable {
-    let head = ["class", "rules", "script", "inputs", "checks", "hashed, MB", "copied, MB"];
-    let rows = measured(cells).map(|cell| {
-        vec![
-            cell.class.name.to_owned(),
-            cell.rules.clone(),
-            cell.shape.clone(),
-            cell.inputs.to_string(),
-            cell.checks.to_string(),
-            format!("{:.1}", cell.hashed_bytes as f64 / 1e6),
-            format!("{:.1}", cell.copied_bytes as f64 / 1e6),
-        ]
-    });
-    StudyTable::of("What the blocks are full of", &head, 3, rows)
+    table(
+        "What the blocks are full of",
+        3,
+        measured(cells),
+        &[
+            ("class", &|cell| cell.class.name.to_owned()),
+            ("rules", &|cell| cell.rules.clone()),
+            ("script", &|cell| cell.shape.clone()),
+            ("inputs", &|cell| cell.inputs.to_string()),
+            ("checks", &|cell| cell.checks.to_string()),
+            ("hashed, MB", &|cell| format!("{:.1}", cell.hashed_bytes as f64 / 1e6)),
+            ("copied, MB", &|cell| format!("{:.1}", cell.copied_bytes as f64 / 1e6)),
+        ],
+    )
 }
 
 fn against_prose(cells: &[Cell]) -> String {
@@ -302,29 +286,26 @@ fn against_prose(cells: &[Cell]) -> String {
 }
 
 fn against_table(cells: &[Cell]) -> StudyTable {
-    let head = ["class", "rules", "kernel", "weight", "kernel, s", "ours, s", "ratio", "interval"];
-    let row = |cell: &Cell| {
-        let against = cell.against.as_ref()?;
-        Some(vec![
-            cell.class.name.to_owned(),
-            cell.rules.clone(),
-            against.kernel.to_owned(),
-            against.weight.to_string(),
-            format!("{:.3}", against.kernel_s),
-            format!("{:.3}", against.ours_s),
-            format!("{:.2}", against.kernel_s / against.ours_s),
-            against.ratio.as_ref().map_or_else(
-                || "-".to_owned(),
-                |ratio| format!("{:.2} to {:.2}", ratio.low, ratio.high),
-            ),
-        ])
-    };
-    StudyTable::of(
+    let compared = measured(cells).filter_map(|cell| Some((cell, cell.against.as_ref()?)));
+    table(
         "Scripts of a block, one thread: the kernel's time over ours",
-        &head,
         3,
-        measured(cells).filter_map(row),
+        compared,
+        &[
+            ("class", &|(cell, _)| cell.class.name.to_owned()),
+            ("rules", &|(cell, _)| cell.rules.clone()),
+            ("kernel", &|(_, against)| against.kernel.to_owned()),
+            ("weight", &|(_, against)| against.weight.to_string()),
+            ("kernel, s", &|(_, against)| format!("{:.3}", against.kernel_s)),
+            ("ours, s", &|(_, against)| format!("{:.3}", against.ours_s)),
+            ("ratio", &|(_, against)| format!("{:.2}", against.kernel_s / against.ours_s)),
+            ("interval", &|(_, against)| against.ratio.as_ref().map_or_else(none, interval)),
+        ],
     )
+}
+
+fn none() -> String {
+    "-".to_owned()
 }
 
 /// Weight charged by BIP342 for a check.
@@ -354,33 +335,23 @@ fn kernel_check_us(cell: &Cell) -> Option<f64> {
 
 /// `None` if BIP340 itself was not measured.
 fn weights_table(cells: &[Cell]) -> Option<StudyTable> {
-    let head = [
-        "class",
-        "rules",
-        "us a check",
-        "weight in its block",
-        "weight against BIP340 here",
-        "against BIP340 in Core",
-    ];
     let reference = measured(cells).find(|cell| cell.class.name == REFERENCE)?;
     let here = check_us(reference)?;
     let core = kernel_check_us(reference);
-    let row = |cell: &Cell| {
-        let us = check_us(cell)?;
-        let weight = |of: f64| format!("{:.0}", BIP342_WEIGHT * us / of);
-        Some(vec![
-            cell.class.name.to_owned(),
-            cell.rules.clone(),
-            format!("{us:.2}"),
-            format!("{:.1}", cell.weight as f64 / cell.checks as f64),
-            weight(here),
-            core.map_or_else(|| "-".to_owned(), weight),
-        ])
-    };
-    Some(StudyTable::of(
+    let weight = |us: f64, of: f64| format!("{:.0}", BIP342_WEIGHT * us / of);
+    Some(table(
         "Checks of signatures, one thread",
-        &head,
         2,
-        measured(cells).filter_map(row),
+        measured(cells).filter_map(|cell| Some((cell, check_us(cell)?))),
+        &[
+            ("class", &|(cell, _)| cell.class.name.to_owned()),
+            ("rules", &|(cell, _)| cell.rules.clone()),
+            ("us a check", &|(_, us)| format!("{us:.2}")),
+            ("weight in its block", &|(cell, _)| {
+                format!("{:.1}", cell.weight as f64 / cell.checks as f64)
+            }),
+            ("weight against BIP340 here", &|(_, us)| weight(*us, here)),
+            ("against BIP340 in Core", &|(_, us)| core.map_or_else(none, |core| weight(*us, core))),
+        ],
     ))
 }

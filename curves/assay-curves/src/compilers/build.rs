@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
-use assay_bench::BenchError;
+use anyhow::{Context as _, Result, anyhow, bail};
 use assay_bench::harness::Sample;
 use assay_bench::talk::Talk;
+use assay_bench::wrong_answer;
 use assay_lab::process::bounded::output_within;
 use serde::Deserialize;
 
@@ -119,7 +119,7 @@ impl Build {
         name: &str,
         (kernel, style): (Kernel, Style),
         inputs: &[(Vec<u64>, Vec<u64>)],
-    ) -> Result<(), BenchError> {
+    ) -> anyhow::Result<()> {
         let symbol = kernel.symbol(style);
         for (a, b) in inputs {
             let [a_text, b_text] = [a, b].map(|number| hexadecimal(number));
@@ -127,30 +127,21 @@ impl Build {
             let Computed { result } = self.talk.borrow_mut().ask(&order)?;
             let expected = hexadecimal(&kernel.expected(a, b));
             if result != expected {
-                return Err(BenchError::WrongAnswer {
-                    benchmark: kernel.name.to_owned(),
-                    alternative: name.to_owned(),
-                    detail: format!(
-                        "{result} for {a_text} and {b_text}, and plain Rust gives {expected}"
-                    ),
-                });
+                let detail =
+                    format!("{result} for {a_text} and {b_text}, and plain Rust gives {expected}");
+                return Err(wrong_answer(kernel.name, name, detail));
             }
         }
         Ok(())
     }
 
     /// Times `count` calls of a kernel.
-    pub(super) fn time(
-        &self,
-        symbol: &str,
-        timing: &str,
-        count: u64,
-    ) -> Result<Sample, BenchError> {
+    pub(super) fn time(&self, symbol: &str, timing: &str, count: u64) -> anyhow::Result<Sample> {
         let order = ["time", symbol, timing, &count.to_string()];
         let Timed { wall_ns, cpu_ns } = self.talk.borrow_mut().ask(&order)?;
         if wall_ns == 0 {
-            let detail = format!("{count} calls of {symbol} took no time");
-            return Err(BenchError::PeerFailed { program: self.program.clone(), detail });
+            let program = self.program.display();
+            bail!("{program} failed: {count} calls of {symbol} took no time");
         }
         Ok(Sample::timed(count, wall_ns, cpu_ns))
     }

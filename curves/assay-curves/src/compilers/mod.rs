@@ -16,11 +16,11 @@ mod tables;
 use std::cell::OnceCell;
 use std::env;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
+use assay_bench::Progress;
 use assay_bench::harness::{Alternative, Row, Sample};
 use assay_bench::plan::CompilersSettings;
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
-use assay_bench::{BenchError, Progress};
 use tempfile::TempDir;
 
 use build::{Build, Flags};
@@ -37,16 +37,12 @@ const TRIAL_CALLS: u64 = 2_000;
 const CALLS_MAX: f64 = 1e8;
 
 /// Error on a machine on which no benchmark can run.
-fn other_machine() -> BenchError {
-    unusable(anyhow!(
+fn other_machine() -> anyhow::Error {
+    anyhow!(
         "the kernels need Linux on x86-64 (intrinsics, assembly and ELF files); this is {} on {}",
         env::consts::OS,
         env::consts::ARCH
-    ))
-}
-
-fn unusable(error: anyhow::Error) -> BenchError {
-    BenchError::Setting(error.into())
+    )
 }
 
 #[derive(Debug)]
@@ -100,7 +96,7 @@ impl CompilersSuite {
         KERNELS.into_iter().filter(is_wanted)
     }
 
-    fn programs(&self, extent: Extent) -> Result<&Programs, BenchError> {
+    fn programs(&self, extent: Extent) -> Result<&Programs> {
         if let Some(programs) = self.programs.get() {
             return Ok(programs);
         }
@@ -114,7 +110,7 @@ impl CompilersSuite {
         kernel: Kernel,
         timing: &'static str,
         extent: Extent,
-    ) -> Result<Vec<Alternative<'_>>, BenchError> {
+    ) -> Result<Vec<Alternative<'_>>> {
         let programs = self.programs(extent)?;
         let inputs = kernel.inputs(self.settings.seed, self.settings.checks);
         let mut alternatives = Vec::new();
@@ -145,7 +141,7 @@ fn timed<'a>(
 }
 
 /// The fastest of three counts, against interference.
-fn trial(time: impl Fn() -> Result<Sample, BenchError>) -> Result<u64, BenchError> {
+fn trial(time: impl Fn() -> Result<Sample>) -> Result<u64> {
     let mut least_ns = f64::INFINITY;
     for _ in 0..3 {
         let sample = time()?;
@@ -155,20 +151,15 @@ fn trial(time: impl Fn() -> Result<Sample, BenchError>) -> Result<u64, BenchErro
 }
 
 impl Programs {
-    fn make(settings: &CompilersSettings, extent: Extent) -> Result<Self, BenchError> {
+    fn make(settings: &CompilersSettings, extent: Extent) -> Result<Self> {
         if !is_supported() {
             return Err(other_machine());
         }
         let temporary = env::temp_dir();
         let folder = tempfile::Builder::new().prefix("assay-compilers-").tempdir();
         let folder = folder
-            .with_context(|| {
-                format!("no folder for programs can be made in {}", temporary.display())
-            })
-            .map_err(unusable)?;
-        build::write_sources(folder.path())
-            .context("the sources cannot be written")
-            .map_err(unusable)?;
+            .with_context(|| format!("no folder for programs can be made in {}", temporary.display()))?;
+        build::write_sources(folder.path()).context("the sources cannot be written")?;
         let path = env::var_os("PATH").unwrap_or_default();
         let mut found = Found::look(&settings.compilers, &path, folder.path());
         let mut levels = &settings.levels[..];
@@ -179,7 +170,7 @@ impl Programs {
         if found.compilers.is_empty() {
             let each = |one: &Absent| format!("{} ({})", one.name, one.why);
             let absent = found.absent.iter().map(each).collect::<Vec<_>>().join(", ");
-            return Err(unusable(anyhow!("none of the compilers of the plan is there: {absent}")));
+            bail!("none of the compilers of the plan is there: {absent}");
         }
         let has_mulx = has_mulx();
         let (mut builds, mut missing) = (Vec::new(), Vec::new());
@@ -196,7 +187,7 @@ impl Programs {
         }
         match missing.pop() {
             Some(last) if builds.is_empty() => {
-                return Err(unusable(last.why.context("no compiler could make a program")));
+                return Err(last.why.context("no compiler could make a program"));
             }
             last => missing.extend(last),
         }
@@ -229,7 +220,7 @@ fn first_of_families(compilers: &mut Vec<Compiler>) {
 }
 
 impl Suite for CompilersSuite {
-    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>> {
         // The smoke test also passes on machines without a compiler. Listing starts no compiler,
         // since every measurement lists all benchmarks first.
         let path = env::var_os("PATH").unwrap_or_default();
@@ -250,7 +241,7 @@ impl Suite for CompilersSuite {
             name: benchmark_name(kernel, timing),
             series: benchmark_name(kernel, timing),
             size: None,
-            unit: "",
+            unit: String::new(),
             bytes_per_op: None,
             baseline: None,
             make: Box::new(move || self.alternatives(kernel, timing, extent)),
@@ -263,7 +254,7 @@ impl Suite for CompilersSuite {
         extent: Extent,
         rows: &[Row],
         _progress: &dyn Progress,
-    ) -> Result<Vec<Study>, BenchError> {
+    ) -> Result<Vec<Study>> {
         Ok(studies::all(self.programs(extent)?, rows))
     }
 
@@ -280,7 +271,7 @@ fn elsewhere<'a>() -> Benchmark<'a> {
         name: "compilers/x86-64".to_owned(),
         series: "compilers/x86-64".to_owned(),
         size: None,
-        unit: "",
+        unit: String::new(),
         bytes_per_op: None,
         baseline: None,
         make: Box::new(|| Err(other_machine())),
@@ -391,7 +382,7 @@ mod tests {
         let error =
             suite(&[&path.display().to_string()]).programs(Extent::Full).expect_err("it fails");
         assert_eq!(error.to_string(), "no compiler could make a program");
-        let source = std::error::Error::source(&error).expect("its reason").to_string();
+        let source = error.chain().nth(1).expect("its reason").to_string();
         assert!(source.contains("cannot compile: error: no"), "{source}");
     }
 }

@@ -1,7 +1,8 @@
 //! Load balance of thread pools: a loop of unequal rows, recorded by each pool.
 
+use anyhow::Result;
 use assay_bench::suite::{Extent, Study, StudyLaneGroup, StudyLanes};
-use assay_bench::{BenchError, Progress};
+use assay_bench::{Progress, wrong_answer};
 use assay_report::number::duration;
 
 use super::protocol::{Order, Thread, Trace};
@@ -36,7 +37,7 @@ pub(super) fn measure(
     seed: u64,
     extent: Extent,
     progress: &dyn Progress,
-) -> Result<Vec<Load>, BenchError> {
+) -> Result<Vec<Load>> {
     let is_smoke = extent == Extent::Smoke;
     let order = Order {
         curve: CURVE.to_owned(),
@@ -61,11 +62,8 @@ pub(super) fn measure(
         for ((subject, answer), traces) in takers.iter().zip(&answers).zip(&mut traces) {
             let trace = subject.trace(&order)?;
             if trace.digest != answer.digest {
-                return Err(BenchError::WrongAnswer {
-                    benchmark,
-                    alternative: subject.name.clone(),
-                    detail: format!("{} when traced, {} before", trace.digest, answer.digest),
-                });
+                let detail = format!("{} when traced, {} before", trace.digest, answer.digest);
+                return Err(wrong_answer(&benchmark, &subject.name, detail));
             }
             traces.push(trace);
             progress.step();

@@ -16,11 +16,12 @@ mod subjects;
 
 use std::cell::OnceCell;
 
+use anyhow::{Result, bail};
 use assay_bench::harness::{Alternative, Row, Sample};
 use assay_bench::plan::PairingSettings;
 use assay_bench::published::PublishedFile;
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
-use assay_bench::{BenchError, Progress};
+use assay_bench::{Progress, wrong_answer};
 
 pub(crate) use ranking::{interval, table};
 
@@ -48,7 +49,7 @@ impl PairingSuite {
         Self { settings, subjects: OnceCell::new() }
     }
 
-    fn subjects(&self) -> Result<&Subjects, BenchError> {
+    fn subjects(&self) -> Result<&Subjects> {
         if let Some(subjects) = self.subjects.get() {
             return Ok(subjects);
         }
@@ -69,7 +70,7 @@ impl PairingSuite {
             name: series_and_size(&series, size),
             series,
             size,
-            unit,
+            unit: unit.to_owned(),
             bytes_per_op: None,
             baseline: None,
             make: Box::new(make),
@@ -86,7 +87,7 @@ fn alternatives<'a>(
     benchmark: &str,
     order: &Order,
     subjects: &[&'a Subject],
-) -> Result<Vec<Alternative<'a>>, BenchError> {
+) -> Result<Vec<Alternative<'a>>> {
     let order = order.with_inputs();
     let mut answers = Vec::with_capacity(subjects.len());
     for subject in subjects {
@@ -111,7 +112,7 @@ fn alternatives<'a>(
 }
 
 /// Compares the results of subjects; the error names those that differ.
-fn agree(benchmark: &str, answers: &[Answer], subjects: &[&Subject]) -> Result<(), BenchError> {
+fn agree(benchmark: &str, answers: &[Answer], subjects: &[&Subject]) -> Result<()> {
     for (index, answer) in answers.iter().enumerate() {
         let agree = answers.iter().filter(|other| other.digest == answer.digest).count();
         // A majority identifies the wrong results; without one, any may be wrong.
@@ -121,18 +122,15 @@ fn agree(benchmark: &str, answers: &[Answer], subjects: &[&Subject]) -> Result<(
             let others: Vec<_> = others
                 .map(|(other, subject)| format!("{}: {}", subject.name, other.shown))
                 .collect();
-            return Err(BenchError::WrongAnswer {
-                benchmark: benchmark.to_owned(),
-                alternative: subjects[index].name.clone(),
-                detail: format!("{}, and the others {}", answer.shown, others.join(", ")),
-            });
+            let detail = format!("{}, and the others {}", answer.shown, others.join(", "));
+            return Err(wrong_answer(benchmark, &subjects[index].name, detail));
         }
     }
     Ok(())
 }
 
 /// Number of iterations per epoch, raised until it is measurable, and the last sample.
-fn calibrate(subject: &Subject, order: &Order) -> Result<(u64, Sample), BenchError> {
+fn calibrate(subject: &Subject, order: &Order) -> Result<(u64, Sample)> {
     let mut iterations = 1;
     loop {
         let sample = subject.time(order, iterations)?;
@@ -152,23 +150,20 @@ const EPOCH_NS: f64 = 5e6;
 const ITERATIONS_MAX: u64 = 100_000_000;
 
 impl Suite for PairingSuite {
-    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>> {
         let subjects = self.subjects()?;
         let mut benchmarks = Vec::new();
         if let Some(why) = subjects.all_absent().filter(|_| extent != Extent::Smoke) {
-            let program = why.program.clone();
-            let detail = format!("it is not there; build it with `{}`", why.build);
+            let (program, build) = (why.program.display(), why.build);
+            let text = format!("{program} failed: it is not there; build it with `{build}`");
             benchmarks.push(Benchmark {
                 name: "pairing/subjects".to_owned(),
                 series: "pairing/subjects".to_owned(),
                 size: None,
-                unit: "",
+                unit: String::new(),
                 bytes_per_op: None,
                 baseline: None,
-                make: Box::new(move || {
-                    let (program, detail) = (program.clone(), detail.clone());
-                    Err(BenchError::PeerFailed { program, detail })
-                }),
+                make: Box::new(move || bail!("{text}")),
             });
         }
         for (case, takers) in cases::of(&self.settings, extent, subjects) {
@@ -177,12 +172,7 @@ impl Suite for PairingSuite {
         Ok(benchmarks)
     }
 
-    fn studies(
-        &self,
-        extent: Extent,
-        rows: &[Row],
-        progress: &dyn Progress,
-    ) -> Result<Vec<Study>, BenchError> {
+    fn studies(&self, extent: Extent, rows: &[Row], progress: &dyn Progress) -> Result<Vec<Study>> {
         let subjects = self.subjects()?;
         let has_pools = rows.iter().any(|row| row.name.starts_with("pool/"));
         let loads = if has_pools {
@@ -282,7 +272,7 @@ mod tests {
         SubjectSettings { name: name.to_owned(), command }
     }
 
-    fn pool_studies(subjects: Vec<SubjectSettings>) -> Result<Vec<Study>, BenchError> {
+    fn pool_studies(subjects: Vec<SubjectSettings>) -> Result<Vec<Study>> {
         let row = ranking::tests::row("pool/heat", &[("a", 100), ("b", 200)]);
         suite(subjects).studies(Extent::Smoke, &[row], &Silent)
     }

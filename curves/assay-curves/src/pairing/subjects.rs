@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use assay_bench::BenchError;
+use anyhow::{Context as _, Result, bail};
 use assay_bench::harness::{Figures, Row, Sample};
 use assay_bench::plan::{PairingSettings, SubjectSettings};
 use assay_bench::talk::Talk;
@@ -44,7 +44,7 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    fn process(name: &str, program: &Path, arguments: &[String]) -> Result<Self, BenchError> {
+    fn process(name: &str, program: &Path, arguments: &[String]) -> Result<Self> {
         let mut talk = Talk::start(program, arguments)?;
         let description = talk.ask(&json!({ "do": "describe" }))?;
         Ok(Self::new(name, description, Worker::Process(talk)))
@@ -74,7 +74,7 @@ impl Subject {
         }
     }
 
-    pub(super) fn prepare(&self, order: &Order) -> Result<Answer, BenchError> {
+    pub(super) fn prepare(&self, order: &Order) -> Result<Answer> {
         *self.current.borrow_mut() = None;
         let answer = match &mut *self.worker.borrow_mut() {
             Worker::Own(own) => own.prepare(order),
@@ -85,7 +85,7 @@ impl Subject {
     }
 
     /// Repeats an operation `iterations` times; prepares it first if another was prepared since.
-    pub(super) fn time(&self, order: &Order, iterations: u64) -> Result<Sample, BenchError> {
+    pub(super) fn time(&self, order: &Order, iterations: u64) -> Result<Sample> {
         if self.current.borrow().as_ref() != Some(order) {
             self.prepare(order)?;
         }
@@ -105,12 +105,12 @@ impl Subject {
     }
 
     /// Runs an operation once with a trace; prepares it first if another was prepared since.
-    pub(super) fn trace(&self, order: &Order) -> Result<Trace, BenchError> {
+    pub(super) fn trace(&self, order: &Order) -> Result<Trace> {
         if self.current.borrow().as_ref() != Some(order) {
             self.prepare(order)?;
         }
         match &mut *self.worker.borrow_mut() {
-            Worker::Own(_) => Err(BenchError::Unknown { name: format!("trace of {}", self.name) }),
+            Worker::Own(_) => bail!("there is no trace of {}", self.name),
             Worker::Process(talk) => talk.ask(&json!({ "do": "trace" })),
         }
     }
@@ -174,7 +174,7 @@ pub(super) struct Subjects {
 impl Subjects {
     /// Starts the available subjects. One that a plan names must be available; a program that does
     /// not know a subject's name is an older build, and counts as missing.
-    pub(super) fn start(settings: &PairingSettings) -> Result<Self, BenchError> {
+    pub(super) fn start(settings: &PairingSettings) -> Result<Self> {
         let mut subjects = Self { all: Vec::new(), absent: Vec::new() };
         let is_wanted = |name: &str| !settings.without.iter().any(|left_out| left_out == name);
         for (program, path) in BUILT_IN.programs.iter().zip([&settings.peer, &settings.gnark]) {
@@ -202,17 +202,16 @@ impl Subjects {
             subjects.all.extend(Self::constantine(settings)?);
         }
         for SubjectSettings { name, command } in &settings.subjects {
-            let (program, arguments) = command.split_first().ok_or(BenchError::Parameter {
-                what: "a subject's command",
-                wanted: "a program, and arguments if it needs any",
-            })?;
+            let (program, arguments) = command
+                .split_first()
+                .context("a subject's command: give a program, and arguments if it needs any")?;
             subjects.all.push(Subject::process(name, Path::new(program), arguments)?);
         }
         Ok(subjects)
     }
 
     /// The library of report 5; required if the user names it.
-    fn constantine(settings: &PairingSettings) -> Result<Option<Subject>, BenchError> {
+    fn constantine(settings: &PairingSettings) -> Result<Option<Subject>> {
         let named = settings.constantine.clone();
         let Some(library) = named.or_else(|| env::var_os(CONSTANTINE_VARIABLE).map(PathBuf::from))
         else {

@@ -4,12 +4,11 @@ use std::process::{Command, Output, Stdio};
 
 use assay_bench::Silent;
 use assay_bench::plan::{BenchPlan, CompilersSettings, PairingSettings, PlanText};
-use assay_bench::registry::{Filter, Section};
+use assay_bench::registry::Section;
 use assay_bench::results::BenchResults;
 use assay_bench::run::{RunOptions, run};
 use assay_bench::served::ServedSuite;
 use assay_bench::suite::Extent;
-use assay_lab::machine::Software;
 use serde::Serialize;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_assay-curves");
@@ -18,18 +17,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_assay-curves");
 fn results(name: &'static str, settings: &impl Serialize, plan: Option<BenchPlan>) -> BenchResults {
     let settings = serde_json::to_string(settings).expect("settings are JSON");
     let suite = ServedSuite::new(PROGRAM.into(), vec![name.to_owned(), settings]);
-    let options = RunOptions {
-        plan,
-        extent: Extent::Smoke,
-        rounds: None,
-        filter: Filter::default(),
-        out_dir: None,
-        resume: false,
-        rerun: String::new(),
-        software: Software::default(),
-        counter: None,
-        plan_source: Vec::new(),
-    };
+    let options = RunOptions { plan, extent: Extent::Smoke, ..RunOptions::default() };
     let sections = [Section { name, suite: Box::new(suite) }];
     let results = run(&sections, &options, &Silent).expect("a suite with its defaults");
     assert!(results.failures.is_empty(), "{:#?}", results.failures);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import shlex
 import sys
@@ -55,27 +56,24 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     command.add_argument("plan", type=Path, metavar="PLAN", help="folder of the plan, at this path on every node")
     _add_out(command)
     _add_cluster(command)
-    command.add_argument(
-        "--blocks", metavar="DIR", help="folder of the block files on the nodes, if not where the plan says"
-    )
-    command.add_argument(
-        "--spent", metavar="DIR", help="folder of the spent coins on the nodes, if not where the plan says"
-    )
-    command.add_argument(
-        "--coins",
-        metavar="FILE",
-        help="snapshot of the coins left over on the nodes, if not where the plan says",
-    )
-    command.add_argument("--hints", metavar="FILE", help="hints file on the nodes, if not where the plan says")
+    for flag, metavar, files in [
+        ("--blocks", "DIR", "folder of the block files"),
+        ("--spent", "DIR", "folder of the spent coins"),
+        ("--coins", "FILE", "snapshot of the coins left over"),
+        ("--hints", "FILE", "hints file"),
+    ]:
+        text = f"{files} on the nodes, if not where the plan says"
+        command.add_argument(flag, type=_absolute, metavar=metavar, help=text)
     command.add_argument(
         "--audit",
+        dest="audit_percent",
         type=_percent,
         default=0.0,
         metavar="PERCENT",
         help="of the parts, drawn after the run, to be judged again on other nodes; the bytes must be the same",
     )
     command.add_argument("--json", action="store_true", help="print JSON")
-    command.set_defaults(run=_validate)
+    command.set_defaults(module="validate")
 
 
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -97,11 +95,12 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     _add_cluster(command, has_par=False)
     command.add_argument(
         "--chains",
+        type=_absolute,
         metavar="DIR",
         help="folder on every node where the chain is kept for its later pairs [default: forged again for each]",
     )
     command.add_argument("--json", action="store_true", help="print the report as JSON")
-    command.set_defaults(run=_run)
+    command.set_defaults(module="pairs")
 
 
 def _add_fuzz(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -123,6 +122,7 @@ def _add_fuzz(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     command.add_argument(
         "--corpus",
+        type=_absolute,
         metavar="DIR",
         help="folder with a folder of inputs for each target, on every node, such as fuzz/corpus [default: none]",
     )
@@ -131,7 +131,7 @@ def _add_fuzz(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_out(command)
     _add_cluster(command, has_program=False)
     command.add_argument("--json", action="store_true", help="print all runs as JSON")
-    command.set_defaults(run=_fuzz)
+    command.set_defaults(module="fuzz")
 
 
 def _add_out(command: argparse.ArgumentParser) -> None:
@@ -189,57 +189,6 @@ def _add_cluster(command: argparse.ArgumentParser, has_program: bool = True, has
     )
 
 
-def _validate(arguments: argparse.Namespace) -> int:
-    from assay_cluster.validate import Options, validate
-
-    return validate(
-        Options(
-            plan=arguments.plan,
-            out=arguments.out,
-            placement=_placement(arguments),
-            blocks=_absolute(arguments.blocks),
-            spent=_absolute(arguments.spent),
-            coins=_absolute(arguments.coins),
-            hints=_absolute(arguments.hints),
-            audit_percent=arguments.audit,
-            json=arguments.json,
-        )
-    )
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    from assay_cluster.pairs import Options, run
-
-    return run(
-        Options(
-            plan=arguments.plan,
-            pairs=arguments.pairs,
-            out=arguments.out,
-            placement=_placement(arguments),
-            chains=_absolute(arguments.chains),
-            more=tuple(arguments.more),
-            json=arguments.json,
-            command=arguments.line,
-        )
-    )
-
-
-def _fuzz(arguments: argparse.Namespace) -> int:
-    from assay_cluster.fuzz import Options, run
-
-    return run(
-        Options(
-            targets=tuple(arguments.targets),
-            seeds=arguments.seeds,
-            seconds=arguments.seconds,
-            corpus=_absolute(arguments.corpus),
-            out=arguments.out,
-            placement=_placement(arguments),
-            json=arguments.json,
-        )
-    )
-
-
 def _placement(arguments: argparse.Namespace) -> Placement:
     from assay_cluster.campaign import Placement
 
@@ -265,7 +214,9 @@ def main(arguments: list[str] | None = None) -> int:
         parser().error("arguments behind -- are for `assay run`")
     parsed.more, parsed.line = more, shlex.join(["assay-cluster", *words])
     try:
-        return int(parsed.run(parsed))
+        parsed.placement = _placement(parsed)
+        # Imported late, since it imports Ray.
+        return int(importlib.import_module(f"assay_cluster.{parsed.module}").run(parsed))
     except Failure as failure:
         print(f"assay-cluster: {failure}", file=sys.stderr)
         return 2
@@ -282,7 +233,7 @@ def _program(path: str) -> str:
     return str(Path(path).absolute()) if os.sep in path else path
 
 
-def _absolute(path: str | None) -> str | None:
+def _absolute(path: str) -> str | None:
     return str(Path(path).absolute()) if path else None
 
 

@@ -6,6 +6,7 @@ campaign. What every run adds to the corpus returns with it, and at the end libF
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay_cluster.campaign import Campaign, Job, Placement
+from assay_cluster.campaign import Campaign, Job
 from assay_cluster.cluster import connected
 from assay_cluster.errors import Again, Failure
 from assay_cluster.node import Reply, Task, inspect
@@ -26,20 +27,6 @@ _UNITS = re.compile(r"^stat::number_of_executed_units:\s*(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Options:
-    """The arguments of the command."""
-
-    targets: tuple[str, ...]
-    seeds: range
-    seconds: int
-    # Folder with a folder of inputs for each target, on every node.
-    corpus: str | None
-    out: Path
-    placement: Placement
-    json: bool
-
-
-@dataclass(frozen=True)
 class One:
     """A run of a target."""
 
@@ -47,7 +34,7 @@ class One:
     seed: int
 
 
-def run(options: Options) -> int:
+def run(options: argparse.Namespace) -> int:
     """Prints what was run and found; the exit status."""
     targets = _targets(options)
     # Every target with a seed before the next seed: an early end has tried all of them.
@@ -81,7 +68,7 @@ def run(options: Options) -> int:
     return _report(options, [reports[number] for number in sorted(reports)], merged)
 
 
-def _targets(options: Options) -> list[str]:
+def _targets(options: argparse.Namespace) -> list[str]:
     """Those named, or all that the program lists."""
     program = options.placement.program
     try:
@@ -98,7 +85,7 @@ def _targets(options: Options) -> list[str]:
 
 
 def _place(
-    options: Options,
+    options: argparse.Namespace,
     runs: list[One],
     missing: list[int],
     reports: dict[int, Any],
@@ -170,7 +157,7 @@ def _keep(out: Path, one: One, found: dict[str, bytes], reply: Reply) -> list[st
     return kept
 
 
-def _merge(options: Options, target: str) -> int:
+def _merge(options: argparse.Namespace, target: str) -> int:
     """The fewest inputs that reach all that the old and the new ones reach, in `corpus/TARGET`; how many there are."""
     new, corpus = options.out / "new" / target, options.out / "corpus" / target
     corpus.mkdir(parents=True, exist_ok=True)
@@ -184,7 +171,7 @@ def _merge(options: Options, target: str) -> int:
     return sum(1 for path in corpus.iterdir() if path.is_file())
 
 
-def _report(options: Options, reports: list[dict[str, Any]], corpus: dict[str, int]) -> int:
+def _report(options: argparse.Namespace, reports: list[dict[str, Any]], corpus: dict[str, int]) -> int:
     findings = [report for report in reports if report["found"]]
     executions = sum(report["executions"] for report in reports)
     if options.json:

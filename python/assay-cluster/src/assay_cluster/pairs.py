@@ -6,6 +6,7 @@ Results are kept as `machines/NAME/pair-00003/`; `assay compare --machines` judg
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from assay_cluster import __version__
-from assay_cluster.campaign import Campaign, Job, Placement
+from assay_cluster.campaign import Campaign, Job
 from assay_cluster.cluster import connected, program_here
 from assay_cluster.errors import Again, Failure
 from assay_cluster.node import Inspection, Reply, Task
@@ -25,22 +26,6 @@ from assay_cluster.progress import Progress, say
 from assay_cluster.results import same_campaign, write
 
 RESULTS = "results.json"
-
-
-@dataclass(frozen=True)
-class Options:
-    """The arguments of the command."""
-
-    plan: str
-    pairs: int
-    out: Path
-    placement: Placement
-    # A folder on every node where chains are kept.
-    chains: str | None
-    # For `assay run`.
-    more: tuple[str, ...]
-    json: bool
-    command: str
 
 
 @dataclass
@@ -78,7 +63,7 @@ class Pairs:
         return records
 
 
-def run(options: Options) -> int:
+def run(options: argparse.Namespace) -> int:
     """Runs what is missing, and prints what all pairs say; the exit status."""
     here = program_here(options.placement.program)
     pairs = Pairs(options.out)
@@ -102,7 +87,7 @@ def run(options: Options) -> int:
     return _report(options, pairs, here)
 
 
-def _place(options: Options, missing: list[int], pairs: Pairs, placed: Campaign, here: Inspection) -> None:
+def _place(options: argparse.Namespace, missing: list[int], pairs: Pairs, placed: Campaign, here: Inspection) -> None:
     progress = Progress(dict.fromkeys(missing, 1.0), len(pairs.done), "runs", "pair")
     if placed.shared:
         say(f"several nodes on one host ({', '.join(sorted(placed.shared))}): their pairs disturb each other")
@@ -162,7 +147,7 @@ def machine_name(node: str, host: str, is_shared: bool) -> str:
     return f"{name}-{node[:8]}" if is_shared else name
 
 
-def _report(options: Options, pairs: Pairs, here: Inspection) -> int:
+def _report(options: argparse.Namespace, pairs: Pairs, here: Inspection) -> int:
     """Has the pairs judged, and writes both forms of the report."""
     machines = options.out / "machines"
 
@@ -180,7 +165,7 @@ def _report(options: Options, pairs: Pairs, here: Inspection) -> int:
         "campaign": "run",
         "plan": options.plan,
         "pairs": options.pairs,
-        "command": options.command,
+        "command": options.line,
         "versions": _versions(here),
         "chain": _chain(next(iter(pairs.done.values()))),
         "caveats": _caveats(records),
@@ -266,7 +251,7 @@ def _page(report: dict[str, Any], compared: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _plan_file(options: Options) -> tuple[str, str] | None:
+def _plan_file(options: argparse.Namespace) -> tuple[str, str] | None:
     """File and SHA-256 of a plan that is one; of a built-in name, whether the program knows it."""
     path = Path(_plan_path(options.plan))
     if path.is_absolute():

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import math
 import random
 import subprocess
 import time
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
-from assay_cluster.campaign import Campaign, Job, Placement
+from assay_cluster.campaign import Campaign, Job
 from assay_cluster.cluster import capable_nodes, connected, program_here
 from assay_cluster.errors import Again, Failure
 from assay_cluster.node import Inspection, Reply, Secret, Task
@@ -20,22 +20,11 @@ from assay_cluster.progress import Progress, say
 from assay_cluster.results import Results
 
 
-@dataclass(frozen=True)
-class Options:
-    """The arguments of the command."""
-
-    plan: Path
-    out: Path
-    placement: Placement
-    blocks: str | None
-    spent: str | None
-    coins: str | None
-    hints: str | None
-    audit_percent: float
-    json: bool
+# What a plan names, and options replace.
+FILES = ("blocks", "spent", "coins", "hints")
 
 
-def validate(options: Options) -> int:
+def run(options: argparse.Namespace) -> int:
     """The exit status."""
     plan = Plan.open(options.plan)
     results = Results(options.out, plan)
@@ -52,7 +41,7 @@ def validate(options: Options) -> int:
 
 
 class _Run:
-    def __init__(self, options: Options, plan: Plan, results: Results, here: Inspection) -> None:
+    def __init__(self, options: argparse.Namespace, plan: Plan, results: Results, here: Inspection) -> None:
         self.options = options
         self.plan = plan
         self.results = results
@@ -135,13 +124,8 @@ class _Run:
         say(f"audit: {count} parts gave the same bytes")
 
     def _job(self, part: Part) -> Job:
-        flags = {
-            "--blocks": self.options.blocks,
-            "--spent": self.options.spent,
-            "--coins": self.options.coins,
-            "--hints": self.options.hints,
-        }
-        more = [word for flag, value in flags.items() if value for word in (flag, value)]
+        given = {name: getattr(self.options, name) for name in FILES}
+        more = [word for name, path in given.items() if path for word in (f"--{name}", path)]
         arguments = ["shard", "run", self.plan_dir, "--part", str(part.number), "--out", "{out}"]
         arguments += ["--par", str(self.options.placement.par), "--with-parent", "--json", *more]
         name = self.results.path(part.number).name
@@ -149,19 +133,14 @@ class _Run:
         return Job(part.name, task)
 
     def _paths(self) -> tuple[str, ...]:
-        options, plan = self.options, self.plan
-        paths = [options.blocks or plan.blocks, options.spent or plan.spent]
-        if plan.coins:
-            paths.append(options.coins or plan.coins)
-        if plan.hints:
-            paths.append(options.hints or plan.hints)
-        return tuple(paths)
+        named = [name for name in FILES if getattr(self.plan, name)]
+        return tuple(getattr(self.options, name) or getattr(self.plan, name) for name in named)
 
     def _progress(self, parts: list[Part], already: int) -> Progress:
         return Progress({part.number: part.weight_us for part in parts}, already, "inputs", "part")
 
 
-def _merge(options: Options) -> int:
+def _merge(options: argparse.Namespace) -> int:
     """The verdict, from `assay shard merge`; results are on this machine."""
     command = [options.placement.program, "shard", "merge", str(options.plan), str(options.out)]
     merged = subprocess.run(command + ["--json"] * options.json, stdout=subprocess.PIPE, text=True)

@@ -11,7 +11,7 @@ use std::io::{stdin, stdout};
 
 use assay_bench::instructions::Counter;
 use assay_bench::plan::{BenchPlan, PlanText};
-use assay_bench::programs::{Caller, Suites};
+use assay_bench::programs::{Caller, SuiteSettings};
 use assay_bench::results::BenchResults;
 use assay_bench::{compare, report, serve};
 use assay_lab::machine::Software;
@@ -111,6 +111,6 @@ fn counter(is_wanted: bool, plan: Option<&BenchPlan>) -> anyhow::Result<Option<C
     if !is_wanted {
         return Ok(None);
     }
-    let suites = plan.map_or_else(Suites::all, Suites::of);
+    let suites = plan.map_or_else(SuiteSettings::all, SuiteSettings::of);
     Ok(Some(Counter::find(caller(&software()).once(&suites)?)?))
 }
