@@ -6,7 +6,7 @@ use assay_report::number::in_percent;
 
 use super::{
     BlockDisk, BlockRecord, ChainSummary, Check, IndexInfo, IndexPhase, IndexRun, PhaseResult,
-    Preparation, Results, Run, SCHEMA, Status, TargetResults, aggregate,
+    Results, Run, SCHEMA, Status, TargetResults, aggregate,
 };
 use crate::electrum::check::LedgerCheck;
 use crate::electrum::watch::Reached;
@@ -123,11 +123,8 @@ pub(crate) fn node_results() -> Results {
             name: (*name).to_owned(),
             family: (*family).to_owned(),
             version: (*version).to_owned(),
-            distinct_keys: false,
-            index: None,
-            delivery: None,
-            snapshot_load: None,
             runs: vec![run(name, 0.0, *slowness), run(name, 0.9, *slowness)],
+            ..TargetResults::default()
         })
         .collect();
     let all = &targets[0].runs[0].blocks;
@@ -138,10 +135,6 @@ pub(crate) fn node_results() -> Results {
         seed: 1,
         scale: 0.02,
         variant: "intended".to_owned(),
-        distinct_keys: false,
-        byte_scale: None,
-        activation: BTreeMap::new(),
-        ranges: Vec::new(),
         assay_version: "0.1.0".to_owned(),
         recipe_sha256: Some("00".repeat(32)),
         height: all.len() as u32,
@@ -155,9 +148,7 @@ pub(crate) fn node_results() -> Results {
         bytes: sum(|block| block.bytes),
         signatures: sum(|block| block.signatures),
         forge_s: Some(6.5),
-        files: None,
-        snapshot: None,
-        coins_reported_by: None,
+        ..ChainSummary::default()
     };
     let reference_rate = |rate: f64| ReferenceRate {
         library: Some("libsecp256k1".to_owned()),
@@ -209,12 +200,8 @@ fn run(plan: &Plan, target: &str, seen: f64, slowness: f64) -> Run {
     Run {
         id: format!("{target}-{}", in_percent(seen)),
         status: Status::Valid,
-        disturbance: None,
-        surroundings: None,
-        void_reason: None,
         seen_requested: seen,
         seen_measured: total.seen_measured,
-        repeat: 0,
         started: "2026-01-02T03:00:00Z".to_owned(),
         tip: Some("aa".repeat(32)),
         utxo_muhash: has_muhash.then(|| "bb".repeat(32)),
@@ -232,9 +219,7 @@ fn run(plan: &Plan, target: &str, seen: f64, slowness: f64) -> Run {
         blocks,
         lab_cpu_s: Some(0.31),
         control_ns: vec![100_000_000, 101_500_000],
-        index: None,
-        preparation: Preparation::default(),
-        process: None,
+        ..Run::default()
     }
 }
 
@@ -262,7 +247,6 @@ fn blocks(seen: f64, slowness: f64) -> Vec<BlockRecord> {
                 txs_accepted: sent,
                 txs_sent_bytes: sent * 500,
                 txs_in_mempool: sent,
-                orphans: 0,
                 first_tx_at_s: (sent > 0).then_some(now_s),
                 last_tx_at_s: (sent > 0).then_some(now_s + admission_s),
                 send_at_s,
@@ -275,8 +259,7 @@ fn blocks(seen: f64, slowness: f64) -> Vec<BlockRecord> {
                     service: DiskUse { read_bytes: 0, written_bytes: bytes },
                     between: DiskUse { read_bytes: 0, written_bytes: sent * 100 },
                 }),
-                index: None,
-                relay: None,
+                ..BlockRecord::default()
             });
             now_s = send_at_s + service_s;
         }
