@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use assay_report::number::in_percent;
 
 use super::{
-    BlockDisk, BlockRecord, ChainSummary, Check, IndexInfo, IndexPhase, IndexRun, PhaseResult,
-    Results, Run, SCHEMA, Status, TargetResults, aggregate,
+    BlockDisk, BlockRecord, ChainSummary, Check, IndexInfo, IndexRun, Results, Run, SCHEMA, Status,
+    TargetResults, aggregate,
 };
 use crate::electrum::check::LedgerCheck;
 use crate::electrum::watch::Reached;
@@ -52,7 +52,7 @@ fn index_run(plan: &Plan, run: &Run) -> IndexRun {
         server: "Assay 0.1.0".to_owned(),
         protocol: "1.6".to_owned(),
         phases: aggregate::index_phases(&run.blocks),
-        total: IndexPhase { name: "total".to_owned(), ..aggregate::index_total(plan, &run.blocks) },
+        total: aggregate::index_total(plan, &run.blocks),
         lag_end_s: Some(0.0008),
         ledger: Some(LedgerCheck {
             scripts: 31_000,
@@ -102,9 +102,8 @@ pub(crate) fn scaling_results() -> Results {
                     }
                 }
             }
-            let total = aggregate::total(&results.plan, &blocks);
             run.phases = aggregate::phases(&blocks);
-            run.total = PhaseResult { name: "total".to_owned(), ..total };
+            run.total = aggregate::total(&results.plan, &blocks);
             run.blocks = blocks;
         }
     }
@@ -207,7 +206,7 @@ fn run(plan: &Plan, target: &str, seen: f64, slowness: f64) -> Run {
         utxo_muhash: has_muhash.then(|| "bb".repeat(32)),
         command: vec![target.to_owned(), "-datadir=<new>".to_owned()],
         phases: aggregate::phases(&blocks),
-        total: PhaseResult { name: "total".to_owned(), ..total },
+        total,
         checks: vec![
             found("tip", "aa".repeat(32), true),
             found("UTXO MuHash", "bb".repeat(32), has_muhash),
@@ -313,7 +312,6 @@ fn sync_run(plan: &Plan, model: &Run, target: usize, repeat: u32) -> Run {
         (block.reply_at_s, block.tip_at_s, block.service_s) = (now_s, now_s, service_s);
         block.queue_s = 0.0;
     }
-    let total = aggregate::total(plan, &blocks);
     // ABBA order.
     let place = u32::try_from(target).unwrap_or_default();
     let turn = 2 * repeat + if repeat.is_multiple_of(2) { place } else { 1 - place };
@@ -322,7 +320,7 @@ fn sync_run(plan: &Plan, model: &Run, target: usize, repeat: u32) -> Run {
         repeat,
         started: format!("2026-01-02T03:{turn:02}:00.000Z"),
         phases: aggregate::phases(&blocks),
-        total: PhaseResult { name: "total".to_owned(), ..total },
+        total: aggregate::total(plan, &blocks),
         control_ns: vec![100_000_000, 100_500_000],
         blocks,
         ..model.clone()

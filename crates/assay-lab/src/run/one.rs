@@ -23,7 +23,7 @@ use crate::process::rpc::{Client, RpcError};
 use crate::process::sample::{self, Sampler};
 use crate::process::{Launch, Ports, Process, ProcessError};
 use crate::progress::Event;
-use crate::results::{Check, PhaseResult, Run, Status, aggregate};
+use crate::results::{Check, Run, Status, aggregate};
 use crate::target::DeliveryMethod;
 
 /// Data, logs and ports of a run's processes.
@@ -58,10 +58,9 @@ impl RunJob<'_> {
             None => difference(&run.checks, self.coins.reported_by.as_deref()),
         };
         run.status = if run.void_reason.is_some() { Status::Void } else { Status::Valid };
-        let total = aggregate::total(self.plan, &run.blocks);
-        run.seen_measured = total.seen_measured;
         run.phases = aggregate::phases(&run.blocks);
-        run.total = PhaseResult { name: "total".to_owned(), ..total };
+        run.total = aggregate::total(self.plan, &run.blocks);
+        run.seen_measured = run.total.seen_measured;
         (run, fault)
     }
 
