@@ -3,8 +3,11 @@
 use std::fmt;
 
 use anyhow::Result;
-use assay_report::{BarChart, Bars, Chart, Look};
-pub use assay_report::{LaneChart as StudyLanes, LaneGroup as StudyLaneGroup, Table as StudyTable};
+use assay_report::Chart;
+pub use assay_report::{
+    BarChart as StudyChart, LaneChart as StudyLanes, LaneGroup as StudyLaneGroup,
+    Table as StudyTable,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::Progress;
@@ -180,42 +183,11 @@ pub struct Study {
     pub tables: Vec<StudyTable>,
 }
 
-/// Bars of a [`Study`] on a logarithmic axis.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StudyChart {
-    pub title: String,
-    /// Quantity and unit of the y axis.
-    pub y_label: String,
-    pub groups: Vec<String>,
-    /// Bars by name in the legend, one per group.
-    pub bars: Vec<(String, Vec<Option<f64>>)>,
-}
-
 impl Study {
     /// Draws its charts and lanes; empty ones are left out.
     pub fn draw(&self) -> Vec<Chart> {
-        let charts = self.charts.iter().filter_map(StudyChart::draw);
+        let charts = self.charts.iter().filter_map(|chart| chart.draw(true));
         charts.chain(self.lanes.iter().filter_map(StudyLanes::draw)).collect()
-    }
-}
-
-impl StudyChart {
-    /// Draws the chart; `None` without a bar above zero.
-    pub fn draw(&self) -> Option<Chart> {
-        let series = self.bars.iter().enumerate().map(|(number, (label, values))| Bars {
-            label: label.clone(),
-            look: Look { colour: Some(number), dashed: false },
-            values: values.clone(),
-        });
-        let chart = BarChart {
-            title: self.title.clone(),
-            y_label: self.y_label.clone(),
-            groups: self.groups.clone(),
-            series: series.collect(),
-            logarithmic: true,
-        };
-        chart.draw()
     }
 }
 

@@ -53,7 +53,6 @@ pub enum Event<'a> {
     RunFinished {
         run: &'a Run,
     },
-    /// The experiment is over.
     Finished,
 }
 
@@ -61,12 +60,10 @@ pub enum Event<'a> {
 pub trait Reporter {
     fn event(&self, event: &Event<'_>);
 
-    /// Reports a result that stays visible.
     fn line(&self, text: &str) {
         self.event(&Event::Line(text));
     }
 
-    /// Reports the current activity.
     fn step(&self, text: &str) {
         self.event(&Event::Step(text));
     }
@@ -91,7 +88,6 @@ pub trait Reporter {
 #[error("interrupted")]
 pub struct Interrupted;
 
-/// A reporter without output.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -105,7 +101,6 @@ pub struct Terminal {
     bar: Mutex<Option<ProgressBar>>,
     interactive: bool,
     stop: Arc<AtomicBool>,
-    /// Time of the last periodic line.
     printed: Mutex<Option<Instant>>,
     /// Current stage of a build with its start time.
     stage: Mutex<(String, Instant)>,
@@ -125,7 +120,6 @@ impl Terminal {
         Self { bar: Mutex::new(None), interactive, stop, printed: Mutex::new(None), stage }
     }
 
-    /// Prints a permanent line.
     fn say(&self, line: &str) {
         self.clear();
         // A closed standard error must not end a run.
@@ -139,7 +133,6 @@ impl Terminal {
         }
     }
 
-    /// True if the next periodic line is due.
     fn is_due(&self) -> bool {
         let Ok(mut printed) = self.printed.lock() else { return false };
         let is_due = printed.is_none_or(|printed| printed.elapsed() >= LINE_EVERY);
@@ -184,7 +177,6 @@ impl Terminal {
 
 /// Interval of progress lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(20);
-/// Steps per line without a terminal.
 const STEPS_PER_LINE: u32 = 50;
 
 impl Terminal {

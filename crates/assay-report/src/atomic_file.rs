@@ -15,6 +15,14 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
+impl WriteError {
+    /// The error of writing this file.
+    pub fn at(path: &Path) -> impl Fn(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self { path: path.clone(), source }
+    }
+}
+
 /// Writes `bytes` to a temporary file next to `path`, syncs it, and renames it.
 ///
 /// On a full disk the previous contents of `path` remain, without leftovers.
@@ -22,11 +30,11 @@ pub struct WriteError {
 /// # Errors
 /// When the file cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
-    let fail = |source| WriteError { path: path.to_owned(), source };
+    let fail = WriteError::at(path);
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let create = |path: &Path| File::create(path);
-    let (part, mut file) = Temporary::file(path.with_file_name(name), create).map_err(fail)?;
+    let (part, mut file) = Temporary::file(path.with_file_name(name), create).map_err(&fail)?;
     file.write_all(bytes)
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(part.path(), path))
@@ -38,7 +46,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
 /// # Errors
 /// When it cannot be created.
 pub fn create_folder(path: &Path) -> Result<(), WriteError> {
-    fs::create_dir_all(path).map_err(|source| WriteError { path: path.to_owned(), source })
+    fs::create_dir_all(path).map_err(WriteError::at(path))
 }
 
 /// Writes a value as indented JSON.

@@ -30,9 +30,7 @@ pub mod stats;
 mod table;
 mod temporary;
 
-pub use chart::{
-    Band, BarChart, Bars, Chart, LaneChart, LaneGroup, Line, LineChart, Look, RatioBar, RatioChart,
-};
+pub use chart::{BarChart, Chart, LaneChart, LaneGroup, Line, LineChart, RatioBar, RatioChart};
 pub use page::{Figure, Front, Page, Section};
 pub use results_file::{LoadError, ResultsFile};
 pub use table::{Table, csv_field, escape};
@@ -63,7 +61,6 @@ pub struct Question {
     pub index: bool,
     /// Published figure, if the results contain none.
     pub published: Option<String>,
-    /// Caveat, if the results do not state it themselves.
     #[serde(default)]
     pub caveat: String,
 }

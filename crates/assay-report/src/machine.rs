@@ -43,7 +43,6 @@ pub struct Software {
 }
 
 impl Software {
-    /// Version and commit.
     pub fn version(&self) -> String {
         let commit = self.commit.as_ref().map(|commit| format!(" ({commit})"));
         self.assay.clone() + &commit.unwrap_or_default()

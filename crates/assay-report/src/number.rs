@@ -29,7 +29,6 @@ pub fn rate(value: f64) -> String {
     }
 }
 
-/// Seconds to the millisecond.
 pub fn seconds(value: f64) -> String {
     format!("{value:.3}")
 }
@@ -54,7 +53,6 @@ pub fn duration(ns: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// Bytes as MiB.
 pub fn mib(bytes: u64) -> String {
     let tenths = (bytes as f64 / 1_048_576.0 * 10.0).round() as u64;
     format!("{}.{}", count(tenths / 10), tenths % 10)

@@ -17,22 +17,11 @@ pub enum LoadError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("{} holds no {what}", path.display())]
-    Json {
-        path: PathBuf,
-        /// Expected kind of results.
-        what: &'static str,
-        source: serde_json::Error,
-    },
+    Json { path: PathBuf, what: &'static str, source: serde_json::Error },
     #[error("{}: schema {found}, this program knows schema {known}", path.display())]
-    Schema {
-        path: PathBuf,
-        found: u64,
-        /// Newest supported version.
-        known: u32,
-    },
+    Schema { path: PathBuf, found: u64, known: u32 },
 }
 
-/// A results file of unknown kind.
 #[derive(Debug)]
 pub struct ResultsFile {
     path: PathBuf,
@@ -70,7 +59,6 @@ impl ResultsFile {
         self.is_of("bench")
     }
 
-    /// True for results of a plan of this kind.
     pub fn is_of(&self, kind: &str) -> bool {
         self.text("kind") == Some(kind)
     }
@@ -79,7 +67,6 @@ impl ResultsFile {
         self.value.get(field).and_then(Value::as_str)
     }
 
-    /// Error for a file of another kind.
     pub fn error(self, what: &'static str) -> LoadError {
         let source = serde_json::Error::custom("results of another kind");
         LoadError::Json { path: self.path, what, source }

@@ -25,7 +25,6 @@ impl Table {
         Self { caption: caption.to_owned(), head, rows: Vec::new(), word_columns }
     }
 
-    /// A table with all its rows.
     pub fn of(
         caption: &str,
         head: &[&str],

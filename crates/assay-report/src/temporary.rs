@@ -12,7 +12,6 @@ use std::time::Duration;
 const ATTEMPTS_MAX: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// All registered paths.
 static ALL: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// A file or folder that is removed on drop.

@@ -1,6 +1,6 @@
 //! Charts over size, and of ratios.
 
-use assay_report::{Chart, Line, LineChart, Look, RatioBar, RatioChart};
+use assay_report::{Chart, Line, LineChart, RatioBar, RatioChart};
 
 use crate::results::Measured;
 
@@ -35,14 +35,13 @@ pub(super) fn over_size(series: &str, members: &[&Measured]) -> Option<Chart> {
             names.push(&figures.name);
         }
     }
-    let line = |(number, name): (usize, &&str)| {
+    let line = |(colour, name): (usize, &&str)| {
         let mut points: Vec<(f64, f64)> = members
             .iter()
             .filter_map(|one| Some((one.size? as f64, one.row.of(name)?.ns_per_op)))
             .collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let look = Look { colour: Some(number), dashed: number >= COLOURS };
-        Line { label: (*name).to_owned(), look, pieces: vec![points], points: true }
+        Line { label: (*name).to_owned(), colour, pieces: vec![points], points: true }
     };
     let unit = members.first().map_or("", |one| &one.unit);
     let chart = LineChart {
@@ -52,14 +51,11 @@ pub(super) fn over_size(series: &str, members: &[&Measured]) -> Option<Chart> {
         logarithmic_x: true,
         logarithmic: true,
         series: names.iter().enumerate().map(line).collect(),
-        bands: Vec::new(),
         ..LineChart::default()
     };
     chart.draw()
 }
 
-/// Number of colours before they repeat with dashed lines.
-const COLOURS: usize = 8;
 
 /// Ratios of all alternatives to their baseline, split into readable charts.
 pub(super) fn ratios(group: &str, measured: &[&Measured]) -> Vec<Chart> {

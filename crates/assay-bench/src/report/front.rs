@@ -8,7 +8,6 @@ use super::{charts, groups, prose};
 use crate::harness::Figures;
 use crate::overview;
 use crate::results::{BenchResults, Measured};
-use crate::suite::StudyChart;
 
 const FIGURES_MAX: usize = 6;
 
@@ -53,8 +52,9 @@ fn chart(results: &BenchResults, found: &[&Answer<'_>]) -> Option<Chart> {
         let (group, measured) = groups(&results.benchmarks).into_iter().next()?;
         charts::ratios(group, &measured).into_iter().next()
     };
-    let of_study =
-        || results.studies.iter().flat_map(|study| &study.charts).find_map(StudyChart::draw);
+    let of_study = || {
+        results.studies.iter().flat_map(|study| &study.charts).find_map(|chart| chart.draw(true))
+    };
     growth.or_else(asked).or_else(of_study).or_else(first_group)
 }
 

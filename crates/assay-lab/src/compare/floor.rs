@@ -18,16 +18,13 @@ pub struct Floor {
     schema: u32,
     kind: String,
     pub created: String,
-    /// Name of the measured plan.
     pub plan: String,
     pub machine: Machine,
     pub rows: Vec<FloorRow>,
 }
 
-/// Noise floor of one figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FloorRow {
-    /// Pre-relayed share.
     pub seen: f64,
     /// Measured quantity, as in comparisons.
     pub what: String,

@@ -5,18 +5,18 @@
 //! and disturbances are judged per machine. Ratios never cross machines; [`assay_report::stats::machines`] combines them.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
+use anyhow::{Context as _, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::pairs::{self, PairCount};
 use super::{
-    CompareError, CompareOptions, Comparison, Difference, PairComparison, Side, Source, finish,
-    is_shared_by, list, notes, rows_of, same_work, sides, unlike_ways,
+    CompareOptions, Comparison, Difference, Group, PairComparison, Side, Source, compare_pair,
+    finish, list, same_work, sides,
 };
 use crate::machine::Machine;
-use crate::results::{LoadError, Results, Run, Status, disturbance};
+use crate::results::{Results, Status, disturbance};
 
 /// Levels below a machine's folder that are searched.
 const DEPTH_MAX: usize = 2;
@@ -25,42 +25,17 @@ pub const MACHINES_MIN: usize = 6;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineEntry {
-    /// Folder name.
     pub name: String,
     pub machine: Machine,
     /// Valid pairs over all pre-relayed shares.
     pub pairs: usize,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum MachinesError {
-    #[error("cannot read {}", path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    #[error(
-        "{}: no results there; it must hold a folder for each machine, with the folders of its pairs",
-        path.display()
-    )]
-    Empty { path: PathBuf },
-    #[error("pair {pair} is in {first} and in {second}; a pair counts once")]
-    Twice {
-        /// Pair number from 1.
-        pair: u32,
-        first: String,
-        second: String,
-    },
-    #[error("{first} and {second} are not pairs of one plan, they differ in {}", list(differences))]
-    OtherPlan { first: String, second: String, differences: Vec<Difference> },
-    #[error(transparent)]
-    Compare(#[from] CompareError),
-}
-
 /// Merged results of each machine, sorted by name.
 ///
 /// # Errors
 /// When there is none, one cannot be read, or they are not pairs of one plan.
-pub fn load_machines(dir: &Path) -> Result<Vec<Source>, MachinesError> {
+pub fn load_machines(dir: &Path) -> anyhow::Result<Vec<Source>> {
     let mut machines = Vec::new();
     for path in folders(dir)? {
         let mut found = Vec::new();
@@ -70,17 +45,19 @@ pub fn load_machines(dir: &Path) -> Result<Vec<Source>, MachinesError> {
             machines.push(source);
         }
     }
-    if machines.is_empty() {
-        return Err(MachinesError::Empty { path: dir.to_owned() });
-    }
+    ensure!(
+        !machines.is_empty(),
+        "{}: no results there; it must hold a folder for each machine, with the folders of its pairs",
+        dir.display()
+    );
     Ok(machines)
 }
 
-fn folders(dir: &Path) -> Result<Vec<PathBuf>, MachinesError> {
-    let read = |source| MachinesError::Read { path: dir.to_owned(), source };
+fn folders(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let cannot_read = || format!("cannot read {}", dir.display());
     let mut paths = Vec::new();
-    for entry in fs::read_dir(dir).map_err(read)? {
-        let path = entry.map_err(read)?.path();
+    for entry in fs::read_dir(dir).with_context(cannot_read)? {
+        let path = entry.with_context(cannot_read)?.path();
         if path.is_dir() {
             paths.push(path);
         }
@@ -89,7 +66,7 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, MachinesError> {
     Ok(paths)
 }
 
-fn collect(dir: &Path, depth: usize, found: &mut Vec<Source>) -> Result<(), MachinesError> {
+fn collect(dir: &Path, depth: usize, found: &mut Vec<Source>) -> anyhow::Result<()> {
     if dir.join(crate::results::FILE).is_file() {
         found.push(Source::load(dir)?);
     } else if depth > 0 {
@@ -100,8 +77,7 @@ fn collect(dir: &Path, depth: usize, found: &mut Vec<Source>) -> Result<(), Mach
     Ok(())
 }
 
-/// Merges the results of one machine into one execution.
-fn merged(name: String, sources: Vec<Source>) -> Result<Option<Source>, MachinesError> {
+fn merged(name: String, sources: Vec<Source>) -> anyhow::Result<Option<Source>> {
     let mut sources = sources.into_iter();
     let Some(first) = sources.next() else { return Ok(None) };
     let mut whole = Source { name, results: first.results };
@@ -125,7 +101,7 @@ fn merged(name: String, sources: Vec<Source>) -> Result<Option<Source>, Machines
 }
 
 /// Checks that two results have the same work, settings, targets and programs.
-fn check_same_plan(one: &Source, other: &Source, vary: &[String]) -> Result<(), MachinesError> {
+fn check_same_plan(one: &Source, other: &Source, vary: &[String]) -> anyhow::Result<()> {
     let mut differences = Vec::new();
     let mut differ = |field: &str, first: String, second: String| {
         if first != second {
@@ -158,16 +134,17 @@ fn check_same_plan(one: &Source, other: &Source, vary: &[String]) -> Result<(), 
             differences.extend(found.into_iter().filter(|found| !found.is_named_by(vary)));
         }
     }
-    if !differences.is_empty() {
-        let (first, second) = (one.name.clone(), other.name.clone());
-        return Err(MachinesError::OtherPlan { first, second, differences });
-    }
+    let (first, second) = (&one.name, &other.name);
+    ensure!(
+        differences.is_empty(),
+        "{first} and {second} are not pairs of one plan, they differ in {}",
+        list(&differences)
+    );
     let rounds = |results: &Results| -> BTreeSet<u32> {
         results.targets.iter().flat_map(|target| &target.runs).map(|run| run.repeat).collect()
     };
     if let Some(pair) = rounds(&one.results).intersection(&rounds(&other.results)).next() {
-        let (first, second) = (one.name.clone(), other.name.clone());
-        return Err(MachinesError::Twice { pair: pair + 1, first, second });
+        bail!("pair {} is in {first} and in {second}; a pair counts once", pair + 1);
     }
     Ok(())
 }
@@ -179,10 +156,8 @@ fn check_same_plan(one: &Source, other: &Source, vary: &[String]) -> Result<(), 
 pub fn compare_machines(
     machines: &[Source],
     options: &CompareOptions,
-) -> Result<Comparison, MachinesError> {
-    let Some((one, others)) = machines.split_first() else {
-        return Err(MachinesError::Empty { path: PathBuf::new() });
-    };
+) -> anyhow::Result<Comparison> {
+    let (one, others) = machines.split_first().context("there are no results of machines")?;
     // Differences between machines affect both sides of every pair.
     let mut vary = options.vary.clone();
     vary.push("machine".to_owned());
@@ -191,69 +166,29 @@ pub fn compare_machines(
             check_same_plan(before, other, &vary)?;
         }
     }
-    let found = sides(std::slice::from_ref(one), options)?;
-    let comparisons = found
-        .into_iter()
-        .map(|(first, second)| compare_pair((first, second), machines, options))
-        .collect();
-    Ok(finish(std::slice::from_ref(one), comparisons, options))
-}
-
-fn compare_pair(
-    (first, second): (Side<'_>, Side<'_>),
-    machines: &[Source],
-    options: &CompareOptions,
-) -> PairComparison {
     let position = |side: Side<'_>| {
         side.results.targets.iter().position(|target| std::ptr::eq(target, side.target))
     };
-    let (left, right) = (position(first).unwrap_or(0), position(second).unwrap_or(0));
-    let mut entries: Vec<MachineEntry> = machines
-        .iter()
-        .map(|source| MachineEntry {
-            name: source.name.clone(),
-            machine: source.results.machine.clone(),
-            pairs: 0,
-        })
-        .collect();
-    let (mut rows, mut counts, mut took_turns) = (Vec::new(), Vec::new(), true);
-    for seen in first.target.seen_shares().into_iter().filter(is_shared_by(second)) {
-        let mut groups: Vec<Vec<(&Run, &Run)>> = Vec::new();
-        let mut of_machines = Vec::new();
-        for (source, entry) in machines.iter().zip(&mut entries) {
-            let side = |index: usize| Side {
-                source: 0,
-                results: &source.results,
-                target: &source.results.targets[index],
-            };
-            let (pairs, count) =
-                pairs::of(side(left), side(right), seen, options.control_limit, false);
-            took_turns &= pairs::took_turns(&pairs);
-            entry.pairs += pairs.len();
-            groups.push(pairs);
-            of_machines.push((source.name.as_str(), count));
-        }
-        counts.push(PairCount::together(&of_machines));
-        rows.extend(rows_of(first.results, seen, &groups, true));
+    let mut comparisons = Vec::new();
+    for (first, second) in sides(std::slice::from_ref(one), options)? {
+        let [left, right] = [first, second].map(|side| position(side).unwrap_or(0));
+        let groups: Vec<Group<'_>> = machines
+            .iter()
+            .map(|source| {
+                let results = &source.results;
+                let side =
+                    |index: usize| Side { source: 0, results, target: &results.targets[index] };
+                (source.name.as_str(), [side(left), side(right)])
+            })
+            .collect();
+        let names = [first, second].map(|side| side.target.name.clone());
+        let mut compared = compare_pair(names, &groups, Vec::new(), options.control_limit);
+        compared.notes.extend(few_machines(&compared));
+        comparisons.push(compared);
     }
-    let mut compared = PairComparison {
-        first: first.target.name.clone(),
-        second: second.target.name.clone(),
-        is_aa: same_work::is_same_software(first.target, second.target),
-        took_turns,
-        pairs: counts,
-        varied: Vec::new(),
-        rows,
-        machines: entries,
-        notes: Vec::new(),
-    };
-    compared.notes = notes(&compared);
-    compared.notes.extend(unlike_ways(first, second));
-    compared.notes.extend(few_machines(&compared));
-    compared
+    Ok(finish(std::slice::from_ref(one), comparisons, options))
 }
 
-/// Caveat for a small number of machines.
 fn few_machines(compared: &PairComparison) -> Option<String> {
     let count = compared.machines.iter().filter(|entry| entry.pairs > 0).count();
     (count < MACHINES_MIN).then(|| {

@@ -16,6 +16,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::{bail, ensure};
 use assay_report::number::in_percent;
 use assay_report::stats::machines::MachineRatios;
 use assay_report::stats::paired::{PairedRatio, Spread, holm};
@@ -25,13 +26,10 @@ use serde::{Deserialize, Serialize};
 use crate::results::{self, LoadError, PhaseResult, Results, Run, TargetResults};
 
 pub use self::floor::{Floor, FloorRow};
-pub use self::machines::{
-    MACHINES_MIN, MachineEntry, MachinesError, compare_machines, load_machines,
-};
+pub use self::machines::{MACHINES_MIN, MachineEntry, compare_machines, load_machines};
 pub use self::pairs::{LeftOut, PAIRS_MIN, PairCount};
 pub use self::same_work::Difference;
 
-/// Schema version of the JSON output.
 const SCHEMA: u32 = 1;
 /// Smallest floor of sides that did not alternate.
 const FLOOR_MIN_APART: f64 = 0.02;
@@ -65,7 +63,6 @@ impl Default for CompareOptions {
     }
 }
 
-/// Results and their origin.
 #[derive(Debug, Clone)]
 pub struct Source {
     pub name: String,
@@ -83,57 +80,8 @@ impl Source {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum CompareError {
-    #[error(
-        "nothing to compare in {source_name}: {}; name a second result, or run the plan with two targets (--target twice)",
-        no_pair(targets)
-    )]
-    Alone {
-        source_name: String,
-        /// Targets, at most one on each chain.
-        targets: Vec<String>,
-    },
-    #[error("{source_name} has no target {wanted:?}; there are: {known}")]
-    NoBaseline {
-        source_name: String,
-        /// Requested name.
-        wanted: String,
-        known: String,
-    },
-    #[error("{first} ({first_targets}) and {second} ({second_targets}) have no target in common")]
-    NothingInCommon { first: String, first_targets: String, second: String, second_targets: String },
-    #[error(
-        "{first} and {second} cannot be compared, they differ in {}{}",
-        list(differences),
-        hint(differences)
-    )]
-    OtherWork {
-        first: String,
-        second: String,
-        /// Differing fields.
-        differences: Vec<Difference>,
-    },
-}
-
-fn no_pair(targets: &[String]) -> String {
-    match targets {
-        [] => "it has no target".to_owned(),
-        [target] => format!("it has one target, {target}"),
-        targets => format!("no chain has a second target ({})", targets.join(", ")),
-    }
-}
-
 fn list(differences: &[Difference]) -> String {
     differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-fn hint(differences: &[Difference]) -> &'static str {
-    if differences.iter().all(|difference| difference.is_setting) {
-        " (a setting that is what you compare may be named with --vary)"
-    } else {
-        ""
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -152,7 +100,6 @@ pub struct Comparison {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairComparison {
     pub first: String,
-    /// The compared side.
     pub second: String,
     /// True if both are the same software, so that every difference is a false positive.
     pub is_aa: bool,
@@ -188,14 +135,11 @@ pub struct ComparedRow {
     pub machines: Option<MachineRatios>,
     /// p value of the t test, adjusted for the number of totals, or of other rows.
     pub p_adjusted: Option<f64>,
-    /// Minimum relative difference of the medians.
     pub floor: f64,
-    /// Verdict on the second side against the first.
     pub verdict: Verdict,
 }
 
 impl Comparison {
-    /// True if any total became slower.
     pub fn is_slower(&self) -> bool {
         self.rows().any(|row| row.verdict == Verdict::Slower)
     }
@@ -216,19 +160,24 @@ struct Side<'a> {
 ///
 /// # Errors
 /// When there are no two sides, or when their work or settings differ.
-pub fn compare(sources: &[Source], options: &CompareOptions) -> Result<Comparison, CompareError> {
+pub fn compare(sources: &[Source], options: &CompareOptions) -> anyhow::Result<Comparison> {
     let mut comparisons = Vec::new();
     for (first, second) in sides(sources, options)? {
         let label = |side: Side<'_>| match sources {
             [_] => side.target.name.clone(),
             _ => format!("{} of {}", side.target.name, sources[side.source].name),
         };
-        comparisons.push(compare_pair((first, label(first)), (second, label(second)), options)?);
+        let names = [first, second].map(label);
+        let varied = match varied(first, second, &options.vary) {
+            Ok(varied) => varied,
+            Err(why) => bail!("{} and {} cannot be compared, {why}", names[0], names[1]),
+        };
+        let group = ("", [first, second]);
+        comparisons.push(compare_pair(names, &[group], varied, options.control_limit));
     }
     Ok(finish(sources, comparisons, options))
 }
 
-/// Sets floors and verdicts.
 fn finish(
     sources: &[Source],
     mut comparisons: Vec<PairComparison>,
@@ -250,11 +199,10 @@ fn finish(
     }
 }
 
-/// Pairs of sides to compare.
 fn sides<'a>(
     sources: &'a [Source],
     options: &CompareOptions,
-) -> Result<Vec<(Side<'a>, Side<'a>)>, CompareError> {
+) -> anyhow::Result<Vec<(Side<'a>, Side<'a>)>> {
     let all = |source: usize| -> Vec<Side<'a>> {
         let results = &sources[source].results;
         results.targets.iter().map(|target| Side { source, results, target }).collect()
@@ -270,9 +218,9 @@ fn sides<'a>(
             None => true,
         };
         let baselines: Vec<Side<'_>> = firsts.iter().filter(is_baseline).copied().collect();
+        let name = &source.name;
         if let (Some(wanted), []) = (&options.baseline, &baselines[..]) {
-            let (source_name, known) = (source.name.clone(), names(&firsts));
-            return Err(CompareError::NoBaseline { source_name, wanted: wanted.clone(), known });
+            bail!("{name} has no target {wanted:?}; there are: {}", names(&firsts));
         }
         for side in &firsts {
             // A plan of two chains has a baseline on each.
@@ -285,10 +233,15 @@ fn sides<'a>(
                 _ => {}
             }
         }
-        if found.is_empty() {
-            let targets = firsts.iter().map(|side| side.target.name.clone()).collect();
-            return Err(CompareError::Alone { source_name: source.name.clone(), targets });
-        }
+        let why = match firsts.len() {
+            0 => "it has no target".to_owned(),
+            1 => format!("it has one target, {}", names(&firsts)),
+            _ => format!("no chain has a second target ({})", names(&firsts)),
+        };
+        ensure!(
+            !found.is_empty(),
+            "nothing to compare in {name}: {why}; name a second result, or run the plan with two targets (--target twice)"
+        );
         return Ok(found);
     }
     for (number, source) in sources.iter().enumerate().skip(1) {
@@ -302,46 +255,68 @@ fn sides<'a>(
                 found.extend(same.map(|first| (*first, *second)));
             }
         }
-        if found.len() == before {
-            return Err(CompareError::NothingInCommon {
-                first: sources[0].name.clone(),
-                first_targets: names(&firsts),
-                second: source.name.clone(),
-                second_targets: names(&seconds),
-            });
-        }
+        ensure!(
+            found.len() > before,
+            "{} ({}) and {} ({}) have no target in common",
+            sources[0].name,
+            names(&firsts),
+            source.name,
+            names(&seconds)
+        );
     }
     Ok(found)
 }
 
-fn compare_pair(
-    (first, first_name): (Side<'_>, String),
-    (second, second_name): (Side<'_>, String),
-    options: &CompareOptions,
-) -> Result<PairComparison, CompareError> {
+/// The allowed differences of two sides. Others are an error.
+fn varied(first: Side<'_>, second: Side<'_>, vary: &[String]) -> Result<Vec<Difference>, String> {
     let found = same_work::differences(first, second);
-    let is_meant = |difference: &Difference| difference.is_named_by(&options.vary);
+    let is_meant = |difference: &Difference| difference.is_named_by(vary);
     let (varied, differences): (Vec<_>, Vec<_>) = found.into_iter().partition(is_meant);
-    if !differences.is_empty() {
-        return Err(CompareError::OtherWork {
-            first: first_name,
-            second: second_name,
-            differences,
-        });
+    if differences.is_empty() {
+        return Ok(varied);
     }
+    let hint = if differences.iter().all(|difference| difference.is_setting) {
+        " (a setting that is what you compare may be named with --vary)"
+    } else {
+        ""
+    };
+    Err(format!("they differ in {}{hint}", list(&differences)))
+}
+
+/// The sides of a comparison on one machine, with its name; the name is empty if there is only one.
+type Group<'a> = (&'a str, [Side<'a>; 2]);
+
+/// Compares two sides, which are those of the first group, by the pairs of all groups.
+fn compare_pair(
+    [first_name, second_name]: [String; 2],
+    groups: &[Group<'_>],
+    varied: Vec<Difference>,
+    control_limit: f64,
+) -> PairComparison {
+    let [first, second] = groups[0].1;
     let of_other_machine = varied.iter().any(|difference| difference.field.starts_with("machine"));
-    let mut rows = Vec::new();
-    let mut counts = Vec::new();
-    let mut took_turns = true;
+    let entry = |(name, [side, _]): &Group<'_>| MachineEntry {
+        name: (*name).to_owned(),
+        machine: side.results.machine.clone(),
+        pairs: 0,
+    };
+    let mut entries: Vec<MachineEntry> = groups.iter().map(entry).collect();
+    let (mut rows, mut counts, mut took_turns) = (Vec::new(), Vec::new(), true);
     for seen in first.target.seen_shares().into_iter().filter(is_shared_by(second)) {
-        let limit = options.control_limit;
-        let (pairs, count) = pairs::of(first, second, seen, limit, of_other_machine);
-        took_turns &= pairs::took_turns(&pairs);
-        counts.push(count);
-        rows.extend(rows_of(first.results, seen, &[pairs], false));
+        let (mut of_groups, mut of_share) = (Vec::new(), Vec::new());
+        for ((name, [left, right]), entry) in groups.iter().zip(&mut entries) {
+            let (pairs, count) = pairs::of(*left, *right, seen, control_limit, of_other_machine);
+            took_turns &= pairs::took_turns(&pairs);
+            entry.pairs += pairs.len();
+            of_groups.push(pairs);
+            of_share.push((*name, count));
+        }
+        counts.push(PairCount::together(&of_share));
+        rows.extend(rows_of(first.results, seen, &of_groups, !groups[0].0.is_empty()));
     }
     let is_aa =
         first.source == second.source && same_work::is_same_software(first.target, second.target);
+    let machines = entries.into_iter().filter(|entry| !entry.name.is_empty()).collect();
     let mut compared = PairComparison {
         first: first_name,
         second: second_name,
@@ -350,12 +325,12 @@ fn compare_pair(
         pairs: counts,
         varied,
         rows,
-        machines: Vec::new(),
+        machines,
         notes: Vec::new(),
     };
     compared.notes = notes(&compared);
     compared.notes.extend(unlike_ways(first, second));
-    Ok(compared)
+    compared
 }
 
 /// True if the other side has this pre-relayed share too.
@@ -364,7 +339,6 @@ fn is_shared_by(second: Side<'_>) -> impl Fn(&f64) -> bool {
     move |seen| shares.contains(&in_percent(*seen))
 }
 
-/// Caveats of a comparison.
 fn notes(compared: &PairComparison) -> Vec<String> {
     let mut notes = Vec::new();
     if compared.is_aa {
@@ -459,7 +433,6 @@ fn rows_of(
     rows
 }
 
-/// Sets floor and verdict of every row.
 fn judge(compared: &mut PairComparison, options: &CompareOptions, aa: Option<&Floor>) {
     for is_total in [true, false] {
         let chosen: Vec<usize> = (0..compared.rows.len())

@@ -13,7 +13,6 @@ pub const PAIRS_MIN: usize = 6;
 /// Pairs of one pre-relayed share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairCount {
-    /// Pre-relayed share.
     pub seen: f64,
     /// Planned pairs before the first run, on the side with fewer.
     pub planned: usize,
@@ -26,7 +25,6 @@ pub struct PairCount {
     pub left_out: Vec<LeftOut>,
 }
 
-/// A discarded run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     pub run: String,
@@ -34,7 +32,6 @@ pub struct LeftOut {
 }
 
 impl PairCount {
-    /// Caveats on the pairs.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let seen = in_percent(self.seen);
@@ -61,11 +58,12 @@ impl PairCount {
         }
         notes
     }
-}
 
-impl PairCount {
     /// Sums the counts of several machines of one plan: a pair that one lacks another has.
     pub(super) fn together(counts: &[(&str, Self)]) -> Self {
+        if let [("", count)] = counts {
+            return count.clone();
+        }
         let sum = |of: fn(&Self) -> usize| counts.iter().map(|(_, count)| of(count)).sum::<usize>();
         let planned = counts.first().map_or(0, |(_, count)| count.planned);
         let left_out = counts.iter().flat_map(|(machine, count)| {

@@ -17,7 +17,7 @@ use assay_ledger::scripts::ScriptLine;
 use super::ASK_PAUSE;
 use super::{CrashOptions, Fault};
 use crate::electrum::check::compare;
-use crate::electrum::expected::{ExpectedError, ScriptsFile};
+use crate::electrum::expected::ScriptsFile;
 use crate::electrum::{Client, ElectrumError};
 use crate::forge::scripts::ScriptsJob;
 use crate::plan::IndexCheckPlan;
@@ -76,7 +76,7 @@ impl IndexOracle {
             job.make()?;
             let file = ScriptsFile::open(&out)?;
             is_sample |= file.header().sample_seed.is_some();
-            ledgers[rival] = file.collect::<Result<_, ExpectedError>>()?;
+            ledgers[rival] = file.collect::<anyhow::Result<_>>()?;
         }
         let scripts: BTreeSet<String> =
             ledgers.iter().flatten().map(|script| script.script_hash.clone()).collect();

@@ -8,22 +8,20 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
+use anyhow::ensure;
 use assay_ledger::scripts::{CoinLine, ScriptLine};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::expected::ExpectedError;
 use super::{Client, ElectrumError, Reply};
 
 /// Maximum number of scripts in flight.
 const WINDOW: usize = 64;
-/// Number of differences described.
 const TOLD_MAX: usize = 5;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LedgerCheck {
-    /// Queried scripts.
     pub scripts: u64,
     /// Scripts of the chain; an estimate for a sample.
     pub scripts_total: u64,
@@ -66,16 +64,6 @@ impl LedgerCheck {
         }
         text
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum CheckError {
-    #[error(transparent)]
-    Electrum(#[from] ElectrumError),
-    #[error(transparent)]
-    Expected(#[from] ExpectedError),
-    #[error("interrupted while answers were compared")]
-    Interrupted,
 }
 
 #[derive(Debug, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,10 +121,10 @@ struct Comparison<'a> {
 /// When the connection fails, the ledger cannot be read, or `progress` stops it. Differences are a result, not an error.
 pub fn compare(
     client: &mut Client,
-    expected: impl Iterator<Item = Result<ScriptLine, ExpectedError>>,
+    expected: impl Iterator<Item = anyhow::Result<ScriptLine>>,
     height: u32,
     progress: &mut dyn FnMut(u64) -> bool,
-) -> Result<LedgerCheck, CheckError> {
+) -> anyhow::Result<LedgerCheck> {
     let start = Instant::now();
     let mut comparison = Comparison {
         client,
@@ -157,9 +145,7 @@ pub fn compare(
         if comparison.free.is_empty() {
             comparison.client.flush()?;
         }
-        if !progress(comparison.result.scripts) {
-            return Err(CheckError::Interrupted);
-        }
+        ensure!(progress(comparison.result.scripts), "interrupted while answers were compared");
     }
     comparison.client.flush()?;
     while !comparison.asked.is_empty() {
@@ -183,14 +169,11 @@ impl Comparison<'_> {
     }
 
     /// Processes one response; the last one for a script frees its slot.
-    fn take_answer(&mut self) -> Result<(), CheckError> {
+    fn take_answer(&mut self) -> Result<(), ElectrumError> {
         let reply = self.client.receive()?;
-        let Some((slot, question)) = self.asked.remove(&reply.id) else {
-            return Err(ElectrumError::Unasked { id: reply.id }.into());
-        };
-        let Some((script, left)) = self.scripts[slot].take() else {
-            return Err(ElectrumError::Unasked { id: reply.id }.into());
-        };
+        let unasked = || ElectrumError::Unasked { id: reply.id };
+        let (slot, question) = self.asked.remove(&reply.id).ok_or_else(unasked)?;
+        let (script, left) = self.scripts[slot].take().ok_or_else(unasked)?;
         self.judge(&script, question, reply);
         if left > 1 {
             self.scripts[slot] = Some((script, left - 1));

@@ -7,11 +7,13 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, anyhow, ensure};
 use assay_ledger::scripts::{ScriptLine, ScriptsLine};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 const FORMAT: u32 = 1;
+const NOT_A_LINE: &str = "not a line of a script ledger";
 
 /// Status of a history of the first `count` transactions; `None` if it is empty.
 pub(crate) fn status_of(script: &ScriptLine, count: usize) -> Option<String> {
@@ -26,25 +28,6 @@ pub(crate) fn status_of(script: &ScriptLine, count: usize) -> Option<String> {
 #[derive(Deserialize)]
 struct Kind {
     kind: String,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum ExpectedError {
-    #[error("cannot read {}", path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("{}, line {line}: not a line of a script ledger", path.display())]
-    Line {
-        path: PathBuf,
-        /// Line number from 1.
-        line: u64,
-        source: serde_json::Error,
-    },
-    #[error("{}: {what}", path.display())]
-    Ledger {
-        path: PathBuf,
-        /// Violated rule.
-        what: &'static str,
-    },
 }
 
 /// A script ledger read line by line: at most one script is in memory.
@@ -62,21 +45,18 @@ impl ScriptsFile {
     ///
     /// # Errors
     /// When it cannot be read or has another format.
-    pub fn open(path: &Path) -> Result<Self, ExpectedError> {
-        let read = |source| ExpectedError::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(read)?;
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let cannot_read = || format!("cannot read {}", path.display());
+        let file = File::open(path).with_context(cannot_read)?;
         let mut lines = BufReader::with_capacity(1 << 18, file).lines();
-        let wrong = |what| ExpectedError::Ledger { path: path.to_owned(), what };
-        let first = lines.next().ok_or_else(|| wrong("it is empty"))?.map_err(read)?;
-        let syntax = |source| ExpectedError::Line { path: path.to_owned(), line: 1, source };
-        let Kind { kind } = serde_json::from_str(&first).map_err(syntax)?;
-        if kind != "scripts" {
-            return Err(wrong("its first line is missing"));
-        }
-        let header: ScriptsLine = serde_json::from_str(&first).map_err(syntax)?;
-        if header.format != FORMAT {
-            return Err(wrong("only format 1 is known"));
-        }
+        let name = path.display();
+        let first = lines.next().ok_or_else(|| anyhow!("{name}: it is empty"))?;
+        let first = first.with_context(cannot_read)?;
+        let syntax = || format!("{name}, line 1: {NOT_A_LINE}");
+        let Kind { kind } = serde_json::from_str(&first).with_context(syntax)?;
+        ensure!(kind == "scripts", "{name}: its first line is missing");
+        let header: ScriptsLine = serde_json::from_str(&first).with_context(syntax)?;
+        ensure!(header.format == FORMAT, "{name}: only format 1 is known");
         let left = header.scripts;
         Ok(Self { path: path.to_owned(), lines, line: 1, header, left })
     }
@@ -85,31 +65,27 @@ impl ScriptsFile {
         &self.header
     }
 
-    fn read_line(&mut self) -> Option<Result<ScriptLine, ExpectedError>> {
-        let path = || self.path.clone();
-        let wrong = |what| Some(Err(ExpectedError::Ledger { path: path(), what }));
-        let text = match self.lines.next() {
-            None if self.left > 0 => return wrong("it ends too early"),
-            None => return None,
-            Some(Err(source)) => return Some(Err(ExpectedError::Read { path: path(), source })),
-            Some(Ok(text)) => text,
+    fn read_line(&mut self) -> anyhow::Result<Option<ScriptLine>> {
+        let name = self.path.display();
+        let Some(text) = self.lines.next() else {
+            ensure!(self.left == 0, "{name}: it ends too early");
+            return Ok(None);
         };
+        let text = text.with_context(|| format!("cannot read {name}"))?;
         self.line += 1;
-        let Some(left) = self.left.checked_sub(1) else {
-            return wrong("it has more scripts than it says");
-        };
-        self.left = left;
+        ensure!(self.left > 0, "{name}: it has more scripts than it says");
+        self.left -= 1;
         let line = self.line;
         let script = serde_json::from_str(&text);
-        Some(script.map_err(|source| ExpectedError::Line { path: path(), line, source }))
+        script.with_context(|| format!("{name}, line {line}: {NOT_A_LINE}"))
     }
 }
 
 impl Iterator for ScriptsFile {
-    type Item = Result<ScriptLine, ExpectedError>;
+    type Item = anyhow::Result<ScriptLine>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.read_line()
+        self.read_line().transpose()
     }
 }
 
@@ -120,7 +96,7 @@ mod tests {
     const HEADER: &str = r#"{"kind":"scripts","format":1,"tip_height":3,"tip_hash":"aa","tip_header":"00","scripts":1,"scripts_total":1,"sample_seed":null,"history":2,"unspent":1}"#;
     const SCRIPT: &str = r#"{"kind":"script","script_hash":"cc","status":"dd","history":[[1,"t1"],[3,"t3"]],"coins":[{"height":1,"txid":"t1","vout":0,"value":5,"spent":3},{"height":3,"txid":"t3","vout":1,"value":4}]}"#;
 
-    fn read(lines: &[&str]) -> Result<Vec<ScriptLine>, ExpectedError> {
+    fn read(lines: &[&str]) -> anyhow::Result<Vec<ScriptLine>> {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let path = dir.path().join("scripts.jsonl");
         std::fs::write(&path, lines.join("\n")).expect("writable");

@@ -61,7 +61,6 @@ pub struct HeaderTip {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ServerName {
     pub software: String,
-    /// Negotiated protocol version.
     pub protocol: String,
 }
 
@@ -70,30 +69,15 @@ pub enum ElectrumError {
     #[error("cannot connect to {address}")]
     Connect { address: SocketAddr, source: io::Error },
     #[error("the connection broke while {doing}")]
-    Broken {
-        /// Current operation.
-        doing: &'static str,
-        source: io::Error,
-    },
+    Broken { doing: &'static str, source: io::Error },
     #[error("the server closed the connection while {doing}")]
-    Closed {
-        /// Current operation.
-        doing: &'static str,
-    },
+    Closed { doing: &'static str },
     #[error("no answer within {seconds} s while {doing}")]
-    Timeout {
-        /// Current operation.
-        doing: &'static str,
-        seconds: u64,
-    },
+    Timeout { doing: &'static str, seconds: u64 },
     #[error("a line of more than {max} bytes")]
     Oversized { max: u64 },
     #[error("not a message of the protocol: {excerpt:?}")]
-    Malformed {
-        /// Beginning of the line.
-        excerpt: String,
-        source: serde_json::Error,
-    },
+    Malformed { excerpt: String, source: serde_json::Error },
     #[error("{method}: error {code}: {message}")]
     Refused { method: String, code: i64, message: String },
     #[error("{method}: unexpected result")]
@@ -102,7 +86,6 @@ pub enum ElectrumError {
     Unasked { id: u64 },
 }
 
-/// One message of a server.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Message<'a> {
     pub(crate) id: Option<u64>,
@@ -117,7 +100,6 @@ pub(crate) struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// Result as JSON text.
     pub(crate) fn result_text(&self) -> &str {
         self.result.map_or("null", RawValue::get)
     }

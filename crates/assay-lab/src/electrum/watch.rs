@@ -19,10 +19,8 @@ const ASK_PERIOD: Duration = Duration::from_millis(10);
 /// Longest wait for a response; the wait for announcements is unlimited.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A height that an index reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Reached {
-    /// Time on the run's clock.
     pub(crate) at_s: f64,
     /// Disk usage of the index process until then, if it is separate.
     pub(crate) disk: Option<DiskUse>,
@@ -54,7 +52,6 @@ pub(crate) struct IndexWatch {
     pub(crate) server: ServerName,
 }
 
-/// Result of one wait for a height.
 #[derive(Debug)]
 pub(crate) enum Wait {
     Reached,

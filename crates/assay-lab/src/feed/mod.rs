@@ -45,7 +45,7 @@ const TIP_TIMEOUT: Duration = Duration::from_mins(1);
 const MESSAGES_MAX: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
-pub enum FeedError {
+pub(crate) enum FeedError {
     #[error(transparent)]
     Chain(#[from] ChainError),
     #[error("block {height}")]
@@ -194,13 +194,6 @@ impl<'a> Feeder<'a> {
         let disk = self.disk_around(disk_at_send);
         self.due_at_s = stamps.tip_at_s;
         Ok(BlockRecord {
-            height: block.height,
-            phase: block.phase.to_string(),
-            txs: block.txs,
-            inputs: block.inputs,
-            outputs: block.outputs,
-            bytes: block.bytes,
-            signatures: block.signatures,
             txs_sent: sent.count,
             txs_accepted: sent.accepted,
             txs_sent_bytes: sent.bytes,
@@ -215,8 +208,8 @@ impl<'a> Feeder<'a> {
             queue_s: round_us(stamps.send_at_s - due_at_s),
             cpu_s,
             disk,
-            index: None,
             relay: stamps.relay,
+            ..BlockRecord::of(block)
         })
     }
 

@@ -29,7 +29,7 @@ const PARTS: [&str; 5] = ["ledger.jsonl.part", "ledger.jsonl", "txids.part", "bl
 const FINISHED: &str = "ledger.jsonl";
 
 #[derive(Debug, thiserror::Error)]
-pub enum ForgeError {
+pub(crate) enum ForgeError {
     #[error(transparent)]
     Chain(#[from] ChainError),
     #[error("{} holds another chain: {difference}", dir.display())]

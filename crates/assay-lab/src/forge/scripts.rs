@@ -13,7 +13,7 @@ use crate::plan::IndexCheckPlan;
 use crate::process::tail;
 
 #[derive(Debug, thiserror::Error)]
-pub enum ScriptsError {
+pub(crate) enum ScriptsError {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error("cannot run {program} to make the script ledger")]

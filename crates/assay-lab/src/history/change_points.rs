@@ -10,7 +10,6 @@ use assay_report::stats::t_test::{moments, p_of_difference};
 /// Minimum number of values on either side of a change: a single one is an outlier until another follows.
 const SIDE_MIN: usize = 2;
 
-/// A change of level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     /// Index of the first value of the new level.
@@ -19,7 +18,6 @@ pub struct ChangePoint {
     pub before: f64,
     /// Mean from this change to the next.
     pub after: f64,
-    /// p value of the t test.
     pub p: f64,
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use anyhow::{Context as _, ensure};
 use assay_report::number::in_percent;
 use assay_report::record::{Outcome, Record, Unit, count};
 use assay_report::stats::median;
@@ -15,16 +16,12 @@ use crate::results::{self, LoadError, Results, TargetResults};
 
 pub use self::change_points::{ChangePoint, change_points};
 
-/// Searched levels below the given folder.
 const DEPTH_MAX: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryOptions {
-    /// Maximum p value of a change.
     pub p_max: f64,
-    /// Minimum relative size of a change.
     pub size_min: f64,
-    /// Include phases, not only totals.
     pub phases: bool,
 }
 
@@ -34,14 +31,6 @@ impl Default for HistoryOptions {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum HistoryError {
-    #[error("cannot read {}", path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("no results of `assay run` under {}", path.display())]
-    Nothing { path: PathBuf },
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
     pub folder: String,
@@ -49,7 +38,6 @@ pub struct History {
     pub size_min: f64,
     /// Series in order of their first figure.
     pub series: Vec<Series>,
-    /// Skipped files with reasons.
     pub skipped: Vec<String>,
 }
 
@@ -67,16 +55,13 @@ pub struct Series {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Creation time of the results.
     pub time: String,
     pub path: String,
-    /// Version string of the target.
     pub version: String,
     /// Median time of the valid runs, seconds.
     pub seconds: f64,
     pub min_s: f64,
     pub max_s: f64,
-    /// Number of valid runs.
     pub runs: usize,
 }
 
@@ -84,10 +69,9 @@ pub struct Point {
 ///
 /// # Errors
 /// When the folder cannot be read, or holds no results.
-pub fn history(folder: &Path, options: HistoryOptions) -> Result<History, HistoryError> {
+pub fn history(folder: &Path, options: HistoryOptions) -> anyhow::Result<History> {
     let mut files = Vec::new();
-    find(folder, 0, &mut files)
-        .map_err(|source| HistoryError::Read { path: folder.to_owned(), source })?;
+    find(folder, 0, &mut files).with_context(|| format!("cannot read {}", folder.display()))?;
     files.sort();
     let mut skipped = Vec::new();
     let mut loaded: Vec<(PathBuf, Results)> = Vec::new();
@@ -103,9 +87,7 @@ pub fn history(folder: &Path, options: HistoryOptions) -> Result<History, Histor
     for (path, results) in &loaded {
         add(results, path, options.phases, &mut series);
     }
-    if series.is_empty() {
-        return Err(HistoryError::Nothing { path: folder.to_owned() });
-    }
+    ensure!(!series.is_empty(), "no results of `assay run` under {}", folder.display());
     for one in &mut series {
         one.changes = changes(&one.points, options);
     }
@@ -392,10 +374,12 @@ mod tests {
     #[test]
     fn empty_and_missing_folders() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let options = HistoryOptions::default();
-        let nothing = history(folder.path(), options).expect_err("empty");
-        assert!(matches!(nothing, HistoryError::Nothing { .. }));
-        let missing = history(&folder.path().join("x"), options).expect_err("missing");
-        assert!(matches!(missing, HistoryError::Read { .. }));
+        let failure = |folder: &Path| {
+            history(folder, HistoryOptions::default()).expect_err("no results").to_string()
+        };
+        let nothing = failure(folder.path());
+        assert!(nothing.starts_with("no results of `assay run` under "), "{nothing}");
+        let missing = failure(&folder.path().join("x"));
+        assert!(missing.starts_with("cannot read "), "{missing}");
     }
 }

@@ -23,7 +23,6 @@ const EXAMPLES_MAX: usize = 8;
 /// Characters of a response quoted in such a description.
 const QUOTE_MAX: usize = 200;
 
-/// Verdict on a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Right,
@@ -63,7 +62,6 @@ pub(crate) struct Counts {
     pub(crate) examples: Vec<String>,
 }
 
-/// Checks and counts responses.
 #[derive(Debug)]
 pub(crate) struct Checker<'a> {
     dataset: &'a Dataset,
@@ -91,7 +89,6 @@ struct HeadersItem<'a> {
 }
 
 impl Counts {
-    /// Number of comparisons.
     pub(crate) const fn compared(&self) -> u64 {
         self.right + self.stale + self.wrong
     }

@@ -20,7 +20,6 @@ const START_DEPTH: usize = 64;
 /// Delay before a client reconnects.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// State of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Disconnected; reconnects at this time.
@@ -28,7 +27,6 @@ enum Stage {
     Connecting,
     /// Waits for the server's version.
     Greeting,
-    /// Subscribes.
     Starting,
     Ready,
 }
@@ -39,7 +37,6 @@ struct Pending {
     ask: Ask,
     /// Start of its latency.
     due_ns: u64,
-    /// Time of sending.
     sent_ns: u64,
     phase: Phase,
     /// Last announced height at the time of sending.
@@ -116,7 +113,6 @@ impl Client {
         self.stage == Stage::Ready
     }
 
-    /// True if it should connect now.
     pub(crate) fn wants_connection(&self, now_ns: u64) -> bool {
         matches!(self.stage, Stage::Away(at) if at <= now_ns)
     }
@@ -144,7 +140,6 @@ impl Client {
         Ok(())
     }
 
-    /// Handles readiness of the socket.
     pub(crate) fn on_event(&mut self, is_readable: bool, cx: &mut Context<'_>) {
         let outcome = self.work(is_readable, cx);
         self.count_bytes(cx);
@@ -192,7 +187,6 @@ impl Client {
         true
     }
 
-    /// Sends planned requests up to the depth.
     pub(crate) fn pump_and_flush(&mut self, cx: &mut Context<'_>) {
         self.pump(cx);
         self.flush_or_lose(cx);
@@ -464,7 +458,6 @@ impl Client {
         self.stage = Stage::Away(now_ns + RETRY_NS);
     }
 
-    /// Counts all requests in flight as unanswered.
     pub(crate) fn count_unanswered(&mut self, cx: &mut Context<'_>) {
         let now_ns = cx.now_ns();
         for pending in self.pending.iter().flatten().filter(|pending| !pending.is_continued) {

@@ -6,7 +6,7 @@ use super::LoadOptions;
 use super::check::{Checker, Heights};
 use super::dataset::Dataset;
 use super::feeder::FeedLog;
-use super::recorder::{Phase, Recorder, enter};
+use super::recorder::{Phase, Recorder};
 
 /// Shared by the clients of a pass; owned by one thread.
 #[derive(Debug)]
@@ -26,7 +26,6 @@ pub(crate) struct Context<'a> {
     pub(crate) disconnects: u64,
     pub(crate) software: String,
     pub(crate) protocol: String,
-    /// Time of the last notification.
     pub(crate) last_notification_ns: u64,
 }
 
@@ -65,7 +64,6 @@ impl<'a> Context<'a> {
         Heights { low, high: self.feed.map_or(u32::MAX, FeedLog::submitted).max(low) }
     }
 
-    /// Records a header notification.
     pub(crate) fn saw_header(&mut self, height: u32, now_ns: u64) {
         self.height = self.height.max(height);
         self.last_notification_ns = now_ns;
@@ -75,7 +73,7 @@ impl<'a> Context<'a> {
         let since_ns = now_ns.saturating_sub(self.ns_of(block.submitted));
         block.first_header_ns.get_or_insert(since_ns);
         block.last_header_ns = Some(since_ns);
-        enter(&mut self.recorder.header_notifications, since_ns);
+        self.recorder.header_notifications.saturating_record(since_ns);
     }
 
     /// Records a script notification and attributes it to the last submitted block.
@@ -87,7 +85,7 @@ impl<'a> Context<'a> {
         let since_ns = now_ns.saturating_sub(self.ns_of(block.submitted));
         block.last_script_ns = Some(since_ns);
         block.script_notifications += 1;
-        enter(&mut self.recorder.script_notifications, since_ns);
+        self.recorder.script_notifications.saturating_record(since_ns);
     }
 
     fn ns_of(&self, moment: Instant) -> u64 {

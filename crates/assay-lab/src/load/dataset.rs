@@ -17,7 +17,6 @@ const USED_MAX: usize = 20_000;
 const HEAVY_MAX: usize = 20;
 /// Scripts without payments; wallets query many of them.
 const UNUSED: usize = 20_000;
-/// Queried transactions per script.
 const TXS_PER_SCRIPT: usize = 4;
 /// Maximum number of queried transactions.
 const TXS_MAX: usize = 20_000;
@@ -28,11 +27,9 @@ pub(crate) struct Script {
     pub(crate) hash: String,
     /// Expected state; `None` if unknown.
     pub(crate) expected: Option<ScriptLine>,
-    /// Its queried transactions.
     pub(crate) txs: Vec<u32>,
 }
 
-/// A queried transaction.
 #[derive(Debug)]
 pub(crate) struct KnownTx {
     pub(crate) height: u32,

@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use assay_report::record::{Outcome, Record, Unit, count};
 use hdrhistogram::Histogram;
 
-use super::recorder::{enter, histogram, latency};
+use super::recorder::{histogram, latency};
 use super::{SYSTEM, run_first};
 use crate::electrum::{Client, Reply};
 use crate::machine::{Software, new_record};
@@ -45,13 +45,11 @@ pub struct LeavingOptions {
     /// Subscriptions of each disconnecting client.
     pub subscriptions: usize,
     pub rounds: u32,
-    /// The calling program.
     pub software: Software,
     /// Command line that repeats the run.
     pub rerun: String,
 }
 
-/// Phases of a round.
 const PHASES: [&str; 3] = ["quiet", "while they subscribe", "after they left"];
 const QUIET: usize = 0;
 const SUBSCRIBING: usize = 1;
@@ -183,7 +181,7 @@ fn ask_regularly(
         }
         ask(&mut client, method, params)?;
         let phase = phase.load(Ordering::Relaxed);
-        enter(&mut latencies[phase], asked.elapsed().as_nanos() as u64);
+        latencies[phase].saturating_record(asked.elapsed().as_nanos() as u64);
     }
     Ok(latencies)
 }

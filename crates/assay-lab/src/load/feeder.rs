@@ -65,10 +65,8 @@ impl FeedLog {
     }
 }
 
-/// Context of requests that fail.
 const NODE: &str = "the node that blocks are submitted to";
 
-/// Height of the node's tip.
 pub(crate) fn node_height(options: &FeedOptions) -> anyhow::Result<u32> {
     let client = Client::new(options.port, &options.credentials);
     client.call("getblockcount", "[]").context(NODE)

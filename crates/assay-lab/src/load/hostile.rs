@@ -21,7 +21,6 @@ const DEAF_ASKS: u64 = 5;
 const FLOOD_ASKS: u64 = 20;
 /// Brackets per line.
 const NESTING: usize = 50_000;
-/// Requests per batch.
 const BATCH: u64 = 5_000;
 /// Outpoints per batch, and batches of a connection: 5,000 subscriptions.
 const OUTPOINTS: u64 = 250;
@@ -34,7 +33,6 @@ const BIG_EVERY: u64 = 10;
 /// Ticks between two bytes of slow senders.
 const DRIP_EVERY: u64 = 100;
 
-/// Attack of a hostile client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Attack {
     /// Endless lines.
@@ -60,37 +58,6 @@ pub enum Attack {
     Reconnect,
 }
 
-impl Attack {
-    pub const ALL: [Self; 10] = [
-        Self::Oversized,
-        Self::Garbage,
-        Self::Deaf,
-        Self::Flood,
-        Self::HalfOpen,
-        Self::Churn,
-        Self::Nesting,
-        Self::Batch,
-        Self::Outpoints,
-        Self::Reconnect,
-    ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Oversized => "lines without an end",
-            Self::Garbage => "random bytes",
-            Self::Deaf => "asks, never reads",
-            Self::Flood => "floods",
-            Self::HalfOpen => "half a line, byte by byte",
-            Self::Churn => "comes and goes",
-            Self::Nesting => "deep nesting",
-            Self::Batch => "long batches",
-            Self::Outpoints => "outpoints, then leaves",
-            Self::Reconnect => "asks much, reconnects",
-        }
-    }
-}
-
-/// Hostile clients of a server.
 #[derive(Debug)]
 pub(crate) struct HostileClients<'a> {
     dataset: &'a Dataset,
@@ -110,7 +77,18 @@ impl Hostile for HostileClients<'_> {
     const UNSENT_MAX: usize = 64 * 1024;
 
     fn name(attack: Attack) -> &'static str {
-        attack.name()
+        match attack {
+            Attack::Oversized => "lines without an end",
+            Attack::Garbage => "random bytes",
+            Attack::Deaf => "asks, never reads",
+            Attack::Flood => "floods",
+            Attack::HalfOpen => "half a line, byte by byte",
+            Attack::Churn => "comes and goes",
+            Attack::Nesting => "deep nesting",
+            Attack::Batch => "long batches",
+            Attack::Outpoints => "outpoints, then leaves",
+            Attack::Reconnect => "asks much, reconnects",
+        }
     }
 
     fn is_deaf(attack: Attack) -> bool {

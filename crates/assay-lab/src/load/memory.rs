@@ -1,76 +1,37 @@
 //! Samples the server's memory from its process or its metrics.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use super::LoadOptions;
 use crate::process::sample;
 
-/// Sampling interval.
 const PERIOD: Duration = Duration::from_millis(100);
 /// Longest wait for metrics.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Metric name in Prometheus' conventions.
 const METRIC: &str = "process_resident_memory_bytes";
 
-/// Source of memory figures.
-#[derive(Debug, Clone)]
-enum Source {
-    Process(u32),
-    Metrics(String),
+/// The server's memory at the start, and its peak until `stop` is set.
+pub(crate) fn watch(options: &LoadOptions, stop: &AtomicBool) -> [Option<u64>; 2] {
+    let first = look(options);
+    let mut peak = first;
+    while !stop.load(Ordering::Relaxed) {
+        thread::sleep(PERIOD);
+        peak = peak.max(look(options));
+    }
+    [first, peak]
 }
 
-/// A sampling thread.
-#[derive(Debug)]
-pub(crate) struct MemoryWatch {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<[Option<u64>; 2]>,
-}
-
-impl MemoryWatch {
-    /// Starts if the options define a source.
-    pub(crate) fn start(options: &LoadOptions) -> Option<Self> {
-        let source = match (options.server_pid, &options.server_metrics) {
-            (Some(pid), _) => Source::Process(pid),
-            (None, Some(address)) => Source::Metrics(format!("http://{address}/metrics")),
-            (None, None) => return None,
-        };
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = thread::spawn(move || {
-            let first = look(&source);
-            let mut peak = first;
-            while !stopped.load(Ordering::Relaxed) {
-                thread::sleep(PERIOD);
-                peak = peak.max(look(&source));
-            }
-            [first, peak]
-        });
-        Some(Self { stop, thread })
+fn look(options: &LoadOptions) -> Option<u64> {
+    if let Some(pid) = options.server_pid {
+        return sample::look(pid).rss_bytes;
     }
-
-    /// Stops; returns the first value and the maximum.
-    pub(crate) fn finish(self) -> [Option<u64>; 2] {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_default()
-    }
-}
-
-fn look(source: &Source) -> Option<u64> {
-    match source {
-        Source::Process(pid) => sample::look(*pid).rss_bytes,
-        Source::Metrics(url) => {
-            let agent = ureq::Agent::config_builder()
-                .proxy(None)
-                .timeout_global(Some(TIMEOUT))
-                .build()
-                .new_agent();
-            let text = agent.get(url).call().ok()?.body_mut().read_to_string().ok()?;
-            read_metric(&text)
-        }
-    }
+    let url = format!("http://{}/metrics", options.server_metrics.as_ref()?);
+    let config = ureq::Agent::config_builder().proxy(None).timeout_global(Some(TIMEOUT));
+    let agent = config.build().new_agent();
+    read_metric(&agent.get(url).call().ok()?.body_mut().read_to_string().ok()?)
 }
 
 fn read_metric(text: &str) -> Option<u64> {

@@ -25,17 +25,6 @@ pub enum Mix {
     Subscribe,
 }
 
-impl Mix {
-    /// Name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Wallet => "wallet",
-            Self::Heavy => "heavy",
-            Self::Subscribe => "subscribe",
-        }
-    }
-}
-
 /// One thing to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -134,7 +123,6 @@ fn draw_wallet(dataset: &Dataset, rng: &mut SplitMix64, height: u32, share: u64)
     }
 }
 
-/// Random element of a non-empty slice.
 pub(crate) fn pick(items: &[u32], rng: &mut SplitMix64) -> u32 {
     items[rng.below(items.len() as u64) as usize]
 }

@@ -77,7 +77,6 @@ pub struct LoadOptions {
     pub one_address: bool,
     /// Pairs of passes with hostile clients.
     pub pairs: usize,
-    /// Seed of all choices.
     pub seed: u64,
     /// Chain directory that the server's node follows.
     pub chain_dir: Option<PathBuf>,
@@ -89,13 +88,11 @@ pub struct LoadOptions {
     pub server_pid: Option<u32>,
     /// `host:port` of the server's metrics; enables memory figures.
     pub server_metrics: Option<String>,
-    /// The calling program.
     pub software: Software,
     /// Command line that repeats the run.
     pub rerun: String,
 }
 
-/// Context of system calls that fail.
 const SYSTEM: &str = "the system denies sockets or events";
 
 /// Puts load on a server and reports the results. `expected` are the scripts of the chain in `chain_dir`.

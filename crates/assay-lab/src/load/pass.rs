@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
+use clap::ValueEnum as _;
 use mio::{Events, Poll, Token, Waker};
 
 use super::check::Heights;
@@ -16,10 +17,9 @@ use super::context::Context;
 use super::dataset::Dataset;
 use super::feeder::{FeedLog, feed};
 use super::hostile::{Attack, HostileClients};
-use super::memory::MemoryWatch;
-use super::recorder::{Phase, Place, enter};
+use super::recorder::{Phase, Place};
 use super::report::Ended;
-use super::{LoadOptions, SYSTEM, run_first, run_last};
+use super::{LoadOptions, SYSTEM, memory, run_first, run_last};
 use crate::chain::Chain;
 use crate::process::sample;
 use crate::progress::Interrupted;
@@ -29,7 +29,6 @@ use crate::swarm::{AttackReport, Server, Swarm};
 const CONNECTING_MAX: usize = 32;
 /// Longest wait for all clients to be ready, plus a millisecond per subscription.
 const READY_TIMEOUT: Duration = Duration::from_mins(1);
-/// Longest wait for responses at the end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time without notifications after the last block that ends the wait.
 const QUIET: Duration = Duration::from_millis(1500);
@@ -37,11 +36,9 @@ const QUIET: Duration = Duration::from_millis(1500);
 const QUIET_TIMEOUT: Duration = Duration::from_mins(2);
 /// Time that hostile clients run before a measurement starts.
 const HOSTILE_LEAD: Duration = Duration::from_secs(2);
-/// Longest poll of the loop.
 const POLL_MAX: Duration = Duration::from_millis(10);
 /// Minimum time between wake-ups by the timer thread.
 const TICK_MIN: Duration = Duration::from_micros(200);
-/// Events per poll.
 const EVENTS: usize = 1024;
 
 #[derive(Debug)]
@@ -60,14 +57,14 @@ pub(crate) struct Pass<'a> {
 
 impl Pass<'_> {
     pub(crate) fn run(&self) -> anyhow::Result<Ended<'_>> {
-        let memory = MemoryWatch::start(self.options);
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let guard = StopOnDrop(&over);
+            let memory = scope.spawn(|| memory::watch(self.options, &over));
             let hostile = if self.hostile > 0 {
                 let clients = HostileClients::new(self.dataset, self.options.seed);
                 let attacks = match self.options.attacks.as_slice() {
-                    [] => Attack::ALL.as_slice(),
+                    [] => Attack::value_variants(),
                     some => some,
                 };
                 let swarm = Swarm::new(clients, self.server.clone(), self.hostile, attacks);
@@ -108,7 +105,7 @@ impl Pass<'_> {
                 Some(thread) => thread.join().map_err(|_| panicked())?,
                 None => Vec::new(),
             };
-            Ok(driver.end(attacks, memory.map(MemoryWatch::finish).unwrap_or_default()))
+            Ok(driver.end(attacks, memory.join().unwrap_or_default()))
         })
     }
 }
@@ -157,7 +154,6 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Connects and subscribes all clients.
     fn start(&mut self) -> anyhow::Result<()> {
         let begin = Instant::now();
         let subscriptions = self.clients.len() * self.pass.options.subscriptions;
@@ -183,7 +179,6 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Runs without measuring.
     fn run_for(&mut self, duration: Duration) -> anyhow::Result<()> {
         let end = Instant::now() + duration;
         while Instant::now() < end {
@@ -254,7 +249,7 @@ impl<'a> Driver<'a> {
                 let now_ns = self.cx.now_ns();
                 let mut due_ns = begin_ns + (number as f64 * period_ns) as u64;
                 while due_ns <= now_ns && number < total {
-                    enter(&mut self.cx.recorder.lag, now_ns - due_ns);
+                    self.cx.recorder.lag.saturating_record(now_ns - due_ns);
                     self.ask(number, due_ns);
                     number += 1;
                     due_ns = begin_ns + (number as f64 * period_ns) as u64;

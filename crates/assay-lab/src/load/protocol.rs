@@ -29,7 +29,6 @@ pub(crate) enum Ask {
 }
 
 impl Ask {
-    /// Name of the method in the protocol.
     pub(crate) const fn method(self) -> &'static str {
         match self {
             Self::Version => "server.version",
@@ -77,7 +76,6 @@ impl Ask {
         out.extend_from_slice(b"]}");
     }
 
-    /// Appends the request with a newline.
     pub(crate) fn write_line(self, id: u64, dataset: &Dataset, out: &mut Vec<u8>) {
         self.write(id, dataset, out);
         out.push(b'\n');
@@ -99,7 +97,6 @@ pub(crate) fn error_kind(message: &Message<'_>) -> Option<String> {
     Some(format!("{code}: {message}").chars().take(ERROR_CHARS_MAX).collect())
 }
 
-/// Longest kept error.
 const ERROR_CHARS_MAX: usize = 96;
 
 /// Messages of one line, single or batch; `Err` if it violates the protocol.
@@ -110,7 +107,6 @@ pub(crate) fn parse_line(line: &[u8]) -> Result<Line<'_>, serde_json::Error> {
     Ok(Line::One(serde_json::from_slice(line)?))
 }
 
-/// A line of a server.
 #[derive(Debug)]
 pub(crate) enum Line<'a> {
     One(Message<'a>),

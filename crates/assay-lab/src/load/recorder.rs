@@ -8,12 +8,10 @@ use hdrhistogram::Histogram;
 
 /// Maximum of the histograms; longer latencies are clamped.
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
-/// Significant digits of the histograms.
 const DIGITS: u8 = 3;
 /// Distinct errors kept; bounds memory if a server puts a hash into each.
 const ERRORS_MAX: usize = 64;
 
-/// Phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Clients connect and subscribe.
@@ -27,7 +25,6 @@ pub(crate) enum Phase {
 impl Phase {
     pub(crate) const ALL: [Self; 3] = [Self::Start, Self::Idle, Self::Blocks];
 
-    /// Name as a case.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -37,7 +34,6 @@ impl Phase {
     }
 }
 
-/// Place of the figures of a pass.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) target: &'a str,
@@ -67,7 +63,6 @@ impl Place<'_> {
     }
 }
 
-/// All counts by phase.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     phases: [PhaseRecord; Phase::ALL.len()],
@@ -95,15 +90,9 @@ struct PhaseRecord {
     generator_cpu_s: Option<f64>,
 }
 
-/// An empty histogram of nanoseconds.
 pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, LATENCY_NS_MAX, DIGITS)
         .expect("the bounds are a decade apart and the digits are few")
-}
-
-/// Records a duration.
-pub(crate) fn enter(histogram: &mut Histogram<u64>, nanoseconds: u64) {
-    histogram.saturating_record(nanoseconds);
 }
 
 /// Figures of a histogram of nanoseconds; without values if it is empty.
@@ -162,16 +151,16 @@ impl Recorder {
         let record = &mut self.phases[phase as usize];
         let (latency, errors) = record.methods.entry(method).or_insert_with(|| (histogram(), 0));
         *errors += u64::from(is_error);
-        enter(latency, since_due_ns);
-        enter(&mut record.all, since_due_ns);
-        enter(&mut record.since_sent, since_sent_ns);
+        latency.saturating_record(since_due_ns);
+        record.all.saturating_record(since_due_ns);
+        record.since_sent.saturating_record(since_sent_ns);
     }
 
     /// Records an unanswered request with the time waited.
     pub(crate) fn unanswered(&mut self, phase: Phase, waited_ns: u64) {
         let record = &mut self.phases[phase as usize];
         record.unanswered += 1;
-        enter(&mut record.all, waited_ns);
+        record.all.saturating_record(waited_ns);
     }
 
     pub(crate) fn error(&mut self, phase: Phase, kind: String) {
@@ -180,7 +169,6 @@ impl Recorder {
         *errors.entry(if is_full { "other errors".to_owned() } else { kind }).or_default() += 1;
     }
 
-    /// Errors of a phase with their counts.
     pub(crate) fn errors(&self, phase: Phase) -> &BTreeMap<String, u64> {
         &self.phases[phase as usize].errors
     }
@@ -191,7 +179,6 @@ impl Recorder {
         record.bytes_out += bytes_out;
     }
 
-    /// Ends a phase.
     pub(crate) fn end(
         &mut self,
         phase: Phase,
@@ -226,7 +213,6 @@ impl Recorder {
         }
     }
 
-    /// Adds the sums of a phase.
     pub(super) fn add_sums(&self, record: &mut Record, place: &Place<'_>, phase: Phase) {
         let figures = &self.phases[phase as usize];
         let responses = figures.since_sent.len();

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use assay_report::record::{Outcome, Record, Unit, count};
-use assay_report::stats::{median, rate};
+use assay_report::stats::{median, median_of, rate};
+use clap::ValueEnum as _;
 use hdrhistogram::Histogram;
 
 use super::LoadOptions;
@@ -21,7 +22,6 @@ const LAG_MAX: Duration = Duration::from_millis(5);
 /// Percentiles of the ratio of two passes.
 const PERCENTILES: [&str; 3] = ["p50", "p95", "p99"];
 
-/// End of a pass.
 #[derive(Debug)]
 pub(super) struct Ended<'a> {
     pub(super) place: Place<'a>,
@@ -32,7 +32,6 @@ pub(super) struct Ended<'a> {
     pub(super) start: (u64, f64),
     /// Last statuses of the subscriptions.
     pub(super) subscriptions: Counts,
-    /// Last height.
     pub(super) height: u32,
     /// True if the requesting thread had real-time priority.
     pub(super) is_first: bool,
@@ -41,7 +40,6 @@ pub(super) struct Ended<'a> {
     pub(super) memory_bytes: [Option<u64>; 2],
 }
 
-/// Sums over the passes.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     answers: Counts,
@@ -54,12 +52,13 @@ pub(super) struct Sums {
     server: [String; 2],
 }
 
-/// Record with the parameters.
 pub(super) fn new(options: &LoadOptions, chain: Option<&Chain>) -> Record {
     let here = std::path::Path::new(".");
     let mut record = new_record("load", &options.software, &options.rerun, here);
     record.set("clients", options.clients);
-    record.set("mix", options.mix.name());
+    if let Some(mix) = options.mix.to_possible_value() {
+        record.set("mix", mix.get_name());
+    }
     if options.mix == Mix::Subscribe {
         record.set("subscriptions of each", options.subscriptions);
     }
@@ -75,7 +74,6 @@ pub(super) fn new(options: &LoadOptions, chain: Option<&Chain>) -> Record {
 }
 
 impl Ended<'_> {
-    /// Adds the figures.
     pub(super) fn add_to(self, record: &mut Record, sums: &mut Sums) {
         let Self { place, cx, subscriptions, attacks, .. } = self;
         let (place, recorder) = (&place, &cx.recorder);
@@ -152,8 +150,7 @@ fn add_blocks(record: &mut Record, place: &Place<'_>, blocks: &[FedBlock]) {
     let Some(first) = blocks.first() else { return };
     place.add(record, &case, &[count("blocks", blocks.len() as u64)]);
     for (index, (name, unit, _)) in times(first).into_iter().enumerate() {
-        let values: Vec<f64> = blocks.iter().filter_map(|block| times(block)[index].2).collect();
-        let middle = (!values.is_empty()).then(|| median(&values));
+        let middle = median_of(blocks.iter().filter_map(|block| times(block)[index].2));
         place.add(record, &case, &[(&format!("{name}, median"), unit, middle)]);
     }
 }

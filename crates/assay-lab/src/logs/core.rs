@@ -173,7 +173,6 @@ impl Fields {
     }
 }
 
-/// Skips a field of any other name: `bits=402792411`.
 fn unknown(cursor: &mut Cursor<'_>) -> Option<()> {
     let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
     let name = cursor.rest.iter().take_while(is_name).count();

@@ -39,7 +39,6 @@ impl<'a> Cursor<'a> {
         Some(value)
     }
 
-    /// A height or block count.
     pub(super) fn height(&mut self) -> Option<u32> {
         self.number()?.try_into().ok()
     }

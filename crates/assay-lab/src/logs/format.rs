@@ -61,98 +61,58 @@ pub enum Meaning {
     /// One block; some blocks have no line.
     SomeBlocks,
     /// All blocks since the previous line, after a minimum interval.
-    PerInterval {
-        /// Minimum seconds between lines.
-        seconds: u32,
-    },
+    PerInterval { seconds: u32 },
     /// A fixed number of blocks since the previous line.
-    PerBlocks {
-        /// Blocks between lines.
-        blocks: u32,
-    },
+    PerBlocks { blocks: u32 },
     /// All blocks since the previous line; their number varies.
     PerBatch,
 }
 
 impl Format {
+    /// Programs and versions that print it, and the meaning of a line.
+    const fn facts(self) -> (&'static str, Meaning) {
+        use Meaning::{PerBatch, PerBlock, PerBlocks, PerInterval, SomeBlocks};
+        match self {
+            Self::Core0_7 => ("Bitcoin Core 0.7", PerBlock),
+            Self::Core0_8_0 => ("Bitcoin Core 0.8.0-0.8.1", PerBlock),
+            Self::Core0_8_2 => ("Bitcoin Core 0.8.2-0.8.6", PerBlock),
+            Self::Core0_9 => ("Bitcoin Core 0.9", PerBlock),
+            Self::Core0_10 => ("Bitcoin Core 0.10", PerBlock),
+            Self::Core0_11 => ("Bitcoin Core 0.11-0.12", PerBlock),
+            Self::Core0_13 => ("Bitcoin Core 0.13-0.14", PerBlock),
+            Self::Core0_15 => ("Bitcoin Core 0.15-0.16", PerBlock),
+            Self::Core0_17 => ("Bitcoin Core 0.17 and later, Knots, BCHN", PerBlock),
+            Self::Btcd => ("btcd", PerInterval { seconds: 10 }),
+            Self::BtcdIndex => ("btcd, index", PerInterval { seconds: 10 }),
+            // Every 20th block below height 325,000 of mainnet; libbitcoin skips as many while it is far from the tip.
+            Self::Bcoin => ("bcoin", SomeBlocks),
+            Self::BcoinStatus => ("bcoin, status", PerBlocks { blocks: 20 }),
+            Self::Fulcrum => ("Fulcrum", PerBlocks { blocks: 1000 }),
+            Self::FulcrumTip => ("Fulcrum, at the tip", PerBatch),
+            Self::FulcrumBlock => ("Fulcrum, per block", PerBlock),
+            Self::Electrs0_8 => ("electrs 0.8", PerBlock),
+            Self::Electrs0_9Batch => ("electrs 0.9-0.11, batch begins", PerBatch),
+            Self::Electrs0_9 => ("electrs 0.9-0.11", PerBatch),
+            Self::Electrs0_12 => ("electrs 0.12 and later", PerBatch),
+            Self::ElectrumX => ("ElectrumX", PerBatch),
+            Self::ElectrumXFlush => ("ElectrumX, flush", PerBatch),
+            Self::Libbitcoin3 => ("libbitcoin 3", SomeBlocks),
+            Self::Libbitcoin4 => ("libbitcoin 4", PerBlock),
+        }
+    }
+
     /// Programs and versions that print it.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Core0_7 => "Bitcoin Core 0.7",
-            Self::Core0_8_0 => "Bitcoin Core 0.8.0-0.8.1",
-            Self::Core0_8_2 => "Bitcoin Core 0.8.2-0.8.6",
-            Self::Core0_9 => "Bitcoin Core 0.9",
-            Self::Core0_10 => "Bitcoin Core 0.10",
-            Self::Core0_11 => "Bitcoin Core 0.11-0.12",
-            Self::Core0_13 => "Bitcoin Core 0.13-0.14",
-            Self::Core0_15 => "Bitcoin Core 0.15-0.16",
-            Self::Core0_17 => "Bitcoin Core 0.17 and later, Knots, BCHN",
-            Self::Btcd => "btcd",
-            Self::BtcdIndex => "btcd, index",
-            Self::Bcoin => "bcoin",
-            Self::BcoinStatus => "bcoin, status",
-            Self::Fulcrum => "Fulcrum",
-            Self::FulcrumTip => "Fulcrum, at the tip",
-            Self::FulcrumBlock => "Fulcrum, per block",
-            Self::Electrs0_8 => "electrs 0.8",
-            Self::Electrs0_9Batch => "electrs 0.9-0.11, batch begins",
-            Self::Electrs0_9 => "electrs 0.9-0.11",
-            Self::Electrs0_12 => "electrs 0.12 and later",
-            Self::ElectrumX => "ElectrumX",
-            Self::ElectrumXFlush => "ElectrumX, flush",
-            Self::Libbitcoin3 => "libbitcoin 3",
-            Self::Libbitcoin4 => "libbitcoin 4",
-        }
+        self.facts().0
     }
 
     pub const fn meaning(self) -> Meaning {
-        match self {
-            Self::Core0_7
-            | Self::Core0_8_0
-            | Self::Core0_8_2
-            | Self::Core0_9
-            | Self::Core0_10
-            | Self::Core0_11
-            | Self::Core0_13
-            | Self::Core0_15
-            | Self::Core0_17
-            | Self::FulcrumBlock
-            | Self::Electrs0_8
-            | Self::Libbitcoin4 => Meaning::PerBlock,
-            Self::Btcd | Self::BtcdIndex => Meaning::PerInterval { seconds: 10 },
-            // Every 20th block below height 325,000 of mainnet; libbitcoin skips as many while it is far from the tip.
-            Self::Bcoin | Self::Libbitcoin3 => Meaning::SomeBlocks,
-            Self::BcoinStatus => Meaning::PerBlocks { blocks: 20 },
-            Self::Fulcrum => Meaning::PerBlocks { blocks: 1000 },
-            Self::FulcrumTip
-            | Self::Electrs0_9Batch
-            | Self::Electrs0_9
-            | Self::Electrs0_12
-            | Self::ElectrumX
-            | Self::ElectrumXFlush => Meaning::PerBatch,
-        }
+        self.facts().1
     }
 
     /// True if `-debug=bench` lines may accompany it.
-    pub const fn is_core(self) -> bool {
-        matches!(
-            self,
-            Self::Core0_7
-                | Self::Core0_8_0
-                | Self::Core0_8_2
-                | Self::Core0_9
-                | Self::Core0_10
-                | Self::Core0_11
-                | Self::Core0_13
-                | Self::Core0_15
-                | Self::Core0_17
-        )
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    pub fn is_core(self) -> bool {
+        self <= Self::Core0_17
     }
 }
 

@@ -20,7 +20,6 @@ use super::stamp::{self, Stamp};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) stamp: Option<Stamp>,
-    /// Offset of the message.
     pub(super) body: usize,
     /// Container record, if the line is one.
     pub(super) record: Option<Record>,
@@ -243,7 +242,6 @@ impl Head {
     }
 }
 
-/// Number of leading spaces and tabs.
 fn blanks(text: &[u8]) -> usize {
     text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }

@@ -26,7 +26,6 @@
 
 mod core;
 mod cursor;
-mod electrum;
 mod envelope;
 mod format;
 mod head;
@@ -43,7 +42,7 @@ mod summary;
 pub use self::format::{Format, Meaning, RECOGNISED};
 pub use self::output::{CSV_HEAD, SCHEMA, csv_row, json_row};
 pub use self::parser::{Found, LINE_BYTES_MAX, Parser};
-pub use self::read::{ReadError, Throughput, read};
+pub use self::read::{Throughput, read};
 pub use self::record::{Charted, record};
 pub use self::sessions::Sessions;
 pub use self::stamp::Stamp;
@@ -111,10 +110,8 @@ impl Progress {
     }
 }
 
-/// Transaction count of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Txs {
-    /// Not stated.
     Unknown,
     /// All of the chain up to here.
     Total(u64),

@@ -3,75 +3,118 @@
 use super::cursor::{Cursor, hash_like};
 use super::head::Head;
 use super::stamp::Stamp;
-use super::{Event, Fault, Format, Progress, Start, Txs, electrum};
+use super::{Event, Fault, Format, Progress, Start, Txs};
 
 const MIB: u64 = 1 << 20;
+const MB: u64 = 1_000_000;
+
+/// Lines of progress: the beginning of the message, and the pattern of the rest. A pattern is text with values in braces, which
+/// [`Values::take`] reads. A line that differs behind the mark `|` is a fault, before it another line.
+const LINES: [(Format, &str, &str); 17] = [
+    (
+        Format::Fulcrum,
+        "Processed height: ",
+        "|{height}, {percent}%, {rate} block{s}{per}, {rate} tx{s}{per}, {rate} addr{s}{per}",
+    ),
+    // It has no height, so it is above that of the previous line.
+    (
+        Format::FulcrumTip,
+        "Processed ",
+        "{blocks} new block|{s} with {since} tx{s} ({inputs}{...}), verified ok",
+    ),
+    (
+        Format::FulcrumTip,
+        "Processed ",
+        "{blocks} new headers| with {since} tx{s} ({inputs}{...}), verified ok",
+    ),
+    (Format::Btcd, "Processed ", INTERVAL),
+    (Format::BtcdIndex, "Indexed ", INTERVAL),
+    // Newer versions insert a version of the undo data.
+    (Format::FulcrumBlock, "Saved ", "{..}undo for block |{height}, {since} transaction{...}msec"),
+    (Format::Libbitcoin3, "Block [", "|{height}]{_}{txs} txs{_}{inputs} ins"),
+    (
+        Format::Bcoin,
+        "Block ",
+        "{? added to chain}|{hash} ({height}) added to chain (size={count} txs={txs} time={ms})",
+    ),
+    (Format::BcoinStatus, "Status: time=", "|{...}height={height} progress={percent}{%}{$}"),
+    // Dots pad the name to its column; seconds since the start follow.
+    (Format::Libbitcoin4, "block_organized", "|{.} {height} {count}{_}{$}"),
+    (Format::Electrs0_9, "chain updated: tip=", "|{hash}, height={height}{$}"),
+    // All lower heights are done.
+    (Format::Electrs0_9Batch, "indexing ", "{count} blocks: |[{count}..{count}]"),
+    (
+        Format::Electrs0_12,
+        "block=",
+        "|{hash} height={height}: indexed {blocks} blocks, {...}, dt = {seconds}[s]",
+    ),
+    (Format::Electrs0_8, "best=", LEFT),
+    (Format::Electrs0_8, "height=", "{? left to index}|{height}{...}({count} left to index)"),
+    (
+        Format::ElectrumX,
+        "our height: ",
+        "|{height,} daemon: {count,} UTXOs {count,}MB hist {count,}MB",
+    ),
+    (
+        Format::ElectrumXFlush,
+        "flush #",
+        "|{count,} took {rate}s.{_}Height {height,} txs: {total,} (+{count,})",
+    ),
+];
+/// btcd: `2 blocks in the last 11.4s (4197 transactions, height 830421, 2024-02-14 22:15:23 +0900 KST, ~112 MiB cache)`.
+const INTERVAL: &str = "{? in the last }|{blocks} block{s} in the last {go} ({since} transaction{s}, height {height}{cache}";
+/// electrs 0.8: `000… height=1000 @ … (5 left to index)`.
+const LEFT: &str = "{? left to index}|{hash} height={height}{...}({count} left to index)";
 
 /// Classifies a message; `None` for unknown ones. `height` is that of the previous line.
 #[inline]
 pub(super) fn event(line: &[u8], head: &Head, height: Option<u32>) -> Option<Result<Event, Fault>> {
     let body = &line[head.body..];
     // The first letter decides for nearly every line.
-    let found = match *body.first()? {
-        b'P' => processed(body, height),
-        b'I' => interval(body.strip_prefix(b"Indexed ")?, Format::BtcdIndex),
-        b'B' => block(body).or_else(|| banner(body, head)),
-        b'S' => words_with_s(body, head),
-        b's' => electrs_start(body.strip_prefix(b"starting electrs")?, head),
-        b'b' => words_with_b(body),
-        b'h' => left(body),
-        b'c' => {
-            let rest = body.strip_prefix(b"chain updated: tip=")?;
-            Some(electrum::electrs_tip(rest))
-        }
-        b'i' => electrum::electrs_batch(body.strip_prefix(b"indexing ")?),
-        b'o' => Some(electrum::electrumx_height(body.strip_prefix(b"our height: ")?)),
-        b'f' => Some(electrum::electrumx_flush(body.strip_prefix(b"flush #")?)),
-        b'A' => {
-            let version = words(body.strip_prefix(b"Assay version ")?);
-            start(true, &format!("Assay {version}"), head)
-        }
-        b'E' => start(body.starts_with(b"ElectrumX server starting"), "ElectrumX", head),
-        b'F' => fulcrum_start(body, head),
-        b'V' => {
-            let is_btcd = line[..head.body].trim_ascii_end().ends_with(b"BTCD:")
-                && body.starts_with(b"Version ");
-            is_btcd.then_some(())?;
-            start(true, &format!("btcd {}", words(&body[8..])), head)
-        }
-        b'=' => {
-            let is_start = body.starts_with(b"================= startup");
-            start(is_start, "libbitcoin", head)
-        }
-        b'T' => {
-            let is_task = body.starts_with(b"Task.");
-            let is_timeout =
-                is_task && memchr::memmem::find(body, b"bitcoind request timed out").is_some();
-            is_timeout.then_some(Ok(Event::Timeout))
-        }
-        _ => None,
-    }?;
-    Some(found.map(|event| stamped(event, head)))
-}
-
-/// Adds the stamp of the line to an event.
-fn stamped(mut event: Event, head: &Head) -> Event {
-    match &mut event {
-        Event::Progress(progress) => {
-            if progress.stamp.is_none() {
-                progress.stamp = head.stamp;
-            }
-        }
-        Event::Headers { stamp, .. } => *stamp = head.stamp,
-        Event::Start(_) | Event::Steps(_) | Event::Timeout => {}
+    let first = *body.first()?;
+    let mut of_first = LINES.iter().filter(|(_, begin, _)| begin.as_bytes()[0] == first);
+    let progress = |(format, begin, pattern): &(Format, &str, &str)| {
+        let rest = body.strip_prefix(begin.as_bytes())?;
+        let has_base = *format != Format::FulcrumTip || height.is_some();
+        let values = Values::read(*format, rest, pattern).filter(|_| has_base)?;
+        let fault = Fault::Field { format: format.name(), field: "a field" };
+        let settled = values.and_then(|values| values.settled(head.stamp, height));
+        Some(settled.map(Event::Progress).ok_or(fault))
+    };
+    if let Some(found) = of_first.find_map(progress) {
+        return Some(found);
     }
-    event
-}
-
-type Taken = Option<Result<Event, Fault>>;
-
-fn fault(format: Format) -> Fault {
-    Fault::Field { format: format.name(), field: "a field" }
+    let version = match first {
+        b'A' => format!("Assay {}", words(body.strip_prefix(b"Assay version ")?)),
+        b'B' => banner(body)?,
+        b'E' if body.starts_with(b"ElectrumX server starting") => "ElectrumX".to_owned(),
+        // `Fulcrum 1.9.1 (Release 713d2d7) - … - starting up ...`
+        b'F' => {
+            let rest = body.strip_prefix(b"Fulcrum ")?;
+            memchr::memmem::find(rest, b"starting up")?;
+            format!("Fulcrum {}", words(before(rest, b" (")))
+        }
+        b'S' | b's' if body[1..].starts_with(b"tarting electrs") => {
+            format!("electrs {}", words(before(&body[16..], b" on ")))
+        }
+        b'V' if line[..head.body].trim_ascii_end().ends_with(b"BTCD:") => {
+            format!("btcd {}", words(body.strip_prefix(b"Version ")?))
+        }
+        b'=' if body.starts_with(b"================= startup") => "libbitcoin".to_owned(),
+        b'S' => {
+            let rest = body.strip_prefix(b"Synchronizing blockheaders, height: ")?;
+            let fault = Fault::Field { format: "headers", field: "height" };
+            let height = Cursor::new(rest).height();
+            let event = height.map(|height| Event::Headers { height, stamp: head.stamp });
+            return Some(event.ok_or(fault));
+        }
+        b'T' if body.starts_with(b"Task.") => {
+            memchr::memmem::find(body, b"bitcoind request timed out")?;
+            return Some(Ok(Event::Timeout));
+        }
+        _ => return None,
+    };
+    Some(Ok(Event::Start(Start { version, stamp: head.stamp })))
 }
 
 /// A name and version as text, truncated.
@@ -81,108 +124,145 @@ fn words(text: &[u8]) -> String {
     text.trim().chars().filter(|c| !c.is_control()).collect()
 }
 
-fn start(is_start: bool, version: &str, head: &Head) -> Taken {
-    let event = || Event::Start(Start { version: version.to_owned(), stamp: head.stamp });
-    is_start.then(|| Ok(event()))
+/// The part before `end`, or all.
+fn before<'a>(text: &'a [u8], end: &[u8]) -> &'a [u8] {
+    &text[..memchr::memmem::find(text, end).unwrap_or(text.len())]
 }
 
 /// `Bitcoin Core version v29.0.0 (release build)` and similar.
-fn banner(body: &[u8], head: &Head) -> Taken {
+fn banner(body: &[u8]) -> Option<String> {
     body.strip_prefix(b"Bitcoin ")?;
-    let window = &body[..body.len().min(60)];
-    let at = memchr::memmem::find(window, b"version v")?;
-    let end = memchr::memmem::find(&body[at..], b" (").map_or(body.len(), |length| at + length);
-    let version = words(&body[..end]).replacen("version ", "", 1);
-    start(true, &version, head)
+    let at = memchr::memmem::find(&body[..body.len().min(60)], b"version v")?;
+    let end = at + before(&body[at..], b" (").len();
+    Some(words(&body[..end]).replacen("version ", "", 1))
 }
 
-fn electrs_start(rest: &[u8], head: &Head) -> Taken {
-    let end = memchr::memmem::find(rest, b" on ").unwrap_or(rest.len());
-    start(true, &format!("electrs {}", words(&rest[..end])), head)
+/// Values of a line.
+struct Values {
+    progress: Progress,
+    /// Those that are no field of the progress, by kind.
+    counts: Vec<u64>,
+    rates: Vec<f64>,
 }
 
-/// `Fulcrum 1.9.1 (Release 713d2d7) - … - starting up ...`.
-fn fulcrum_start(body: &[u8], head: &Head) -> Taken {
-    let rest = body.strip_prefix(b"Fulcrum ")?;
-    memchr::memmem::find(rest, b"starting up")?;
-    let end = memchr::memmem::find(rest, b" (").unwrap_or(rest.len());
-    start(true, &format!("Fulcrum {}", words(&rest[..end])), head)
-}
-
-fn words_with_s(body: &[u8], head: &Head) -> Taken {
-    if let Some(rest) = body.strip_prefix(b"Saved ") {
-        let mut cursor = Cursor::new(rest);
-        // Newer versions insert a version of the undo data.
-        let what = cursor.until("undo for block ")?;
-        return (what.len() <= 4).then(|| electrum::fulcrum_undo(cursor.rest));
+impl Values {
+    /// Reads a message by its pattern. The outer `None` is another line, the inner one a damaged line.
+    #[expect(clippy::option_option, reason = "another line, a damaged one, and a whole one")]
+    fn read(format: Format, body: &[u8], pattern: &str) -> Option<Option<Self>> {
+        let progress = Progress::new(format, 0);
+        let mut values = Self { progress, counts: Vec::new(), rates: Vec::new() };
+        let mut cursor = Cursor::new(body);
+        let (known, rest) = pattern.split_once('|')?;
+        values.take(&mut cursor, known)?;
+        Some(values.take(&mut cursor, rest).map(|()| values))
     }
-    if let Some(rest) = body.strip_prefix(b"Starting electrs") {
-        return electrs_start(rest, head);
-    }
-    if let Some(rest) = body.strip_prefix(b"Status: time=") {
-        return Some(bcoin_status(rest).ok_or(fault(Format::BcoinStatus)));
-    }
-    let rest = body.strip_prefix(b"Synchronizing blockheaders, height: ")?;
-    let height = Cursor::new(rest).height();
-    let fault = Fault::Field { format: "headers", field: "height" };
-    Some(height.map(|height| Event::Headers { height, stamp: None }).ok_or(fault))
-}
 
-fn words_with_b(body: &[u8]) -> Taken {
-    if let Some(rest) = body.strip_prefix(b"block=") {
-        return Some(electrum::electrs_bindex(rest));
-    }
-    // Dots pad the name to its column.
-    if let Some(rest) = body.strip_prefix(b"block_organized") {
-        let dots = rest.iter().take_while(|byte| **byte == b'.').count();
-        return Some(libbitcoin4(&rest[dots..]).ok_or(fault(Format::Libbitcoin4)));
-    }
-    left(body)
-}
-
-fn left(body: &[u8]) -> Taken {
-    let at = memchr::memmem::find(body, b"height=")?;
-    memchr::memmem::find(&body[at..], b" left to index")?;
-    Some(electrum::electrs_left(body, at))
-}
-
-fn processed(body: &[u8], height: Option<u32>) -> Taken {
-    let rest = body.strip_prefix(b"Processed ")?;
-    if let Some(rest) = rest.strip_prefix(b"height: ") {
-        return Some(electrum::fulcrum_height(rest));
-    }
-    electrum::fulcrum_tip(Cursor::new(rest), height).or_else(|| interval(rest, Format::Btcd))
-}
-
-/// btcd: `2 blocks in the last 11.4s (4197 transactions, height 830421, 2024-02-14 22:15:23 +0900 KST, ~112 MiB cache)`.
-fn interval(rest: &[u8], format: Format) -> Taken {
-    let mut cursor = Cursor::new(rest);
-    let blocks = cursor.height();
-    cursor.eat(" block")?;
-    let read = || {
-        cursor.eat("s");
-        cursor.eat(" in the last ")?;
-        let seconds = duration(cursor.until(" (")?)?;
-        let txs = cursor.number()?;
-        cursor.eat(" transaction")?;
-        cursor.eat("s");
-        cursor.eat(", height ")?;
-        let mut progress = Progress::new(format, cursor.height()?);
-        progress.blocks = Some(blocks?);
-        progress.txs = Txs::Since(txs);
-        progress.seconds = Some(seconds);
-        // The block's date may have any zone, and bchd inserts more text before it.
-        let tail = cursor.until(")")?;
-        let at = tail.iter().position(|byte| *byte == b'~');
-        if let Some(at) = at {
-            let mut cache = Cursor::new(&tail[at + 1..]);
-            let mib = cache.number()?;
-            cache.eat(" MiB")?;
-            progress.cache_bytes = Some(mib.checked_mul(MIB)?);
+    /// Reads text and values alternately.
+    fn take(&mut self, cursor: &mut Cursor<'_>, pattern: &str) -> Option<()> {
+        let mut parts = pattern.split(['{', '}']);
+        cursor.eat(parts.next()?)?;
+        while let (Some(value), Some(text)) = (parts.next(), parts.next()) {
+            match value {
+                "..." => {
+                    cursor.until(text)?;
+                }
+                ".." => (cursor.until(text)?.len() <= 4).then_some(())?,
+                _ => {
+                    self.value(cursor, value)?;
+                    cursor.eat(text)?;
+                }
+            }
         }
-        Some(Event::Progress(progress))
-    };
-    Some({ read }().ok_or(fault(format)))
+        Some(())
+    }
+
+    fn value(&mut self, cursor: &mut Cursor<'_>, name: &str) -> Option<()> {
+        let progress = &mut self.progress;
+        match name {
+            "height" => progress.height = cursor.height()?,
+            "height," => progress.height = cursor.grouped()?.try_into().ok()?,
+            "blocks" => progress.blocks = Some(cursor.height()?),
+            "since" => progress.txs = Txs::Since(cursor.number()?),
+            "txs" => progress.txs = Txs::OfBlock(cursor.number()?),
+            "total," => progress.txs = Txs::Total(cursor.grouped()?),
+            "inputs" => progress.inputs = Some(cursor.number()?),
+            "seconds" => progress.seconds = Some(cursor.decimal()?),
+            "ms" => progress.seconds = Some(cursor.decimal()? / 1000.0),
+            "percent" => progress.share = Some(cursor.decimal()? / 100.0),
+            "count" => self.counts.push(cursor.number()?),
+            "count," => self.counts.push(cursor.grouped()?),
+            "rate" => self.rates.push(cursor.decimal()?),
+            "per" => {
+                let units = [("/sec", 1.0), ("/min", 60.0), ("/hour", 3600.0)];
+                let (_, seconds) =
+                    units.into_iter().find(|(unit, _)| cursor.eat(unit).is_some())?;
+                *self.rates.last_mut()? /= seconds;
+            }
+            "hash" => {
+                let is_part = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'.';
+                let length = cursor.rest.iter().take_while(|byte| is_part(byte)).count();
+                let (text, rest) = cursor.rest.split_at(length);
+                (progress.hash, cursor.rest) = (hash_like(text)?, rest);
+            }
+            "go" => {
+                let (text, rest) = cursor.rest.split_at(before(cursor.rest, b" ").len());
+                (progress.seconds, cursor.rest) = (Some(duration(text)?), rest);
+            }
+            // The block's date may have any zone, and bchd inserts more text before it.
+            "cache" => {
+                let tail = cursor.until(")")?;
+                if let Some(at) = memchr::memchr(b'~', tail) {
+                    let mut cache = Cursor::new(&tail[at + 1..]);
+                    progress.cache_bytes = Some(cache.number()?.checked_mul(MIB)?);
+                    cache.eat(" MiB")?;
+                }
+            }
+            "_" => cursor.blanks(),
+            "." => while cursor.eat(".").is_some() {},
+            "$" => matches!(cursor.rest.first(), None | Some(b' ')).then_some(())?,
+            "s" | "%" => {
+                cursor.eat(name);
+            }
+            _ => {
+                memchr::memmem::find(cursor.rest, name.strip_prefix('?')?.as_bytes())?;
+            }
+        }
+        Some(())
+    }
+
+    /// Progress with what follows from several values. `height` is that of the previous line.
+    fn settled(self, stamp: Option<Stamp>, height: Option<u32>) -> Option<Progress> {
+        let Self { mut progress, counts, rates } = self;
+        progress.stamp = stamp;
+        match (progress.format, &counts[..], &rates[..]) {
+            (Format::Fulcrum, _, [blocks, txs, _]) if *blocks > 0.0 => {
+                progress.txs = Txs::PerBlock(txs / blocks);
+            }
+            (Format::FulcrumTip, ..) => {
+                let blocks = progress.blocks?;
+                progress.height = height?.checked_add(blocks)?;
+                progress.inputs = progress.inputs.filter(|_| blocks == 1);
+            }
+            (Format::FulcrumBlock | Format::Bcoin | Format::Libbitcoin3, ..) => {
+                progress.blocks = Some(1);
+            }
+            (Format::Libbitcoin4, [seconds], _) => {
+                let us = i64::try_from(*seconds).ok()?.checked_mul(1_000_000)?;
+                progress.stamp = Some(Stamp { us, is_dated: false });
+            }
+            (Format::Electrs0_9Batch, [blocks, first, last], _) => {
+                (last.checked_sub(*first)?.checked_add(1)? == *blocks).then_some(())?;
+                progress.height = first.saturating_sub(1).try_into().ok()?;
+            }
+            (Format::ElectrumX, [all, coins, histories], _) => {
+                let height = f64::from(progress.height);
+                progress.share = (*all > 0).then(|| height / *all as f64);
+                progress.cache_bytes = Some(coins.checked_add(*histories)?.checked_mul(MB)?);
+            }
+            _ => {}
+        }
+        Some(progress)
+    }
 }
 
 /// A duration as Go prints it: `1h2m3.4s`, `11.59s`, `350ms`.
@@ -198,71 +278,4 @@ fn duration(text: &[u8]) -> Option<f64> {
         seconds += value * worth;
     }
     Some(seconds)
-}
-
-fn block(body: &[u8]) -> Taken {
-    let rest = body.strip_prefix(b"Block ")?;
-    if let Some(rest) = rest.strip_prefix(b"[") {
-        return Some(libbitcoin3(rest).ok_or(fault(Format::Libbitcoin3)));
-    }
-    memchr::memmem::find(rest, b" added to chain")?;
-    Some(bcoin(rest).ok_or(fault(Format::Bcoin)))
-}
-
-/// bcoin: `4c6f53e2…df37 (101) added to chain (size=280 txs=1 time=6.685683).`
-fn bcoin(rest: &[u8]) -> Option<Event> {
-    let mut cursor = Cursor::new(rest);
-    let hash = hash_like(cursor.until(" (")?)?;
-    let mut progress = Progress::new(Format::Bcoin, cursor.height()?);
-    cursor.eat(") added to chain (size=")?;
-    cursor.number()?;
-    cursor.eat(" txs=")?;
-    progress.txs = Txs::OfBlock(cursor.number()?);
-    cursor.eat(" time=")?;
-    progress.seconds = Some(cursor.decimal()? / 1000.0);
-    cursor.eat(")")?;
-    progress.hash = hash;
-    progress.blocks = Some(1);
-    Some(Event::Progress(progress))
-}
-
-/// bcoin: `2010-01-01T00:00:00Z height=20 progress=0.01% orphans=0 …`.
-fn bcoin_status(rest: &[u8]) -> Option<Event> {
-    let mut cursor = Cursor::new(rest);
-    cursor.until("height=")?;
-    let mut progress = Progress::new(Format::BcoinStatus, cursor.height()?);
-    cursor.eat(" progress=")?;
-    progress.share = Some(cursor.decimal()? / 100.0);
-    cursor.eat("%");
-    matches!(cursor.rest.first(), None | Some(b' ')).then_some(())?;
-    Some(Event::Progress(progress))
-}
-
-/// libbitcoin 3: `834632]    1 txs    1 ins    0 wms    0 vms   46 vµs …`.
-fn libbitcoin3(rest: &[u8]) -> Option<Event> {
-    let mut cursor = Cursor::new(rest);
-    let mut progress = Progress::new(Format::Libbitcoin3, cursor.height()?);
-    cursor.eat("]")?;
-    cursor.blanks();
-    progress.txs = Txs::OfBlock(cursor.number()?);
-    cursor.eat(" txs")?;
-    cursor.blanks();
-    progress.inputs = Some(cursor.number()?);
-    cursor.eat(" ins")?;
-    progress.blocks = Some(1);
-    Some(Event::Progress(progress))
-}
-
-/// libbitcoin 4: ` 834632 5230`, height and seconds since the start.
-fn libbitcoin4(rest: &[u8]) -> Option<Event> {
-    let mut cursor = Cursor::new(rest);
-    cursor.eat(" ")?;
-    let mut progress = Progress::new(Format::Libbitcoin4, cursor.height()?);
-    cursor.eat(" ")?;
-    let seconds = i64::try_from(cursor.number()?).ok()?;
-    cursor.blanks();
-    cursor.rest.is_empty().then_some(())?;
-    let us = seconds.checked_mul(1_000_000)?;
-    progress.stamp = Some(Stamp { us, is_dated: false });
-    Some(Event::Progress(progress))
 }

@@ -17,7 +17,6 @@ pub const CSV_HEAD: &str = "file,line,session,format,meaning,height,elapsed_s,ru
 
 const MIB: f64 = 1_048_576.0;
 
-/// Appends a row as a CSV line.
 pub fn csv_row(file: &str, row: &Row, out: &mut String) {
     let progress = &row.progress;
     out.push_str(&csv_field(file));

@@ -12,7 +12,6 @@ pub const LINE_BYTES_MAX: usize = 1 << 16;
 /// A line that is an event or a malformed one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// Line number from 1.
     pub line: u64,
     pub event: Result<Event, Fault>,
     /// Beginning of a rejected line, without control characters.
@@ -38,7 +37,6 @@ pub struct Parser {
     carry: Vec<u8>,
     /// True while an overlong line is skipped.
     is_skipping: bool,
-    /// Number of complete lines.
     lines: u64,
     state: State,
     /// A decoded line.
@@ -47,7 +45,6 @@ pub struct Parser {
     parts: [Vec<u8>; 2],
 }
 
-/// State carried from line to line.
 #[derive(Debug, Default)]
 struct State {
     steps: Steps,

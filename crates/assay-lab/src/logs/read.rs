@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use flate2::read::MultiGzDecoder;
 use serde::Serialize;
 
@@ -13,14 +14,6 @@ use super::{Fault, FileSummary, Found, Parser, Row, Sessions};
 /// Bytes per read: amortises the call, and fits into the cache.
 const CHUNK_BYTES: usize = 1 << 18;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read {file}")]
-pub struct ReadError {
-    /// File as named by the caller.
-    pub file: String,
-    pub source: io::Error,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Throughput {
@@ -41,20 +34,20 @@ impl Throughput {
 ///
 /// # Errors
 /// When the file cannot be read, and errors of `sink`.
-pub fn read<E: From<ReadError>>(
+pub fn read(
     path: &Path,
     throughput: &mut Throughput,
-    sink: &mut dyn FnMut(Row) -> Result<(), E>,
-) -> Result<FileSummary, E> {
+    sink: &mut dyn FnMut(Row) -> anyhow::Result<()>,
+) -> anyhow::Result<FileSummary> {
     let file = path.display().to_string();
-    let fail = |source| ReadError { file: file.clone(), source };
+    let cannot_read = || format!("cannot read {file}");
     let mut source: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {
-        Box::new(File::open(path).map_err(fail)?)
+        Box::new(File::open(path).with_context(cannot_read)?)
     };
     let mut first = Vec::new();
-    source.by_ref().take(GZIP.len() as u64).read_to_end(&mut first).map_err(fail)?;
+    source.by_ref().take(GZIP.len() as u64).read_to_end(&mut first).with_context(cannot_read)?;
     let compressed = first == GZIP;
     let source = io::Cursor::new(first).chain(source);
     let mut source: Box<dyn Read> = if compressed {
@@ -79,7 +72,7 @@ pub fn read<E: From<ReadError>>(
                 rows.extend(sessions.take(Found { line, event: Err(fault), excerpt }));
                 0
             }
-            Err(error) => return Err(fail(error).into()),
+            Err(error) => return Err(error).with_context(cannot_read),
         };
         bytes += count as u64;
         parser.feed(&buffer[..count], &mut |found| rows.extend(sessions.take(found)));
@@ -97,5 +90,5 @@ pub fn read<E: From<ReadError>>(
     }
     throughput.bytes += bytes;
     throughput.seconds += begin.elapsed().saturating_sub(in_sink).as_secs_f64();
-    Ok(sessions.tally().summary(&file, bytes, parser.lines(), compressed))
+    Ok(FileSummary { file, bytes, lines: parser.lines(), compressed, ..sessions.tally().summary() })
 }

@@ -1,7 +1,7 @@
 //! Turns events into a curve: time since the start, corrected for jumps of the log's clock.
 
 use super::stamp::DAY_US;
-use super::summary::{Row, SessionSummary, Tally};
+use super::summary::{Row, Tally};
 use super::{Event, Format, Found, Progress, Stamp, Txs};
 
 /// Backward jump from which the clock counts as set back; smaller ones come from concurrent threads.
@@ -67,18 +67,19 @@ impl Sessions {
                 if let Some(stamp) = start.stamp {
                     self.clock.elapsed_s(stamp);
                 }
-                self.tally.start(&start);
+                self.tally.start(Some(&start));
                 self.held.take()
             }
             Ok(Event::Headers { height, stamp }) => {
-                self.tally.headers = self.tally.headers.max(Some(height));
+                let headers = &mut self.tally.summary.headers;
+                *headers = (*headers).max(Some(height));
                 if let Some(stamp) = stamp {
                     self.clock.elapsed_s(stamp);
                 }
                 None
             }
             Ok(Event::Timeout) => {
-                self.tally.timeouts += 1;
+                self.tally.summary.timeouts += 1;
                 None
             }
         }
@@ -97,13 +98,13 @@ impl Sessions {
         self.before_s += self.elapsed_s;
         self.elapsed_s = 0.0;
         self.has_rows = false;
-        self.tally.set_back += std::mem::take(&mut self.clock.set_back);
+        self.tally.summary.clock_set_back += std::mem::take(&mut self.clock.set_back);
     }
 
     fn row(&mut self, line: u64, progress: Progress) -> Row {
         if self.session == 0 {
             self.session = 1;
-            self.tally.sessions.push(SessionSummary::default());
+            self.tally.start(None);
         }
         self.has_rows = true;
         if progress.format == Format::Libbitcoin4 && self.clock.start_us.is_none() {
@@ -141,7 +142,8 @@ impl Sessions {
             steps: None,
         };
         self.tally.row(&row);
-        self.tally.longest_pause_s = self.tally.longest_pause_s.max(self.clock.longest_pause_s);
+        let longest_s = &mut self.tally.summary.longest_pause_s;
+        *longest_s = longest_s.max(self.clock.longest_pause_s);
         row
     }
 }

@@ -145,7 +145,6 @@ pub(super) fn date(text: &[u8]) -> Option<i64> {
     read(text).map(|(stamp, _)| stamp.us.div_euclid(1_000_000))
 }
 
-/// Number of a month from 1.
 pub(super) fn month(text: &[u8]) -> Option<i64> {
     const NAMES: [&[u8; 3]; 12] = [
         b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov",

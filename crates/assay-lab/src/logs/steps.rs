@@ -3,7 +3,6 @@
 use super::Fault;
 use super::cursor::Cursor;
 
-/// A step of connecting a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Step {
@@ -52,7 +51,6 @@ pub const STEPS: [(Step, &str, &str); 13] = [
     (Step::Total, "Connect block", "block_ms"),
 ];
 
-/// The step times of one block.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Steps {
     /// From the tip line between the steps.
@@ -77,73 +75,49 @@ impl Steps {
         if cursor.eat("- ").is_none() {
             return Ok(None);
         }
-        let step = match cursor.rest.first() {
-            Some(b'L') => self.named(&mut cursor, Step::Load),
-            Some(b'S') => self.named(&mut cursor, Step::Sanity),
-            Some(b'I') => self.named(&mut cursor, Step::Index),
-            Some(b'V') => self.counted(&mut cursor),
-            Some(b'F') => {
-                let step = if cursor.rest.starts_with(b"Fl") { Step::Flush } else { Step::Fork };
-                self.named(&mut cursor, step)
-            }
-            Some(b'W') => {
-                let is_undo = cursor.rest.starts_with(b"Write u");
-                self.named(&mut cursor, if is_undo { Step::Undo } else { Step::Chainstate })
-            }
-            Some(b'U') => {
-                if cursor.rest.starts_with(b"Using cached block") {
-                    self.ms[Step::Load as usize] = Some(0.0);
-                }
-                Ok(None)
-            }
-            Some(b'C') => match cursor.rest.get(8) {
-                Some(b'0'..=b'9') => self.counted(&mut cursor),
-                Some(b't') => self.named(&mut cursor, Step::ConnectTotal),
-                Some(b'p') => self.named(&mut cursor, Step::Postprocess),
-                Some(b'b') => self.named(&mut cursor, Step::Total),
-                _ => self.named(&mut cursor, Step::Callbacks),
-            },
-            _ => Ok(None),
+        if cursor.rest.starts_with(b"Using cached block") {
+            self.ms[Step::Load as usize] = Some(0.0);
+            return Ok(None);
+        }
+        let is_of = |step: Step, name: &str| {
+            let rest = cursor.rest.strip_prefix(name.as_bytes());
+            rest.is_some_and(|rest| match step {
+                // `Connect 484 transactions: 4.14ms …`: other steps begin with this word.
+                Step::Connect => matches!(rest, [b' ', b'0'..=b'9', ..]),
+                Step::Verify => rest.starts_with(b" "),
+                _ => rest.starts_with(b": "),
+            })
         };
-        match step {
-            Ok(Some(Step::Total)) => Ok(Some(std::mem::take(self))),
-            Ok(_) => Ok(None),
+        let Some((step, name, _)) = STEPS.into_iter().find(|(step, name, _)| is_of(*step, name))
+        else {
+            return Ok(None);
+        };
+        cursor.rest = &cursor.rest[name.len()..];
+        match self.time(&mut cursor, step) {
+            Ok(()) if step == Step::Total => Ok(Some(std::mem::take(self))),
+            Ok(()) => Ok(None),
             Err(field) => Err(Fault::Field { format: "bench", field }),
         }
     }
 
-    /// `Flush: 0.03ms …`; `None` for other lines.
-    fn named(&mut self, cursor: &mut Cursor<'_>, step: Step) -> Result<Option<Step>, &'static str> {
-        let (_, name, _) = STEPS[step as usize];
-        if cursor.eat(name).is_none() || cursor.eat(": ").is_none() {
-            return Ok(None);
+    /// `: 0.03ms …`, ` 484 transactions: 4.14ms …` and ` 860 txins: 4.25ms …`.
+    fn time(&mut self, cursor: &mut Cursor<'_>, step: Step) -> Result<(), &'static str> {
+        let mut count = |unit: &str| {
+            cursor.eat(" ")?;
+            let count = cursor.number()?;
+            cursor.eat(unit)?;
+            Some(count)
+        };
+        match step {
+            Step::Connect => self.txs = Some(count(" transactions").ok_or("count")?),
+            Step::Verify => self.inputs = Some(count(" txins").ok_or("count")?),
+            _ => {}
         }
-        self.time(cursor, step)
-    }
-
-    /// `Connect 484 transactions: 4.14ms …` and `Verify 860 txins: 4.25ms …`.
-    fn counted(&mut self, cursor: &mut Cursor<'_>) -> Result<Option<Step>, &'static str> {
-        let is_connect = cursor.eat("Connect ").is_some();
-        if !is_connect && cursor.eat("Verify ").is_none() {
-            return Ok(None);
-        }
-        let count = cursor.number().ok_or("count")?;
-        if is_connect {
-            cursor.eat(" transactions: ").ok_or("count")?;
-            self.txs = Some(count);
-            self.time(cursor, Step::Connect)
-        } else {
-            cursor.eat(" txins: ").ok_or("count")?;
-            self.inputs = Some(count);
-            self.time(cursor, Step::Verify)
-        }
-    }
-
-    fn time(&mut self, cursor: &mut Cursor<'_>, step: Step) -> Result<Option<Step>, &'static str> {
+        cursor.eat(": ").ok_or("count")?;
         let ms = cursor.decimal().ok_or("time")?;
         cursor.eat("ms").ok_or("time")?;
         self.ms[step as usize] = Some(ms);
-        Ok(Some(step))
+        Ok(())
     }
 }
 

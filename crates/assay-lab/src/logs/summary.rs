@@ -23,7 +23,7 @@ pub struct Row {
 /// Maximum number of listed sessions; all are counted.
 const SESSIONS_SHOWN: usize = 1000;
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct FileSummary {
     /// File as named by the caller.
     pub file: String,
@@ -51,14 +51,12 @@ pub struct FileSummary {
     pub steps: Vec<StepTotal>,
     /// Blocks with such times.
     pub step_blocks: u64,
-    /// Malformed lines.
     pub faults: u64,
     pub faults_by_reason: Vec<FaultCount>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FormatCount {
-    /// Programs and versions.
     pub format: &'static str,
     pub meaning: String,
     pub rows: u64,
@@ -79,7 +77,6 @@ pub struct SessionSummary {
 /// A step of `-debug=bench` over all blocks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepTotal {
-    /// Column name.
     pub step: &'static str,
     pub blocks: u64,
     pub total_ms: f64,
@@ -99,53 +96,55 @@ pub struct FaultCount {
 /// Counts during reading; of bounded size.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    pub(super) rows: u64,
-    formats: Vec<(Format, u64)>,
-    pub(super) sessions: Vec<SessionSummary>,
-    more_sessions: u64,
-    pub(super) headers: Option<u32>,
-    pub(super) set_back: u64,
-    pub(super) longest_pause_s: f64,
-    height_jumps: u64,
-    pub(super) timeouts: u64,
-    step_blocks: u64,
+    pub(super) summary: FileSummary,
+    /// Blocks, total and longest time of each step.
     steps: [(u64, f64, f64); STEPS.len()],
-    /// Few reasons exist: formats and fields.
-    faults: Vec<FaultCount>,
-    /// True if a malformed line began as that of a known program.
-    has_known_fault: bool,
     /// Previous row of the foreground chainstate: session, format, height.
     before: Option<(u32, Format, u32)>,
 }
 
 impl Tally {
     pub(super) fn fault(&mut self, line: u64, fault: &Fault, example: String) {
+        let summary = &mut self.summary;
         // Any kind of data may have overlong lines, and damaged compression is independent of the text.
-        self.has_known_fault |= !matches!(fault, Fault::TooLong | Fault::Compressed { .. });
+        summary.recognised |= !matches!(fault, Fault::TooLong | Fault::Compressed { .. });
+        summary.faults += 1;
         let reason = fault.to_string();
-        match self.faults.iter_mut().find(|count| count.reason == reason) {
+        // Few reasons exist: formats and fields.
+        let faults = &mut summary.faults_by_reason;
+        match faults.iter_mut().find(|count| count.reason == reason) {
             Some(count) => count.lines += 1,
-            None => self.faults.push(FaultCount { reason, lines: 1, first_line: line, example }),
+            None => faults.push(FaultCount { reason, lines: 1, first_line: line, example }),
         }
     }
 
-    pub(super) fn start(&mut self, start: &Start) {
-        let version = (!start.version.is_empty()).then(|| start.version.clone());
-        let is_full = self.sessions.len() >= SESSIONS_SHOWN;
-        match self.sessions.last_mut() {
+    /// The program starts; without its name if no line shows that.
+    pub(super) fn start(&mut self, start: Option<&Start>) {
+        let version = start.map(|start| start.version.clone()).filter(|name| !name.is_empty());
+        let summary = &mut self.summary;
+        let are_all_listed = summary.session_count == summary.sessions.len() as u64;
+        match summary.sessions.last_mut() {
             // No row followed the last start.
-            Some(last) if last.rows == 0 && self.more_sessions == 0 => last.version = version,
-            Some(_) if is_full => self.more_sessions += 1,
-            _ => self.sessions.push(SessionSummary { version, ..SessionSummary::default() }),
+            Some(last) if last.rows == 0 && are_all_listed => last.version = version,
+            _ => {
+                summary.session_count += 1;
+                if summary.sessions.len() < SESSIONS_SHOWN {
+                    summary.sessions.push(SessionSummary { version, ..SessionSummary::default() });
+                }
+            }
         }
     }
 
     pub(super) fn row(&mut self, row: &Row) {
-        self.rows += 1;
-        let progress = &row.progress;
-        match self.formats.iter_mut().find(|(format, _)| *format == progress.format) {
-            Some((_, count)) => *count += 1,
-            None => self.formats.push((progress.format, 1)),
+        let (summary, progress) = (&mut self.summary, &row.progress);
+        summary.rows += 1;
+        let format = progress.format.name();
+        match summary.formats.iter_mut().find(|count| count.format == format) {
+            Some(count) => count.rows += 1,
+            None => {
+                let meaning = progress.format.meaning().to_string();
+                summary.formats.push(FormatCount { format, meaning, rows: 1 });
+            }
         }
         if progress.background {
             return;
@@ -156,10 +155,10 @@ impl Tally {
             && format.meaning() == super::Meaning::PerBlock
             && height.abs_diff(progress.height) > 1
         {
-            self.height_jumps += 1;
+            summary.height_jumps += 1;
         }
-        if self.more_sessions == 0
-            && let Some(session) = self.sessions.last_mut()
+        if summary.session_count == summary.sessions.len() as u64
+            && let Some(session) = summary.sessions.last_mut()
         {
             session.first_height = session.first_height.or(Some(progress.height));
             session.last_height = Some(progress.height);
@@ -169,7 +168,7 @@ impl Tally {
     }
 
     pub(super) fn steps(&mut self, steps: &Steps) {
-        self.step_blocks += 1;
+        self.summary.step_blocks += 1;
         for (sum, ms) in self.steps.iter_mut().zip(steps.ms) {
             if let Some(ms) = ms {
                 *sum = (sum.0 + 1, sum.1 + ms, sum.2.max(ms));
@@ -177,56 +176,20 @@ impl Tally {
         }
     }
 
-    fn is_recognised(&self) -> bool {
-        !self.sessions.is_empty()
-            || self.headers.is_some()
-            || self.timeouts > 0
-            || self.step_blocks > 0
-            || self.has_known_fault
-    }
-
-    pub(super) fn summary(
-        &self,
-        file: &str,
-        bytes: u64,
-        lines: u64,
-        compressed: bool,
-    ) -> FileSummary {
-        let format = |(format, rows): &(Format, u64)| FormatCount {
-            format: format.name(),
-            meaning: format.meaning().to_string(),
-            rows: *rows,
-        };
-        let step = |((_, _, column), (blocks, total_ms, max_ms))| StepTotal {
-            step: column,
+    pub(super) fn summary(&self) -> FileSummary {
+        let step = |((_, _, step), (blocks, total_ms, max_ms))| StepTotal {
+            step,
             blocks,
             total_ms,
             max_ms,
         };
-        FileSummary {
-            file: file.to_owned(),
-            bytes,
-            compressed,
-            lines,
-            recognised: self.is_recognised(),
-            rows: self.rows,
-            formats: self.formats.iter().map(format).collect(),
-            sessions: self.sessions.clone(),
-            session_count: self.sessions.len() as u64 + self.more_sessions,
-            headers: self.headers,
-            clock_set_back: self.set_back,
-            longest_pause_s: self.longest_pause_s,
-            height_jumps: self.height_jumps,
-            timeouts: self.timeouts,
-            steps: STEPS
-                .into_iter()
-                .zip(self.steps)
-                .map(step)
-                .filter(|step| step.blocks > 0)
-                .collect(),
-            step_blocks: self.step_blocks,
-            faults: self.faults.iter().map(|count| count.lines).sum(),
-            faults_by_reason: self.faults.clone(),
-        }
+        let steps = STEPS.into_iter().zip(self.steps).map(step);
+        let mut summary = self.summary.clone();
+        summary.steps = steps.filter(|step| step.blocks > 0).collect();
+        summary.recognised |= !summary.sessions.is_empty()
+            || summary.headers.is_some()
+            || summary.timeouts > 0
+            || summary.step_blocks > 0;
+        summary
     }
 }

@@ -12,12 +12,10 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Starts at zero now.
     pub(crate) fn start() -> Self {
         Self { start: Instant::now(), start_unix_ms: unix_ms() }
     }
 
-    /// Seconds since the start.
     pub(crate) fn now_s(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }
@@ -28,7 +26,6 @@ impl Clock {
         Self { start: self.start + shift, ..self }
     }
 
-    /// Wall-clock time of the start.
     pub(crate) const fn start_unix_ms(&self) -> u64 {
         self.start_unix_ms
     }

@@ -2,16 +2,15 @@
 //! one line of JSON.
 
 use std::ffi::OsString;
-use std::io;
 use std::process::Command;
 
+use anyhow::{Context as _, ensure};
 use assay_report::child;
 use serde::{Deserialize, Serialize};
 
 /// Signature rates of one thread of the reference library.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReferenceRate {
-    /// Library and version.
     #[serde(default)]
     pub library: Option<String>,
     /// ECDSA verifications per second, one thread.
@@ -34,45 +33,27 @@ pub struct ReferenceRate {
     pub batch_backend: Option<String>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum ReferenceRateError {
-    #[error("cannot run {program} for the reference rate")]
-    Run { program: String, source: io::Error },
-    #[error("the program for the reference rate failed ({status}):\n{stderr}")]
-    Failed {
-        status: String,
-        /// Standard error of the program.
-        stderr: String,
-    },
-    #[error("the program for the reference rate printed no JSON object with rates")]
-    Output {
-        /// Error of the JSON library.
-        source: serde_json::Error,
-    },
-}
-
 /// Runs `command`; without one there is no reference rate.
-pub(crate) fn measure(command: &[OsString]) -> Result<Option<ReferenceRate>, ReferenceRateError> {
+pub(crate) fn measure(command: &[OsString]) -> anyhow::Result<Option<ReferenceRate>> {
     let Some((program, args)) = command.split_first() else { return Ok(None) };
-    let output = child::output(Command::new(program).args(args)).map_err(|source| {
-        ReferenceRateError::Run { program: program.to_string_lossy().into_owned(), source }
-    })?;
-    if !output.status.success() {
-        return Err(ReferenceRateError::Failed {
-            status: output.status.to_string(),
-            stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        });
-    }
+    let output = child::output(Command::new(program).args(args))
+        .with_context(|| format!("cannot run {} for the reference rate", program.display()))?;
+    ensure!(
+        output.status.success(),
+        "the program for the reference rate failed ({}):\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
     serde_json::from_slice(&output.stdout)
         .map(Some)
-        .map_err(|source| ReferenceRateError::Output { source })
+        .context("the program for the reference rate printed no JSON object with rates")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn run(script: &str) -> Result<Option<ReferenceRate>, ReferenceRateError> {
+    fn run(script: &str) -> anyhow::Result<Option<ReferenceRate>> {
         measure(&["sh", "-c", script].map(OsString::from))
     }
 
@@ -84,6 +65,7 @@ mod tests {
         assert!(rate.is_some_and(|rate| (rate - 38000.0).abs() < 1e-9));
         let error = run("echo broken >&2; exit 4").expect_err("it fails").to_string();
         assert!(error.contains("exit status: 4") && error.contains("broken"), "{error}");
-        assert!(matches!(run("echo hello"), Err(ReferenceRateError::Output { .. })));
+        let error = run("echo hello").expect_err("no JSON").to_string();
+        assert!(error.ends_with("printed no JSON object with rates"), "{error}");
     }
 }

@@ -5,17 +5,16 @@ use assay_report::stats::{median, spread};
 
 use super::series::{self, Series};
 use super::{is_full_size, placement, scaling, sync, verdict};
-use crate::compare::{CompareError, Comparison};
+use crate::compare::Comparison;
 use crate::machine::ReferenceRate;
 use crate::results::{Results, Status, disturbance};
 
 /// Change of the control load above which the machine was not quiet.
 const UNREST: f64 = 0.1;
 
-/// The answer, and the caveats.
 pub(super) fn of(
     results: &Results,
-    verdict: Option<&Result<Comparison, CompareError>>,
+    verdict: Option<&anyhow::Result<Comparison>>,
 ) -> (String, Vec<String>) {
     let all = series::all(results);
     let Some(first) = all.first() else {
@@ -108,7 +107,6 @@ fn size(results: &Results) -> Vec<String> {
     out
 }
 
-/// Caveats independent of the plan.
 fn caveats(results: &Results) -> Vec<String> {
     let mut out = Vec::new();
     for run in results.void_runs() {

@@ -5,7 +5,7 @@
 //! between programs that divide the work differently.
 
 use assay_report::record::{Figure, Record, Unit};
-use assay_report::stats::median;
+use assay_report::stats::median_of;
 
 use super::series::{self, cases};
 use crate::results::{IndexPhase, IndexRun, Results, Run};
@@ -21,8 +21,7 @@ fn phase_of<'a>(run: &'a Run, name: &str) -> Option<&'a IndexPhase> {
 /// Inputs per second of node and index together; the phase `total` is the sum of measured phases.
 pub(super) fn with_node_inputs_per_s(runs: &[&Run], phase: &str) -> Option<f64> {
     let phases = runs.iter().filter_map(|run| phase_of(run, phase));
-    let values: Vec<f64> = phases.map(|phase| phase.pair_inputs_per_s).collect();
-    (!values.is_empty()).then(|| median(&values)).filter(|value| *value > 0.0)
+    median_of(phases.map(|phase| phase.pair_inputs_per_s)).filter(|value| *value > 0.0)
 }
 
 /// Adds the figures of each phase, and of each index at the end of its run.

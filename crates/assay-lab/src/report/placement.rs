@@ -2,7 +2,7 @@
 
 use assay_report::number::ratio;
 use assay_report::record::{Record, Unit};
-use assay_report::stats::median;
+use assay_report::stats::median_of;
 use assay_report::stats::ratio::Ratio;
 
 use crate::results::{BlockRecord, Results, Run, Status, TargetResults};
@@ -12,7 +12,6 @@ const AGES: [&str; 2] = ["old", "recent"];
 const CLUSTERED: &str = "clustered";
 const SCATTERED: &str = "scattered";
 
-/// True if the chain has such blocks.
 pub(super) fn is_there(results: &Results) -> bool {
     let name = phase(AGES[0], SCATTERED);
     results.plan.phases.iter().any(|phase| phase.name == name)
@@ -44,7 +43,6 @@ fn with_interval(value: &Ratio) -> String {
     format!("{} ({} to {})", ratio(value.median), ratio(value.low), ratio(value.high))
 }
 
-/// Summary sentence.
 pub(super) fn answer(results: &Results) -> String {
     let part = |target: &TargetResults| {
         let of_age = |age: &str| {
@@ -71,10 +69,8 @@ pub(super) fn add(results: &Results, record: &mut Record) {
         for age in AGES {
             for order in [CLUSTERED, SCATTERED] {
                 let kind = phase(age, order);
-                let times = times(target, &kind);
-                let time = (!times.is_empty()).then(|| median(&times));
                 let figures = [
-                    ("placement | median block", Unit::Seconds, time),
+                    ("placement | median block", Unit::Seconds, median_of(times(target, &kind))),
                     ("placement | read in a block", Unit::Bytes, read_bytes(target, &kind)),
                 ];
                 record.add((name, &format!("{age}, {order}"), None), &figures);
@@ -96,8 +92,7 @@ fn read_bytes(target: &TargetResults, name: &str) -> Option<f64> {
         let blocks = run.blocks.iter().filter(|block| block.phase == name);
         blocks.filter_map(|block| Some(block.disk?.service.read_bytes as f64)).collect()
     };
-    let values: Vec<f64> = valid_runs(target).flat_map(of_phase).collect();
-    (!values.is_empty()).then(|| median(&values))
+    median_of(valid_runs(target).flat_map(of_phase))
 }
 
 #[cfg(test)]

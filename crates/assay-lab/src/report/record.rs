@@ -5,7 +5,7 @@
 
 use assay_report::number::whole_percent;
 use assay_report::record::{Cell, Figure, Outcome, Record, Unit, bytes, count};
-use assay_report::stats::{median, rate};
+use assay_report::stats::{median_of, rate};
 use serde_json::json;
 
 use super::series::{self, Series, cases, phase_of};
@@ -18,7 +18,6 @@ const MIB: f64 = 1_048_576.0;
 /// Windows of a curve of CPU time, which comes in ticks of 10 ms.
 const CPU_WINDOWS: usize = 240;
 
-/// The record.
 pub fn record(results: &Results) -> Record {
     let verdict = verdict::of(results);
     let (headline, caveats) = headline::of(results, verdict.as_ref());
@@ -274,8 +273,8 @@ fn add_reference(results: &Results, record: &mut Record) {
             (&cell.target, cell.case.as_str(), cell.metric.as_str())
                 == (&series.label, "", "signatures")
         };
-        let rates: Vec<f64> = record.cells.iter().filter(is_it).map(|cell| cell.value).collect();
-        let ratio = library.filter(|_| !rates.is_empty()).map(|library| median(&rates) / library);
+        let ours = median_of(record.cells.iter().filter(is_it).map(|cell| cell.value));
+        let ratio = ours.zip(library).map(|(ours, library)| ours / library);
         let figure = ("signatures / reference library", Unit::Ratio, ratio);
         record.add((&series.label, "", None), &[figure]);
     }
@@ -286,7 +285,7 @@ fn add_resources(series: &Series<'_>, record: &mut Record) {
         let samples = &run.samples;
         let last = |column: &[Option<u64>]| column.iter().rev().find_map(|value| *value);
         let cpu_s = samples.cpu_s.iter().rev().find_map(|value| *value);
-        let control: Vec<f64> = run.control_ns.iter().map(|ns| *ns as f64 / 1e9).collect();
+        let control_s = median_of(run.control_ns.iter().map(|ns| *ns as f64 / 1e9));
         let threads = samples.threads.iter().copied().max().flatten();
         let time = |name, seconds: Option<f64>| (name, Unit::Seconds, seconds);
         let size = |name, bytes: Option<u64>| (name, Unit::Bytes, bytes.map(|b| b as f64));
@@ -299,7 +298,7 @@ fn add_resources(series: &Series<'_>, record: &mut Record) {
             size("resources | read", last(&samples.read_bytes)),
             ("resources | threads", Unit::Count, threads.map(|threads| threads as f64)),
             time("resources | CPU time of the laboratory", run.lab_cpu_s),
-            time("resources | control load", (!control.is_empty()).then(|| median(&control))),
+            time("resources | control load", control_s),
         ];
         record.add((&series.label, "", round), &figures);
     }

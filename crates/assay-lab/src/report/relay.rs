@@ -2,7 +2,7 @@
 
 use assay_report::number::whole_percent;
 use assay_report::record::{Record, Unit, count};
-use assay_report::stats::median;
+use assay_report::stats::median_of;
 use assay_report::stats::ratio::Ratio;
 
 use crate::results::{BlockRecord, BlockRelay, Results, Run, TargetResults};
@@ -38,7 +38,6 @@ impl Time {
     }
 }
 
-/// True if peers delivered the blocks.
 pub(super) fn is_there(results: &Results) -> bool {
     results.plan.feed.by.is_relay()
 }
@@ -69,13 +68,11 @@ pub(super) fn add(results: &Results, record: &mut Record) {
             let number = |is_it: fn(&BlockRelay) -> bool| {
                 blocks.iter().filter(|(_, relay)| is_it(relay)).count() as u64
             };
-            let middle = |values: Vec<f64>| (!values.is_empty()).then(|| median(&values));
             let of_block = |value: fn(&BlockRelay) -> u64| {
-                middle(blocks.iter().map(|(_, relay)| value(relay) as f64).collect())
+                median_of(blocks.iter().map(|(_, relay)| value(relay) as f64))
             };
             let time = |time: Time| {
-                let times = blocks.iter().filter_map(|(block, relay)| time.of(block, relay));
-                middle(times.collect())
+                median_of(blocks.iter().filter_map(|(block, relay)| time.of(block, relay)))
             };
             let figures = [
                 ("relay | until it requests what it lacks", Unit::Seconds, time(Time::Request)),

@@ -1,7 +1,7 @@
 //! Series of figures: all valid runs of one target with one pre-relayed share.
 
 use assay_report::number::{self, in_percent};
-use assay_report::stats::median;
+use assay_report::stats::median_of;
 
 use crate::plan::{Figure, FigureKind};
 use crate::results::{PhaseResult, Results, Run};
@@ -44,12 +44,9 @@ impl<'a> Series<'a> {
 
     /// Median over the runs of a figure of one phase; `total` is the sum of the measured phases.
     pub(super) fn phase(&self, name: &str, figure: fn(&PhaseResult) -> f64) -> Option<f64> {
-        let values: Vec<f64> =
-            self.runs.iter().filter_map(|run| phase_of(run, name)).map(figure).collect();
-        (!values.is_empty()).then(|| median(&values))
+        median_of(self.runs.iter().filter_map(|run| phase_of(run, name)).map(figure))
     }
 
-    /// Runs with their rounds, if there are several.
     pub(super) fn rounds(&self) -> impl Iterator<Item = (&'a Run, Option<u32>)> + '_ {
         let are_many = self.runs.len() > 1;
         self.runs.iter().map(move |run| (*run, are_many.then_some(run.repeat)))

@@ -6,7 +6,7 @@
 
 use assay_report::number::{ratio, seconds};
 use assay_report::record::{Record, Unit, bytes, count};
-use assay_report::stats::{median, rate};
+use assay_report::stats::{median_of, rate};
 
 use super::series::{self, Series, measured_phases};
 use crate::results::{BlockRecord, Results, Run, TargetResults};
@@ -26,7 +26,6 @@ const SHORT_S: f64 = 5.0;
 /// Fraction of the baseline's time omitted at the start of ratio curves: there they would compare process start-up.
 const RATIOS_FROM: f64 = 0.02;
 
-/// True for plans of syncs.
 pub(super) fn is_one(results: &Results) -> bool {
     results.plan.feed.by.is_sync()
 }
@@ -56,7 +55,6 @@ fn is_like_for_like(results: &Results) -> bool {
     ways.next().is_none_or(|first| ways.all(|way| way == first))
 }
 
-/// Ranking with ratios.
 pub(super) fn standing(results: &Results) -> Option<String> {
     if !is_like_for_like(results) {
         // A ranking of unlike work is misleading: the caveat states the difference.
@@ -78,7 +76,6 @@ pub(super) fn ends(results: &Results) -> Vec<(String, f64)> {
     ends
 }
 
-/// Caveats of the figures.
 pub(super) fn doubts(results: &Results) -> Vec<String> {
     let mut out = Vec::new();
     if !is_like_for_like(results) {
@@ -124,15 +121,13 @@ pub(super) fn doubts(results: &Results) -> Vec<String> {
     out
 }
 
-/// Time from start to tip.
 fn end_of(run: &Run) -> Option<f64> {
     Some(run.blocks.last()?.tip_at_s)
 }
 
 /// Median over the runs of the time from start to tip.
 fn end_s(series: &Series<'_>) -> Option<f64> {
-    let ends: Vec<f64> = series.runs.iter().copied().filter_map(end_of).collect();
-    (!ends.is_empty()).then(|| median(&ends))
+    median_of(series.runs.iter().copied().filter_map(end_of))
 }
 
 /// Number of distinct observations of a run.
@@ -140,7 +135,6 @@ fn moments(run: &Run) -> usize {
     run.blocks.chunk_by(|a, b| a.tip_at_s.total_cmp(&b.tip_at_s).is_eq()).count()
 }
 
-/// Series with a complete curve.
 fn comparable(results: &Results) -> Vec<Series<'_>> {
     let all = series::all(results).into_iter();
     all.filter(|series| series.middle_run().is_some_and(|run| !run.blocks.is_empty())).collect()
@@ -213,8 +207,7 @@ fn add_parts(results: &Results, all: &[Series<'_>], record: &mut Record) {
             run.blocks.iter().filter(within).map(|block| block.service_s).sum::<f64>()
         };
         add("heights", &format!("{first}–{last}"), &|series| {
-            let times: Vec<f64> = series.runs.iter().map(of_run).collect();
-            (!times.is_empty()).then(|| median(&times))
+            median_of(series.runs.iter().map(of_run))
         });
     }
     for (name, title) in measured_phases(results) {
@@ -333,6 +326,8 @@ fn at_equal_moments(base: &Run, other: &Run) -> Vec<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use assay_report::stats::median;
+
     use super::*;
     use crate::results::fixture;
 

@@ -1,10 +1,10 @@
 //! Verdict of `assay compare` in the report of a plan with interleaved targets.
 
-use crate::compare::{CompareError, CompareOptions, Comparison, Source, compare};
+use crate::compare::{CompareOptions, Comparison, Source, compare};
 use crate::results::Results;
 
 /// Comparison of all targets on the first chain with the first of them; `None` for a single target, or a single run each.
-pub(super) fn of(results: &Results) -> Option<Result<Comparison, CompareError>> {
+pub(super) fn of(results: &Results) -> Option<anyhow::Result<Comparison>> {
     if !has_rounds(results) {
         return None;
     }
@@ -29,11 +29,7 @@ pub(super) fn ran_once(results: &Results) -> Option<String> {
     })
 }
 
-/// Sentences of the verdict.
-pub(super) fn sentences(
-    results: &Results,
-    verdict: &Result<Comparison, CompareError>,
-) -> Vec<String> {
+pub(super) fn sentences(results: &Results, verdict: &anyhow::Result<Comparison>) -> Vec<String> {
     // A sync pre-relays nothing.
     let is_sync = results.plan.feed.by.is_sync();
     let shown = |line: String| if is_sync { line.replace(" 0 % pre-relayed:", "") } else { line };

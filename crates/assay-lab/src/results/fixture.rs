@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use assay_report::number::in_percent;
 
 use super::{
-    BlockDisk, BlockRecord, ChainSummary, Check, IndexInfo, IndexPhase, IndexRun, PhaseResult,
-    Preparation, Results, Run, SCHEMA, Status, TargetResults, aggregate,
+    BlockDisk, BlockRecord, ChainSummary, Check, IndexInfo, IndexRun, Results, Run, SCHEMA, Status,
+    TargetResults, aggregate,
 };
 use crate::electrum::check::LedgerCheck;
 use crate::electrum::watch::Reached;
@@ -52,7 +52,7 @@ fn index_run(plan: &Plan, run: &Run) -> IndexRun {
         server: "Assay 0.1.0".to_owned(),
         protocol: "1.6".to_owned(),
         phases: aggregate::index_phases(&run.blocks),
-        total: IndexPhase { name: "total".to_owned(), ..aggregate::index_total(plan, &run.blocks) },
+        total: aggregate::index_total(plan, &run.blocks),
         lag_end_s: Some(0.0008),
         ledger: Some(LedgerCheck {
             scripts: 31_000,
@@ -102,9 +102,8 @@ pub(crate) fn scaling_results() -> Results {
                     }
                 }
             }
-            let total = aggregate::total(&results.plan, &blocks);
             run.phases = aggregate::phases(&blocks);
-            run.total = PhaseResult { name: "total".to_owned(), ..total };
+            run.total = aggregate::total(&results.plan, &blocks);
             run.blocks = blocks;
         }
     }
@@ -123,11 +122,8 @@ pub(crate) fn node_results() -> Results {
             name: (*name).to_owned(),
             family: (*family).to_owned(),
             version: (*version).to_owned(),
-            distinct_keys: false,
-            index: None,
-            delivery: None,
-            snapshot_load: None,
             runs: vec![run(name, 0.0, *slowness), run(name, 0.9, *slowness)],
+            ..TargetResults::default()
         })
         .collect();
     let all = &targets[0].runs[0].blocks;
@@ -138,10 +134,6 @@ pub(crate) fn node_results() -> Results {
         seed: 1,
         scale: 0.02,
         variant: "intended".to_owned(),
-        distinct_keys: false,
-        byte_scale: None,
-        activation: BTreeMap::new(),
-        ranges: Vec::new(),
         assay_version: "0.1.0".to_owned(),
         recipe_sha256: Some("00".repeat(32)),
         height: all.len() as u32,
@@ -155,9 +147,7 @@ pub(crate) fn node_results() -> Results {
         bytes: sum(|block| block.bytes),
         signatures: sum(|block| block.signatures),
         forge_s: Some(6.5),
-        files: None,
-        snapshot: None,
-        coins_reported_by: None,
+        ..ChainSummary::default()
     };
     let reference_rate = |rate: f64| ReferenceRate {
         library: Some("libsecp256k1".to_owned()),
@@ -209,18 +199,14 @@ fn run(plan: &Plan, target: &str, seen: f64, slowness: f64) -> Run {
     Run {
         id: format!("{target}-{}", in_percent(seen)),
         status: Status::Valid,
-        disturbance: None,
-        surroundings: None,
-        void_reason: None,
         seen_requested: seen,
         seen_measured: total.seen_measured,
-        repeat: 0,
         started: "2026-01-02T03:00:00Z".to_owned(),
         tip: Some("aa".repeat(32)),
         utxo_muhash: has_muhash.then(|| "bb".repeat(32)),
         command: vec![target.to_owned(), "-datadir=<new>".to_owned()],
         phases: aggregate::phases(&blocks),
-        total: PhaseResult { name: "total".to_owned(), ..total },
+        total,
         checks: vec![
             found("tip", "aa".repeat(32), true),
             found("UTXO MuHash", "bb".repeat(32), has_muhash),
@@ -232,9 +218,7 @@ fn run(plan: &Plan, target: &str, seen: f64, slowness: f64) -> Run {
         blocks,
         lab_cpu_s: Some(0.31),
         control_ns: vec![100_000_000, 101_500_000],
-        index: None,
-        preparation: Preparation::default(),
-        process: None,
+        ..Run::default()
     }
 }
 
@@ -262,7 +246,6 @@ fn blocks(seen: f64, slowness: f64) -> Vec<BlockRecord> {
                 txs_accepted: sent,
                 txs_sent_bytes: sent * 500,
                 txs_in_mempool: sent,
-                orphans: 0,
                 first_tx_at_s: (sent > 0).then_some(now_s),
                 last_tx_at_s: (sent > 0).then_some(now_s + admission_s),
                 send_at_s,
@@ -275,8 +258,7 @@ fn blocks(seen: f64, slowness: f64) -> Vec<BlockRecord> {
                     service: DiskUse { read_bytes: 0, written_bytes: bytes },
                     between: DiskUse { read_bytes: 0, written_bytes: sent * 100 },
                 }),
-                index: None,
-                relay: None,
+                ..BlockRecord::default()
             });
             now_s = send_at_s + service_s;
         }
@@ -330,7 +312,6 @@ fn sync_run(plan: &Plan, model: &Run, target: usize, repeat: u32) -> Run {
         (block.reply_at_s, block.tip_at_s, block.service_s) = (now_s, now_s, service_s);
         block.queue_s = 0.0;
     }
-    let total = aggregate::total(plan, &blocks);
     // ABBA order.
     let place = u32::try_from(target).unwrap_or_default();
     let turn = 2 * repeat + if repeat.is_multiple_of(2) { place } else { 1 - place };
@@ -339,7 +320,7 @@ fn sync_run(plan: &Plan, model: &Run, target: usize, repeat: u32) -> Run {
         repeat,
         started: format!("2026-01-02T03:{turn:02}:00.000Z"),
         phases: aggregate::phases(&blocks),
-        total: PhaseResult { name: "total".to_owned(), ..total },
+        total: aggregate::total(plan, &blocks),
         control_ns: vec![100_000_000, 100_500_000],
         blocks,
         ..model.clone()

@@ -16,7 +16,7 @@ pub(crate) mod fixture;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use assay_ledger::{FilesLine, RangeLine};
+use assay_ledger::{BlockLine, FilesLine, RangeLine};
 use assay_report::ResultsFile;
 use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
@@ -34,10 +34,8 @@ pub use assay_report::LoadError;
 
 /// Schema version of `results.json` and of the files under `runs/`.
 pub const SCHEMA: u32 = 3;
-/// Oldest readable schema version.
 pub const SCHEMA_OLDEST: u32 = 1;
 
-/// File name of results in a folder.
 pub const FILE: &str = "results.json";
 
 /// Results of one execution of a plan.
@@ -91,7 +89,7 @@ pub struct SnapshotLoad {
 }
 
 /// A chain as in its ledger.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChainSummary {
     pub recipe: String,
     /// Chain parameters of the nodes.
@@ -127,7 +125,6 @@ pub struct ChainSummary {
     pub inputs: u64,
     pub outputs: u64,
     pub bytes: u64,
-    /// Number of valid signatures.
     pub signatures: u64,
     /// Duration of the forge in seconds; absent if the chain already existed.
     pub forge_s: Option<f64>,
@@ -142,13 +139,12 @@ pub struct ChainSummary {
     pub coins_reported_by: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetResults {
     /// Name of the target in file names and tables.
     pub name: String,
     /// `assay`, `bitcoin-core`, `bitcoin-knots`, `bchn`, `btcd` or `kernel`.
     pub family: String,
-    /// Version string of the program.
     pub version: String,
     /// True for the chain with distinct keys.
     #[serde(default)]
@@ -171,7 +167,7 @@ pub struct IndexInfo {
     pub version: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// Tip, UTXO set and counts agree with the ledger.
@@ -179,6 +175,7 @@ pub enum Status {
     /// Correct, but on a disturbed machine; figures are kept, and other runs replace it.
     Disturbed,
     /// Incorrect or failed; figures are kept but ignored.
+    #[default]
     Void,
 }
 
@@ -194,12 +191,11 @@ impl Status {
 }
 
 /// One run: one target, one pre-relayed share.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Name of the run and of its file under `runs/`.
     pub id: String,
     pub status: Status,
-    /// Reason of an invalid run.
     pub void_reason: Option<String>,
     /// Interference beyond the limits of [`disturbance`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,7 +208,6 @@ pub struct Run {
     pub repeat: u32,
     /// Start of the run's clock, ISO 8601 in UTC.
     pub started: String,
-    /// Final tip of the target.
     pub tip: Option<String>,
     /// Final `MuHash` of the target's UTXO set, if available.
     pub utxo_muhash: Option<String>,
@@ -234,7 +229,6 @@ pub struct Run {
     pub lab_cpu_s: Option<f64>,
     /// Control load before and after, in nanoseconds.
     pub control_ns: Vec<u64>,
-    /// Interference during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Interference>,
     #[serde(default)]
@@ -271,9 +265,7 @@ pub struct Preparation {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct IndexRun {
-    /// Software name of the server.
     pub server: String,
-    /// Negotiated protocol version.
     pub protocol: String,
     /// Command line of its process; empty if it is a part of the node.
     pub command: Vec<String>,
@@ -314,13 +306,9 @@ pub struct IndexPhase {
     pub txs: u64,
     /// Total service time: see [`IndexBlock::service_s`].
     pub seconds: f64,
-    /// Transactions per second of service time.
     pub tx_per_s: f64,
-    /// Inputs per second of service time.
     pub inputs_per_s: f64,
-    /// Outputs per second of service time.
     pub outputs_per_s: f64,
-    /// MiB per second of service time.
     pub mib_per_s: f64,
     /// Total queue time: see [`IndexBlock::queue_s`].
     pub queue_s: f64,
@@ -328,14 +316,11 @@ pub struct IndexPhase {
     pub lag_s_max: f64,
     /// Total of node and index together: see [`IndexBlock::pair_s`].
     pub pair_s: f64,
-    /// Transactions per second of `pair_s`.
     pub pair_tx_per_s: f64,
-    /// Inputs per second of `pair_s`.
     pub pair_inputs_per_s: f64,
     /// Script hashes per second of service time: one per output, and one per spent output.
     #[serde(default)]
     pub script_hashes_per_s: f64,
-    /// Script hashes per second of `pair_s`.
     #[serde(default)]
     pub pair_script_hashes_per_s: f64,
     /// Disk usage of the index process; absent without a separate process.
@@ -343,7 +328,6 @@ pub struct IndexPhase {
     pub disk: Option<DiskUse>,
 }
 
-/// Times of a block in an index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct IndexBlock {
     /// Announcement of a tip at this height or above.
@@ -371,23 +355,16 @@ pub struct PhaseResult {
     pub inputs: u64,
     pub outputs: u64,
     pub bytes: u64,
-    /// Number of valid signatures.
     pub signatures: u64,
     /// Total service time: from sending the first byte of each block until it is the tip.
     pub seconds: f64,
-    /// Transactions per second of service time.
     pub tx_per_s: f64,
-    /// Inputs per second of service time.
     pub inputs_per_s: f64,
-    /// Outputs per second of service time.
     pub outputs_per_s: f64,
-    /// MiB per second of service time.
     pub mib_per_s: f64,
     /// Signatures in the blocks per second of service time.
     pub signatures_per_s: f64,
-    /// Median service time of a block.
     pub service_s_median: f64,
-    /// Longest service time of a block.
     pub service_s_max: f64,
     /// Total time from sending the first byte of each block to the reply.
     pub rpc_s: f64,
@@ -413,11 +390,10 @@ pub struct Admission {
     pub bytes: u64,
     /// From the first transaction to the last reply of each block, summed.
     pub seconds: f64,
-    /// Accepted transactions per second.
     pub tx_per_s: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct BlockRecord {
     pub height: u32,
     pub phase: String,
@@ -427,13 +403,10 @@ pub struct BlockRecord {
     pub inputs: u64,
     pub outputs: u64,
     pub bytes: u64,
-    /// Number of valid signatures.
     pub signatures: u64,
-    /// Transactions sent before the block.
     pub txs_sent: u64,
     /// Transactions answered with a txid.
     pub txs_accepted: u64,
-    /// Bytes of the transactions sent before the block.
     pub txs_sent_bytes: u64,
     /// Transactions of the block found in the mempool just before it.
     pub txs_in_mempool: u64,
@@ -465,10 +438,24 @@ pub struct BlockRecord {
     pub relay: Option<BlockRelay>,
 }
 
+impl BlockRecord {
+    pub(crate) fn of(block: &BlockLine) -> Self {
+        Self {
+            height: block.height,
+            phase: block.phase.to_string(),
+            txs: block.txs,
+            inputs: block.inputs,
+            outputs: block.outputs,
+            bytes: block.bytes,
+            signatures: block.signatures,
+            ..Self::default()
+        }
+    }
+}
+
 /// Disk usage of a target's process around one block, or summed over the blocks of a phase. Includes an index in the same process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockDisk {
-    /// During the service time.
     pub service: DiskUse,
     /// From the previous tip until the block is sent: its transactions, and background writes.
     pub between: DiskUse,
@@ -496,7 +483,6 @@ pub struct BlockRelay {
     pub missing_asked_at_s: Option<f64>,
     /// Time of sending them (`blocktxn`).
     pub missing_sent_at_s: Option<f64>,
-    /// Number of missing transactions.
     pub missing: u64,
     pub missing_bytes: u64,
     /// Time of sending the full block.
@@ -544,7 +530,6 @@ pub struct Profile {
     pub picture: Option<String>,
     /// Functions with the most samples of their own, in descending order.
     pub top: Vec<Share>,
-    /// Reason for a missing profile.
     pub missing: Option<String>,
     /// Difference from the first target; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,19 +2,18 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use anyhow::{Context as _, anyhow};
 use assay_ledger::FilesLine;
 use assay_report::atomic_file::{self, WriteError};
 
-use super::RunJob;
-use super::fault::RunFault;
-use super::prepare;
+use super::{PAUSE, RunJob, check_stall, prepare, start_unmeasured, stopped, sync_launch};
 use crate::chain::{Chain, block_files};
-use crate::process::{Ports, Process};
-use crate::target::{DeliveryMethod, SyncLaunch, chain_folder};
+use crate::process::Ports;
+use crate::target::{DeliveryMethod, chain_folder};
 
 /// Genesis block of regtest (Core's `kernel/chainparams.cpp`): missing in forged files, but a node needs it to position others.
 const GENESIS: &str = "\
@@ -25,12 +24,9 @@ const GENESIS: &str = "\
 ffffffff0100f2052a01000000434104678afdb0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb649f6\
 bc3f4cef38c4f35504e51ec112de5c384df7ba0b8d578a4c702b6bf11d5fac00000000";
 
-/// Poll interval of the height of an unmeasured node.
-const PAUSE: Duration = Duration::from_millis(20);
-
 impl RunJob<'_> {
     /// Places the block files of the plan in a node's data folder.
-    pub(crate) fn place_blocks(&self, datadir: &Path) -> Result<(), RunFault> {
+    pub(crate) fn place_blocks(&self, datadir: &Path) -> anyhow::Result<()> {
         match self.method {
             DeliveryMethod::Reindex => self.copy_files(datadir),
             DeliveryMethod::ReindexChainstate => {
@@ -46,31 +42,28 @@ impl RunJob<'_> {
     }
 
     /// Copies, because nodes append to the last file.
-    fn copy_files(&self, datadir: &Path) -> Result<(), RunFault> {
+    fn copy_files(&self, datadir: &Path) -> anyhow::Result<()> {
         let to = datadir.join(chain_folder(&self.chain.header.chain)).join("blocks");
         if let Some(files) = &self.chain.header.files {
             atomic_file::create_folder(&to)?;
             return write_in_order(self.chain, files, &to);
         }
         let from = self.chain.blocks_path();
-        let at = |path: &Path| {
-            let path = path.to_owned();
-            move |source| WriteError { path, source }
-        };
         atomic_file::create_folder(&to)?;
-        for (number, file) in block_files(&from).map_err(at(&from))?.iter().enumerate() {
+        for (number, file) in block_files(&from).map_err(WriteError::at(&from))?.iter().enumerate()
+        {
             let copy = to.join(file.file_name().unwrap_or_default());
-            if number == 0 {
-                copy_behind_genesis(file, &copy).map_err(at(&copy))?;
-            } else {
-                fs::copy(file, &copy).map_err(at(&copy))?;
-            }
+            let copied = match number {
+                0 => copy_behind_genesis(file, &copy),
+                _ => fs::copy(file, &copy).map(drop),
+            };
+            copied.map_err(WriteError::at(&copy))?;
         }
         Ok(())
     }
 
     /// A data folder of this target with the whole chain: created once for all its runs, untimed.
-    fn whole_folder(&self) -> Result<std::path::PathBuf, RunFault> {
+    fn whole_folder(&self) -> anyhow::Result<PathBuf> {
         let work = self.out_dir.join("work");
         let folder = work.join(format!("whole-{}", self.target.name));
         // Contents of the folder, and the program that created it.
@@ -79,11 +72,7 @@ impl RunJob<'_> {
         if folder.is_dir() && fs::read_to_string(&mark).is_ok_and(|text| text == what) {
             return Ok(folder);
         }
-        if folder.exists() {
-            let failed = |source| WriteError { path: folder.clone(), source };
-            fs::remove_dir_all(&folder).map_err(failed)?;
-        }
-        atomic_file::create_folder(&folder)?;
+        prepare::renew(&folder)?;
         let folder = folder.canonicalize().unwrap_or(folder);
         self.copy_files(&folder)?;
         self.index_files(&folder)?;
@@ -92,42 +81,22 @@ impl RunJob<'_> {
     }
 
     /// Lets the target import the block files in `folder` up to the tip.
-    fn index_files(&self, folder: &Path) -> Result<(), RunFault> {
+    fn index_files(&self, folder: &Path) -> anyhow::Result<()> {
         let ports = Ports::free()?;
-        let with = SyncLaunch {
-            chain: &self.chain.header.chain,
-            activation: &self.chain.header.activation,
-            plan: self.plan,
-            datadir: folder,
-            ports: &ports,
-            source: 0,
-            blocks: folder,
-            assumed: self.chain.assumed_by(self.plan),
-            is_own: self.chain.header.files.is_some(),
-            stop_height: None,
-        };
-        let launch = self.target.launch_sync(DeliveryMethod::Reindex, &with);
-        self.target
-            .write_credentials(&launch, folder)
-            .map_err(|source| WriteError { path: folder.to_owned(), source })?;
+        let with = sync_launch(self.chain, self.plan, folder, &ports);
         let log = self.out_dir.join("logs").join(format!("whole-{}.log", self.target.name));
-        let mut process = Process::start(launch, ports.rpc, &log)?;
-        let (credentials, info) = process.wait_answer(PAUSE)?;
-        let client = process.client(&credentials);
-        let (mut height, mut since) = (info.blocks, Instant::now());
+        let (process, client, mut height) =
+            start_unmeasured(self.target, DeliveryMethod::Reindex, &with, &log)?;
+        let mut since = Instant::now();
         while height < u64::from(self.chain.tip.height) {
             if self.reporter.wants_stop() {
-                return Err(RunFault::Interrupted { height: height as u32 });
+                return Err(stopped(height as u32));
             }
-            let seconds = self.plan.feed.block_timeout_s;
-            if since.elapsed().as_secs() > seconds {
-                let (height, log_tail) = (height as u32, process.log_tail());
-                return Err(RunFault::Stalled { height, seconds, log_tail });
-            }
+            check_stall(self.plan, height as u32, since.elapsed().as_secs_f64(), &process)?;
             thread::sleep(PAUSE);
             let now: u64 = client
                 .call("getblockcount", "[]")
-                .map_err(|source| RunFault::Height { height: height as u32, source })?;
+                .with_context(|| format!("after height {height}"))?;
             if now > height {
                 (height, since) = (now, Instant::now());
             }
@@ -138,17 +107,17 @@ impl RunJob<'_> {
 }
 
 /// Writes the blocks of another program's files by height up to the tip, without obfuscation: all targets read the same bytes.
-fn write_in_order(chain: &Chain, files: &FilesLine, to: &Path) -> Result<(), RunFault> {
+fn write_in_order(chain: &Chain, files: &FilesLine, to: &Path) -> anyhow::Result<()> {
     let decode = |text: &str| {
         let mut bytes = vec![0; text.len() / 2];
         faster_hex::hex_decode(text.as_bytes(), &mut bytes).ok()?;
         Some(bytes)
     };
-    let (Some(magic), Some(genesis)) = (decode(&chain.header.magic), decode(&files.genesis)) else {
-        let path = chain.dir.join("ledger.jsonl");
-        let source = io::Error::other("the ledger does not say how blocks are framed");
-        return Err(WriteError { path, source }.into());
-    };
+    let framing = decode(&chain.header.magic).zip(decode(&files.genesis));
+    let (magic, genesis) = framing.ok_or_else(|| {
+        let ledger = chain.dir.join("ledger.jsonl");
+        anyhow!("{}: the ledger does not say how blocks are framed", ledger.display())
+    })?;
     let head = |bytes: u64| [&magic[..], &(bytes as u32).to_le_bytes()].concat();
     let (mut number, mut room) = (0, FILE_BYTES_MAX);
     let name = |number: u32| to.join(format!("blk{number:05}.dat"));
@@ -174,7 +143,7 @@ fn write_in_order(chain: &Chain, files: &FilesLine, to: &Path) -> Result<(), Run
             }
         });
         written.map_err(|error| failed(number, error))?;
-        read.map_err(RunFault::Chain)?;
+        read?;
     }
     Ok(out.flush().map_err(|error| failed(number, error))?)
 }

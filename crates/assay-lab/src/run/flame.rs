@@ -9,7 +9,6 @@ use assay_report::escape;
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 17.0;
 const MARGIN: f64 = 10.0;
-/// Height of the title.
 const HEAD: f64 = 46.0;
 /// Narrower frames are invisible and left out.
 const LEAST_PX: f64 = 0.4;
@@ -31,7 +30,6 @@ struct Frame<'a> {
     calls: BTreeMap<&'a str, Frame<'a>>,
 }
 
-/// Kind of flame graph.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     /// One program: widths are its samples.

@@ -4,12 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::{Context as _, bail};
 use assay_report::atomic_file;
 
-use super::RunJob;
-use super::fault::RunFault;
-use crate::chain::{Chain, ChainError};
-use crate::electrum::check::{CheckError, LedgerCheck, compare};
+use super::{RunJob, stopped};
+use crate::electrum::check::{LedgerCheck, compare};
 use crate::electrum::expected::ScriptsFile;
 use crate::electrum::watch::{IndexWatch, Wait};
 use crate::electrum::{Client, ElectrumError};
@@ -25,11 +24,11 @@ use crate::target::index::NodeOfIndex;
 const LOOK_PERIOD: Duration = Duration::from_millis(200);
 /// Longest wait for one response of a comparison.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
-const HEADER_BYTES: usize = 80;
 /// Fulcrum's log message for a time-out of the node.
 const TIMEOUT_WORDS: &str = "request timed out";
+/// Context of a process that does not start, or exits.
+pub(crate) const PROCESS: &str = "the index";
 
-/// A running index.
 pub(crate) struct IndexSide {
     watch: IndexWatch,
     process: Option<Process>,
@@ -57,7 +56,7 @@ impl IndexSide {
         ports: Ports,
         clock: Clock,
         log: &Path,
-    ) -> Result<Option<Self>, RunFault> {
+    ) -> anyhow::Result<Option<Self>> {
         let Some(target) = &job.target.index else { return Ok(None) };
         let dir = node.datadir.join("index");
         let log = log.with_extension("index.log");
@@ -78,14 +77,14 @@ impl IndexSide {
             let mut started = Process::start(launch, ports.electrum, &log)?;
             started.command().clone_into(&mut run.command);
             sampler = Some(Sampler::start(started.pid(), clock));
-            started.wait_electrum(address).map_err(|source| RunFault::IndexProcess { source })?;
+            started.wait_electrum(address).context(PROCESS)?;
             run.startup_s = Some(clock.now_s() - start_s);
             process = Some(started);
         } else {
             node.process.wait_electrum(address)?;
         }
         let watch = IndexWatch::start(address, clock, process.as_ref().map(Process::pid))
-            .map_err(|source| RunFault::Index { doing: "it was subscribed to", source })?;
+            .context("the index failed when it was subscribed to")?;
         run.server.clone_from(&watch.server.software);
         run.protocol.clone_from(&watch.server.protocol);
         let pid = process.as_ref().map_or_else(|| node.process.pid(), Process::pid);
@@ -98,7 +97,7 @@ impl IndexSide {
         job: &RunJob<'_>,
         node: &mut Process,
         blocks: &mut [BlockRecord],
-    ) -> Result<(), RunFault> {
+    ) -> anyhow::Result<()> {
         let height = job.chain.tip.height;
         let timeout_s = job.plan.feed.block_timeout_s as f64;
         let start_s = self.clock.now_s();
@@ -110,12 +109,13 @@ impl IndexSide {
                 Wait::Reached => break,
                 Wait::Failed(source) => return Err(self.explain(node, source)),
                 Wait::NotYet if job.reporter.wants_stop() => {
-                    return Err(RunFault::Interrupted { height });
+                    return Err(stopped(height));
                 }
                 Wait::NotYet if self.clock.now_s() - start_s > timeout_s => {
                     let at = self.watch.tip().map_or(0, |tip| tip.height);
-                    let seconds = timeout_s as u64;
-                    return Err(RunFault::IndexBehind { at, height, seconds });
+                    bail!(
+                        "the index is at height {at}, {timeout_s} s after the node reached {height}"
+                    );
                 }
                 Wait::NotYet => {}
             }
@@ -135,25 +135,27 @@ impl IndexSide {
     }
 
     /// A broken connection often means that the process ended; the error then reports that.
-    fn explain(&mut self, node: &mut Process, source: ElectrumError) -> RunFault {
+    fn explain(&mut self, node: &mut Process, error: ElectrumError) -> anyhow::Error {
         let process = self.process.as_mut().unwrap_or(node);
         match process.end_soon() {
-            Some(source) => RunFault::IndexProcess { source },
-            None => RunFault::Index { doing: "it caught up", source },
+            Some(death) => anyhow::Error::new(death).context(PROCESS),
+            None => anyhow::Error::new(error).context("the index failed when it caught up"),
         }
     }
 
-    /// Compares tip and responses with the chain.
     pub(crate) fn check(
         &mut self,
         job: &RunJob<'_>,
         checks: &mut Vec<Check>,
-    ) -> Result<(), RunFault> {
-        let header = header_of_tip(job.chain).map_err(crate::feed::FeedError::from)?;
+    ) -> anyhow::Result<()> {
+        let tip = job.chain.blocks.last();
+        let header = tip.map(|block| job.chain.read_header(block)).transpose()?;
+        let header = header.map(|header| faster_hex::hex_string(&header)).unwrap_or_default();
         let found = self.watch.tip().map(|tip| tip.hex.to_ascii_lowercase());
         checks.push(Check { what: "index: header of the tip".to_owned(), expected: header, found });
         let Some(scripts) = job.scripts else { return Ok(()) };
-        let ledger = check_ledger(job, scripts, self.ports)?;
+        let ledger = check_ledger(job, scripts, self.ports)
+            .context("the answers of the index could not be compared")?;
         let found = match &ledger.told[..] {
             [] => RIGHT.to_owned(),
             [first, ..] => format!(
@@ -212,12 +214,11 @@ const RIGHT: &str = "0 different, 0 rejected";
 /// Scripts between two progress events.
 const SCRIPTS_PER_STEP: u64 = 1000;
 
-fn check_ledger(job: &RunJob<'_>, scripts: &Path, ports: Ports) -> Result<LedgerCheck, RunFault> {
-    let file = ScriptsFile::open(scripts).map_err(CheckError::from)?;
+fn check_ledger(job: &RunJob<'_>, scripts: &Path, ports: Ports) -> anyhow::Result<LedgerCheck> {
+    let file = ScriptsFile::open(scripts)?;
     let header = file.header().clone();
-    let connected = Client::connect(ports.electrum_address(), ANSWER_TIMEOUT);
-    let mut client = connected.map_err(CheckError::from)?;
-    client.hello().map_err(CheckError::from)?;
+    let mut client = Client::connect(ports.electrum_address(), ANSWER_TIMEOUT)?;
+    client.hello()?;
     let mut progress = |done: u64| {
         let of = header.scripts;
         if done.is_multiple_of(SCRIPTS_PER_STEP) || done == of {
@@ -229,18 +230,6 @@ fn check_ledger(job: &RunJob<'_>, scripts: &Path, ports: Ports) -> Result<Ledger
     check.scripts_total = header.scripts_total;
     check.sample_seed = header.sample_seed;
     Ok(check)
-}
-
-/// Header of the chain's tip in hex.
-fn header_of_tip(chain: &Chain) -> Result<String, ChainError> {
-    let mut header = Vec::with_capacity(HEADER_BYTES);
-    if let Some(block) = chain.blocks.last() {
-        chain.read_block(block, |piece| {
-            let left = HEADER_BYTES - header.len();
-            header.extend_from_slice(&piece[..left.min(piece.len())]);
-        })?;
-    }
-    Ok(faster_hex::hex_string(&header))
 }
 
 fn count_timeouts(log: &Path) -> Option<u64> {

@@ -140,7 +140,6 @@ pub(crate) fn run_id(target: &str, seen: f64, repeat: u32, repeats: u32) -> Stri
     if repeats > 1 { format!("{id}-{}", repeat + 1) } else { id }
 }
 
-/// Folder of finished runs.
 #[derive(Debug)]
 pub(crate) struct Journal {
     folder: PathBuf,

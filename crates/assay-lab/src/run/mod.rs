@@ -1,7 +1,6 @@
 //! Runs a plan from the forge to the report.
 
 mod block_files;
-mod fault;
 mod flame;
 mod index;
 mod journal;
@@ -18,7 +17,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use anyhow::{Context as _, anyhow, bail, ensure};
 use assay_ledger::FilesLine;
 use assay_report::atomic_file::{self, WriteError};
 
@@ -27,21 +28,19 @@ use self::snapshot::Start;
 use self::source::Source;
 use self::verify::Coins;
 use crate::chain::{Chain, ChainSnapshot};
-use crate::forge::scripts::{ScriptsError, ScriptsJob};
-use crate::forge::{ForgeError, ForgeJob, report_reused};
-use crate::machine::clock::{iso8601, unix_ms};
-use crate::machine::reference_rate::{self, ReferenceRateError};
-use crate::machine::{self, Machine, ReferenceRate, Software};
+use crate::forge::scripts::ScriptsJob;
+use crate::forge::{ForgeJob, report_reused};
+use crate::machine::{self, Machine, ReferenceRate, Software, reference_rate, utc_now};
 use crate::plan::{ChainPlan, Delivery, Keys, PhasePlan, Plan, TargetSpec, Variant};
-use crate::process::stale_processes;
+use crate::process::rpc::Client;
+use crate::process::{Launch, Ports, Process, stale_processes};
 use crate::progress::{Event, Reporter};
 use crate::report;
 use crate::results::{
     ChainSummary, IndexInfo, Profile, Results, Run, SCHEMA, Status, TargetResults, disturbance,
 };
-use crate::target::{DeliveryMethod, Target, TargetError};
+use crate::target::{DeliveryMethod, SyncLaunch, Target, TargetError};
 
-pub use self::fault::RunFault;
 pub(crate) use self::one::whole_story;
 pub(crate) use self::prepare::copy as copy_folder;
 
@@ -53,7 +52,6 @@ pub(crate) struct RunJob<'a> {
     pub(crate) method: DeliveryMethod,
     /// Node that serves blocks to peers.
     pub(crate) source: Option<&'a Source>,
-    /// Expected UTXO set.
     pub(crate) coins: &'a Coins,
     pub(crate) seen: f64,
     pub(crate) repeat: u32,
@@ -105,59 +103,32 @@ pub struct RunOptions {
     pub rerun: String,
 }
 
+/// A run is invalid because its target failed. Earlier runs are kept.
 #[derive(Debug, thiserror::Error)]
-pub enum LabError {
-    /// Something in the output folder cannot be written; finished runs are kept.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    #[error("{} is in use by another run", path.display())]
-    Busy { path: PathBuf },
-    #[error(transparent)]
-    Forge(#[from] ForgeError),
-    #[error(transparent)]
-    Scripts(#[from] ScriptsError),
-    /// Block files of another program are only supported by syncs.
-    #[error(
+#[error("run {id} is void; finished runs are kept in {}, go on with --resume", kept.display())]
+pub struct VoidRun {
+    pub id: String,
+    kept: PathBuf,
+    pub source: anyhow::Error,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted at block {height}")]
+struct Stopped {
+    /// Next block, or block in flight.
+    height: u32,
+}
+
+fn stopped(height: u32) -> anyhow::Error {
+    Stopped { height }.into()
+}
+
+/// Error for a plan that cannot use block files of another program.
+pub fn no_sync(plan: &str) -> anyhow::Error {
+    anyhow!(
         "plan {plan} feeds transactions and blocks one at a time, for which a chain has to be forged; a chain from block files is \
          for syncs, such as core-evolution or ibd-tracking-macro"
-    )]
-    NoSync { plan: String },
-    /// Files that are obfuscated, or extend above the tip, cannot be imported directly.
-    #[error(
-        "--by load-block has nodes import block files as they are, but these are {why}; use --by peer, reindex or \
-         reindex-chainstate"
-    )]
-    NoImport { why: &'static str },
-    /// Nodes that read all block files cannot use a snapshot.
-    #[error("--from-snapshot goes with blocks from a peer (--by peer), not with {by}")]
-    SnapshotBy {
-        /// Delivery method of the targets.
-        by: &'static str,
-    },
-    #[error("no target can begin with the snapshot {}: {reasons}", path.display())]
-    SnapshotUnable {
-        path: PathBuf,
-        /// Each target with its reason.
-        reasons: String,
-    },
-    /// A target failed at the snapshot, other than by rejecting it.
-    #[error("{target} failed when it was to load the snapshot")]
-    Snapshot { target: String, source: Box<RunFault> },
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    #[error(transparent)]
-    ReferenceRate(#[from] ReferenceRateError),
-    /// Assay's node could not be filled with the chain that it serves.
-    #[error("cannot fill the source of blocks")]
-    Source { source: Box<RunFault> },
-    /// A run is invalid because its target failed. Earlier runs are kept.
-    #[error("run {id} is void; finished runs are kept in {}, go on with --resume", kept.display())]
-    Void {
-        id: String,
-        /// Folder of the finished runs.
-        kept: PathBuf,
-        source: Box<RunFault>,
-    },
+    )
 }
 
 /// Runs a plan: forges the chain, measures every target, writes the report.
@@ -170,7 +141,7 @@ pub fn run(
     mut plan: Plan,
     options: &RunOptions,
     reporter: &dyn Reporter,
-) -> Result<Results, LabError> {
+) -> anyhow::Result<Results> {
     if options.takes_any_chain {
         describe_chain(&mut plan, options)?;
     }
@@ -208,11 +179,9 @@ pub fn run(
         plan: &plan,
         options,
         chains: &chains,
-        coins: chains
-            .iter()
-            .map(|forged| Coins::of_ledger(&forged.chain.tip))
-            .collect::<Vec<_>>()
-            .into(),
+        coins: RefCell::new(
+            chains.iter().map(|forged| Coins::of_ledger(&forged.chain.tip)).collect(),
+        ),
         targets: &targets,
         start,
         machine,
@@ -229,22 +198,13 @@ pub fn run(
     Ok(results)
 }
 
-/// An available chain.
 struct Forged {
     keys: Keys,
     chain: Chain,
     summary: ChainSummary,
-    /// Its script ledger.
     scripts: Option<PathBuf>,
     /// Node that serves it to peers.
     source: Option<Source>,
-}
-
-impl Forged {
-    /// Suffix that distinguishes it from another chain of the same plan.
-    fn suffix(&self, plan: &Plan) -> &'static str {
-        suffix(plan, self.keys)
-    }
 }
 
 /// Suffix of files and targets in a plan with two chains.
@@ -266,7 +226,6 @@ struct Session<'a> {
     reporter: &'a dyn Reporter,
 }
 
-/// One entry of the schedule.
 #[derive(Clone, Copy)]
 struct Slot {
     chain: usize,
@@ -276,7 +235,7 @@ struct Slot {
 }
 
 impl Session<'_> {
-    fn run(&self) -> Result<Results, LabError> {
+    fn run(&self) -> anyhow::Result<Results> {
         let mut reference_rates = Vec::new();
         self.measure_reference_rate(&mut reference_rates)?;
         let mut runs: BTreeMap<(usize, usize), Vec<Run>> = BTreeMap::new();
@@ -285,7 +244,7 @@ impl Session<'_> {
         for (index, slot) in schedule.iter().enumerate() {
             let target = &self.targets[slot.target];
             let forged = &self.chains[slot.chain];
-            let name = format!("{}{}", target.name, forged.suffix(self.plan));
+            let name = format!("{}{}", target.name, suffix(self.plan, forged.keys));
             let id = run_id(&name, slot.seen, slot.repeat, self.plan.runs.repeat);
             let settings = Settings::new(
                 self.plan,
@@ -324,18 +283,22 @@ impl Session<'_> {
     }
 
     /// Runs each target once more, under a profiler.
-    fn profiles(&self) -> Result<Vec<Profile>, LabError> {
+    fn profiles(&self) -> anyhow::Result<Vec<Profile>> {
         let folder = self.options.out_dir.join(profile::FOLDER);
         atomic_file::create_folder(&folder)?;
         let seen = self.plan.feed.seen.first().copied().unwrap_or_default();
         let mut profiles = Vec::new();
+        let without = |target: &str, why: String| Profile {
+            target: target.to_owned(),
+            missing: Some(why),
+            ..Profile::default()
+        };
         let mut first = None;
         for (index, target) in self.targets.iter().enumerate() {
             let name = target.name.clone();
             if !profile::is_there() {
-                let missing =
-                    Some("there is no program `perf`: install it (Debian: linux-perf)".to_owned());
-                profiles.push(Profile { target: name, missing, ..Profile::default() });
+                let why = "there is no program `perf`: install it (Debian: linux-perf)";
+                profiles.push(without(&name, why.to_owned()));
                 continue;
             }
             let id = format!("{name}-profile");
@@ -344,12 +307,9 @@ impl Session<'_> {
             let (_, fault) =
                 self.execute(slot, target, &id, (index + 1, self.targets.len()), Some(&data));
             profiles.push(match fault {
-                Some(RunFault::Interrupted { .. }) => break,
-                Some(fault) => {
-                    // A failed profiler must not discard the measured runs.
-                    let missing = Some(whole_story(&fault));
-                    Profile { target: name, missing, ..Profile::default() }
-                }
+                Some(fault) if fault.is::<Stopped>() => break,
+                // A failed profiler must not discard the measured runs.
+                Some(fault) => without(&name, whole_story(&*fault)),
                 None => {
                     let title = format!("{name} ({}): {}", target.version, self.plan.title);
                     let (mut profile, stacks) = profile::evaluate(&name, &title, &data, &folder);
@@ -391,13 +351,7 @@ impl Session<'_> {
         schedule
     }
 
-    /// Delivery method of a target, if it differs from the plan's.
-    fn delivery(&self, target: &Target) -> Option<String> {
-        let is_files = target.method(self.plan.feed.by).ok() == Some(DeliveryMethod::Files);
-        is_files.then(|| "files".to_owned())
-    }
-
-    fn warm_up(&self, slot: Slot, target: &Target) -> Result<(), LabError> {
+    fn warm_up(&self, slot: Slot, target: &Target) -> anyhow::Result<()> {
         for number in 1..=self.plan.runs.warmup {
             let id = format!("{}-warmup-{number}", target.name);
             let of = self.plan.runs.warmup as usize;
@@ -416,7 +370,7 @@ impl Session<'_> {
         id: &str,
         (number, of): (usize, usize),
         profile: Option<&Path>,
-    ) -> (Run, Option<RunFault>) {
+    ) -> (Run, Option<anyhow::Error>) {
         let forged = &self.chains[slot.chain];
         let blocks = forged.chain.blocks.len();
         self.reporter.event(&Event::RunStarted { id, number, of, blocks });
@@ -447,15 +401,14 @@ impl Session<'_> {
         }
     }
 
-    fn void(&self, id: String, fault: RunFault) -> LabError {
-        let kept = self.options.out_dir.join("runs");
-        LabError::Void { id, kept, source: Box::new(fault) }
+    fn void(&self, id: String, source: anyhow::Error) -> anyhow::Error {
+        VoidRun { id, kept: self.options.out_dir.join("runs"), source }.into()
     }
 
     fn measure_reference_rate(
         &self,
         reference_rates: &mut Vec<ReferenceRate>,
-    ) -> Result<(), LabError> {
+    ) -> anyhow::Result<()> {
         if !self.options.reference_rate_command.is_empty() {
             self.reporter.step("measuring the reference signature library");
         }
@@ -463,13 +416,12 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Assembles the results and writes the report.
     fn finish(
         &self,
         mut runs: BTreeMap<(usize, usize), Vec<Run>>,
         reference_rates: Vec<ReferenceRate>,
         profiles: Vec<Profile>,
-    ) -> Result<Results, LabError> {
+    ) -> anyhow::Result<Results> {
         let mut of_target = |target_index: usize, chain_index: usize| {
             let (target, forged) = (&self.targets[target_index], &self.chains[chain_index]);
             let mut runs = runs.remove(&(target_index, chain_index)).unwrap_or_default();
@@ -478,7 +430,7 @@ impl Session<'_> {
             });
             disturbance::mark_runs(&mut runs);
             TargetResults {
-                name: format!("{}{}", target.name, forged.suffix(self.plan)),
+                name: format!("{}{}", target.name, suffix(self.plan, forged.keys)),
                 family: target.family.as_str().to_owned(),
                 version: target.version.clone(),
                 distinct_keys: forged.summary.distinct_keys,
@@ -486,7 +438,8 @@ impl Session<'_> {
                     .index
                     .as_ref()
                     .map(|index| IndexInfo { kind: index.kind, version: index.version.clone() }),
-                delivery: self.delivery(target),
+                delivery: (target.method(self.plan.feed.by).ok() == Some(DeliveryMethod::Files))
+                    .then(|| "files".to_owned()),
                 snapshot_load: self.start.loads.get(target_index).copied(),
                 runs,
             }
@@ -505,7 +458,7 @@ impl Session<'_> {
         };
         let results = Results {
             schema: SCHEMA,
-            created: iso8601(unix_ms()),
+            created: utc_now(),
             plan: self.plan.clone(),
             chain,
             more_chains,
@@ -531,7 +484,7 @@ impl Session<'_> {
 }
 
 /// Describes the given chain in the plan.
-fn describe_chain(plan: &mut Plan, options: &RunOptions) -> Result<(), ForgeError> {
+fn describe_chain(plan: &mut Plan, options: &RunOptions) -> anyhow::Result<()> {
     let chain = open_chain(options.chain_dir.as_deref().unwrap_or(&options.out_dir), options)?;
     if chain.header.files.is_some() {
         plan.phases = phases_of(&chain);
@@ -563,8 +516,8 @@ fn describe_chain(plan: &mut Plan, options: &RunOptions) -> Result<(), ForgeErro
 }
 
 /// The given chain, or its part above the snapshot.
-fn open_chain(dir: &Path, options: &RunOptions) -> Result<Chain, ForgeError> {
-    let chain = Chain::open(dir).map_err(ForgeError::Chain)?;
+fn open_chain(dir: &Path, options: &RunOptions) -> anyhow::Result<Chain> {
+    let chain = Chain::open(dir)?;
     Ok(match &options.snapshot {
         Some(snapshot) => chain.above(snapshot.clone()),
         None => chain,
@@ -586,18 +539,20 @@ fn phases_of(chain: &Chain) -> Vec<PhasePlan> {
 }
 
 /// Checks that a plan supports block files of another program.
-fn check_files(plan: &Plan, chain: &Chain) -> Result<(), LabError> {
+fn check_files(plan: &Plan, chain: &Chain) -> anyhow::Result<()> {
     let Some(files) = &chain.header.files else { return Ok(()) };
-    if !plan.feed.by.is_sync() {
-        return Err(LabError::NoSync { plan: plan.name.clone() });
-    }
+    ensure!(plan.feed.by.is_sync(), no_sync(&plan.name));
+    // Files that are obfuscated, or extend above the tip, cannot be imported directly.
     let why = match (&files.xor_key, chain.stops_at()) {
         _ if plan.feed.by != Delivery::LoadBlock => return Ok(()),
         (Some(_), _) => "obfuscated",
         (None, Some(_)) => "of a chain that goes on above the last height",
         (None, None) => return Ok(()),
     };
-    Err(LabError::NoImport { why })
+    bail!(
+        "--by load-block has nodes import block files as they are, but these are {why}; use --by peer, reindex or \
+         reindex-chainstate"
+    )
 }
 
 /// Holds the output folder until dropped. Merely closing the file would leave the lock to a child process that is being started.
@@ -610,14 +565,13 @@ impl Drop for OutputLock {
     }
 }
 
-fn lock(out_dir: &Path) -> Result<OutputLock, LabError> {
+fn lock(out_dir: &Path) -> anyhow::Result<OutputLock> {
     let path = out_dir.join(".lock");
-    let write_error = |source| WriteError { path: path.clone(), source };
-    let file = File::create(&path).map_err(write_error)?;
+    let file = File::create(&path).map_err(WriteError::at(&path))?;
     match file.try_lock() {
         Ok(()) => Ok(OutputLock(file)),
-        Err(TryLockError::WouldBlock) => Err(LabError::Busy { path: out_dir.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(write_error(source).into()),
+        Err(TryLockError::WouldBlock) => bail!("{} is in use by another run", out_dir.display()),
+        Err(TryLockError::Error(source)) => Err(WriteError { path, source }.into()),
     }
 }
 
@@ -626,7 +580,7 @@ fn detect(
     plan: &Plan,
     options: &RunOptions,
     reporter: &dyn Reporter,
-) -> Result<Vec<Target>, LabError> {
+) -> anyhow::Result<Vec<Target>> {
     let of_plan = || plan.targets().unwrap_or_default();
     let specs = if options.targets.is_empty() { of_plan() } else { options.targets.clone() };
     let mut targets: Vec<Target> = Vec::with_capacity(specs.len());
@@ -647,7 +601,7 @@ fn forge(
     keys: Keys,
     options: &RunOptions,
     reporter: &dyn Reporter,
-) -> Result<(Chain, Option<f64>), LabError> {
+) -> anyhow::Result<(Chain, Option<f64>)> {
     let end = suffix(plan, keys);
     let dir = match &options.chain_dir {
         None => options.out_dir.join(format!("chain{end}")),
@@ -686,7 +640,7 @@ fn make_source(
     targets: &[Target],
     options: &RunOptions,
     reporter: &dyn Reporter,
-) -> Result<Option<Source>, LabError> {
+) -> anyhow::Result<Option<Source>> {
     let is_peer = |target: &Target| target.method(plan.feed.by).ok() == Some(DeliveryMethod::Peer);
     if !targets.iter().any(is_peer) {
         return Ok(None);
@@ -700,16 +654,11 @@ fn make_source(
     let command = &options.node_command;
     Source::prepare(&dir, chain, command, &plan.feed, &log, reporter)
         .map(Some)
-        .map_err(|source| LabError::Source { source: Box::new(source) })
+        .context("cannot fill the source of blocks")
 }
 
-/// Creates the script ledger of a chain.
-fn make_scripts(
-    plan: &Plan,
-    forged: &Forged,
-    options: &RunOptions,
-) -> Result<PathBuf, ScriptsError> {
-    let path = options.out_dir.join(format!("scripts{}.jsonl", forged.suffix(plan)));
+fn make_scripts(plan: &Plan, forged: &Forged, options: &RunOptions) -> anyhow::Result<PathBuf> {
+    let path = options.out_dir.join(format!("scripts{}.jsonl", suffix(plan, forged.keys)));
     let job = ScriptsJob {
         chain_dir: &forged.chain.dir,
         command: &options.scripts_command,
@@ -719,6 +668,66 @@ fn make_scripts(
     };
     job.make()?;
     Ok(path)
+}
+
+/// Parameters of a node without a source and with its data in `datadir`.
+fn sync_launch<'a>(
+    chain: &'a Chain,
+    plan: &'a Plan,
+    datadir: &'a Path,
+    ports: &'a Ports,
+) -> SyncLaunch<'a> {
+    SyncLaunch {
+        chain: &chain.header.chain,
+        activation: &chain.header.activation,
+        plan,
+        datadir,
+        ports,
+        source: 0,
+        blocks: datadir,
+        assumed: chain.assumed_by(plan),
+        is_own: chain.header.files.is_some(),
+        stop_height: None,
+    }
+}
+
+/// Command line of a target that syncs. Its credentials are written.
+fn launch_sync(
+    target: &Target,
+    method: DeliveryMethod,
+    with: &SyncLaunch<'_>,
+) -> Result<Launch, WriteError> {
+    let launch = target.launch_sync(method, with);
+    target.write_credentials(&launch, with.datadir).map_err(WriteError::at(with.datadir))?;
+    Ok(launch)
+}
+
+/// Starts a node that is not measured; returns its height, too.
+fn start_unmeasured(
+    target: &Target,
+    method: DeliveryMethod,
+    with: &SyncLaunch<'_>,
+    log: &Path,
+) -> anyhow::Result<(Process, Client, u64)> {
+    let launch = launch_sync(target, method, with)?;
+    let mut process = Process::start(launch, with.ports.rpc, log)?;
+    let (credentials, info) = process.wait_answer(PAUSE)?;
+    let client = process.client(&credentials);
+    Ok((process, client, info.blocks))
+}
+
+/// Poll interval of a node that is not measured.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Fails if a target has been without a new block for too long.
+fn check_stall(plan: &Plan, height: u32, waited_s: f64, process: &Process) -> anyhow::Result<()> {
+    let seconds = plan.feed.block_timeout_s;
+    ensure!(
+        waited_s <= seconds as f64,
+        "no block after height {height} in {seconds} s; the target's last words:\n{}",
+        process.log_tail()
+    );
+    Ok(())
 }
 
 fn summarise(chain: &Chain, forge_s: Option<f64>) -> ChainSummary {

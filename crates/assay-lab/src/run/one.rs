@@ -1,48 +1,30 @@
 //! One run: one fresh node, one pre-relayed share, the whole chain.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use assay_report::atomic_file::{self, WriteError};
+use anyhow::Context as _;
+use assay_ledger::BlockLine;
+use assay_report::atomic_file;
 use assay_report::control::time_control_load_ns;
 
-use super::RunJob;
-use super::fault::RunFault;
 use super::index::{self, IndexSide, RunningNode};
 use super::verify::{self, EndState};
-use super::{prepare, profile};
+use super::{RunJob, prepare, profile, stopped};
 use crate::feed::p2p_feeder::P2pFeeder;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::{Clock, iso8601};
 use crate::p2p::GENESIS;
 use crate::process::interference::Watch;
-use crate::process::rpc::Client;
-use crate::process::sample::{self, Sampler, Samples};
-use crate::process::{Launch, Ports, Process};
+use crate::process::rpc::{Client, RpcError};
+use crate::process::sample::{self, Sampler};
+use crate::process::{Launch, Ports, Process, ProcessError};
 use crate::progress::Event;
-use crate::results::{
-    BlockRecord, Check, IndexRun, PhaseResult, Preparation, Run, Status, WholeProcess, aggregate,
-};
+use crate::results::{Check, Run, Status, aggregate};
 use crate::target::DeliveryMethod;
-
-/// Partial results of a run, kept in every case.
-#[derive(Default)]
-pub(crate) struct Findings {
-    pub(crate) command: Vec<String>,
-    pub(crate) blocks: Vec<BlockRecord>,
-    tx_errors: BTreeMap<String, u64>,
-    pub(crate) end: EndState,
-    pub(crate) startup_s: Option<f64>,
-    pub(crate) shutdown_s: Option<f64>,
-    pub(crate) samples: Samples,
-    index: Option<IndexRun>,
-    preparation: Preparation,
-    pub(crate) process: Option<WholeProcess>,
-}
 
 /// Data, logs and ports of a run's processes.
 pub(crate) struct Place<'a> {
@@ -53,78 +35,52 @@ pub(crate) struct Place<'a> {
 
 impl RunJob<'_> {
     /// Executes the run. A run with a fault, or with differences from the ledger, is invalid.
-    pub(crate) fn execute(&self) -> (Run, Option<RunFault>) {
-        let mut control_ns = vec![time_control_load_ns()];
+    pub(crate) fn execute(&self) -> (Run, Option<anyhow::Error>) {
+        let control_before_ns = time_control_load_ns();
         let clock = Clock::start();
-        let mut findings = Findings::default();
+        let mut run = Run {
+            id: self.id.to_owned(),
+            seen_requested: self.seen,
+            repeat: self.repeat,
+            started: iso8601(clock.start_unix_ms()),
+            ..Run::default()
+        };
         let watch = Watch::start();
         let own_cpu_s = || sample::cpu_s(std::process::id());
         let cpu_before_s = own_cpu_s();
-        let fault = self.with_folders(clock, &mut findings).err();
-        let surroundings = Some(watch.finish());
-        let lab_cpu_s = own_cpu_s().zip(cpu_before_s).map(|(after, before)| after - before);
-        control_ns.push(time_control_load_ns());
-        let void_reason = match &fault {
-            Some(fault) => Some(whole_story(fault)),
-            None => difference(&findings.end.checks, self.coins.reported_by.as_deref()),
+        // What was measured before a fault is kept.
+        let fault = self.with_folders(clock, &mut run).err();
+        run.surroundings = Some(watch.finish());
+        run.lab_cpu_s = own_cpu_s().zip(cpu_before_s).map(|(after, before)| after - before);
+        run.control_ns = vec![control_before_ns, time_control_load_ns()];
+        run.void_reason = match &fault {
+            Some(fault) => Some(whole_story(&**fault)),
+            None => difference(&run.checks, self.coins.reported_by.as_deref()),
         };
-        let total = aggregate::total(self.plan, &findings.blocks);
-        let run = Run {
-            id: self.id.to_owned(),
-            status: if void_reason.is_some() { Status::Void } else { Status::Valid },
-            void_reason,
-            disturbance: None,
-            seen_requested: self.seen,
-            seen_measured: total.seen_measured,
-            repeat: self.repeat,
-            started: iso8601(clock.start_unix_ms()),
-            tip: findings.end.tip,
-            utxo_muhash: findings.end.utxo_muhash,
-            command: findings.command,
-            phases: aggregate::phases(&findings.blocks),
-            total: PhaseResult { name: "total".to_owned(), ..total },
-            blocks: findings.blocks,
-            checks: findings.end.checks,
-            tx_errors: findings.tx_errors,
-            startup_s: findings.startup_s,
-            shutdown_s: findings.shutdown_s,
-            samples: findings.samples,
-            lab_cpu_s,
-            control_ns,
-            surroundings,
-            index: findings.index,
-            preparation: findings.preparation,
-            process: findings.process,
-        };
+        run.status = if run.void_reason.is_some() { Status::Void } else { Status::Valid };
+        run.phases = aggregate::phases(&run.blocks);
+        run.total = aggregate::total(self.plan, &run.blocks);
+        run.seen_measured = run.total.seen_measured;
         (run, fault)
     }
 
-    /// The same program, under a profiler if requested.
-    pub(crate) fn profiled(&self, launch: Launch) -> Launch {
-        match self.profile {
-            Some(data) => profile::wrapped(launch, data),
-            None => launch,
-        }
-    }
-
     /// Creates the folders, runs, and keeps only the logs.
-    fn with_folders(&self, clock: Clock, findings: &mut Findings) -> Result<(), RunFault> {
+    fn with_folders(&self, clock: Clock, run: &mut Run) -> anyhow::Result<()> {
         let datadir = self.out_dir.join("work").join(self.id);
         let logs = self.out_dir.join("logs");
-        remove_folder(&datadir)?;
-        atomic_file::create_folder(&datadir)?;
+        prepare::renew(&datadir)?;
         atomic_file::create_folder(&logs)?;
         self.place_blocks(&datadir)?;
         let of_snapshot = match self.chain.snapshot {
             Some(_) => self.place_snapshot(&datadir)?,
             None => 0,
         };
-        findings.preparation = prepare::prepare(self.plan, &self.chain.blocks_path(), &datadir)?;
-        findings.preparation.copied_bytes += of_snapshot;
+        run.preparation = prepare::prepare(self.plan, &self.chain.blocks_path(), &datadir)?;
+        run.preparation.copied_bytes += of_snapshot;
         let log = logs.join(format!("{}.log", self.id));
-        let result = self.with_target(clock, &datadir, &log, findings);
+        let result = self.with_target(clock, &datadir, &log, run);
         if !self.keep_datadir {
-            remove_folder(&datadir)?;
+            prepare::remove(&datadir)?;
         }
         result
     }
@@ -134,41 +90,61 @@ impl RunJob<'_> {
         clock: Clock,
         datadir: &Path,
         log: &Path,
-        findings: &mut Findings,
-    ) -> Result<(), RunFault> {
+        run: &mut Run,
+    ) -> anyhow::Result<()> {
         let ports = Ports::free()?;
         let chain = &self.chain.header.chain;
         // Absolute, because a node may change its working directory.
         let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
         if self.method != DeliveryMethod::Rpc {
-            return self.sync(&Place { datadir: &datadir, log, ports }, findings);
+            return self.sync(&Place { datadir: &datadir, log, ports }, run);
         }
         let mut launch = self.target.launch(chain, &datadir, &ports, &self.plan.target);
         if self.plan.feed.by.is_relay() {
             launch = self.target.with_peers(launch, &ports);
         }
-        let launch = self.profiled(launch);
-        let node_log = launch.node_log.clone();
-        let start_s = clock.now_s();
-        let mut process = Process::start(launch, ports.rpc, log)?;
-        process.command().clone_into(&mut findings.command);
-        let sampler = Sampler::start(process.pid(), clock);
         let place = Place { datadir: &datadir, log, ports };
-        let outcome = self.feed_and_compare(clock, start_s, &mut process, &place, findings);
-        let stopped = outcome.and_then(|client| {
-            self.reporter.step("stopping");
-            process.stop(&client).map_err(RunFault::Process)
+        let ended = self.with_process(launch, clock, &place, run, |mut process, start_s, run| {
+            let client = self.feed_and_compare(clock, start_s, &mut process, &place, run)?;
+            self.stop(process, &client)
         });
-        findings.samples = sampler.finish();
-        if let Some(index) = &mut findings.index {
+        if let Some(index) = &mut run.index {
             index::measure_disk(self.target, &datadir, index);
         }
+        ended
+    }
+
+    /// Starts the target, under a profiler if requested, and samples it while `work` uses it. `work` receives the time of the start
+    /// and returns the seconds that the target needed to stop.
+    pub(crate) fn with_process(
+        &self,
+        mut launch: Launch,
+        clock: Clock,
+        place: &Place<'_>,
+        run: &mut Run,
+        work: impl FnOnce(Process, f64, &mut Run) -> anyhow::Result<f64>,
+    ) -> anyhow::Result<()> {
+        if let Some(data) = self.profile {
+            launch = profile::wrapped(launch, data);
+        }
+        let node_log = launch.node_log.clone();
+        let start_s = clock.now_s();
+        let process = Process::start(launch, place.ports.rpc, place.log)?;
+        process.command().clone_into(&mut run.command);
+        let sampler = Sampler::start(process.pid(), clock);
+        let outcome = work(process, start_s, run);
+        run.samples = sampler.finish();
         if let Some(node_log) = node_log {
             // Best effort: the node may have no log, or the disk may be full.
-            let _ = fs::copy(node_log, log.with_extension("debug.log"));
+            let _ = fs::copy(node_log, place.log.with_extension("debug.log"));
         }
-        findings.shutdown_s = Some(stopped?.as_secs_f64());
+        run.shutdown_s = Some(outcome?);
         Ok(())
+    }
+
+    pub(crate) fn stop(&self, process: Process, client: &Client) -> anyhow::Result<f64> {
+        self.reporter.step("stopping");
+        Ok(process.stop(client)?.as_secs_f64())
     }
 
     /// Starts the index, feeds the chain and compares the end state; returns the connection.
@@ -178,50 +154,40 @@ impl RunJob<'_> {
         start_s: f64,
         process: &mut Process,
         place: &Place<'_>,
-        findings: &mut Findings,
-    ) -> Result<Client, RunFault> {
+        run: &mut Run,
+    ) -> anyhow::Result<Client> {
         let credentials = process.wait_ready()?;
-        let startup_s = clock.now_s() - start_s;
-        findings.startup_s = Some(startup_s);
+        run.startup_s = Some(clock.now_s() - start_s);
         let mut node = RunningNode { process, credentials: &credentials, datadir: place.datadir };
         let mut index = IndexSide::start(self, &mut node, place.ports, clock, place.log)?;
         self.reporter.step("ready");
-        let mut outcome = self.feed(clock, process, (&credentials, place.ports), findings);
+        let mut outcome = self.feed(clock, process, (&credentials, place.ports), run);
         if let (Some(index), Ok(_)) = (&mut index, &outcome) {
             let compared = index
-                .catch_up(self, process, &mut findings.blocks)
-                .and_then(|()| index.check(self, &mut findings.end.checks));
+                .catch_up(self, process, &mut run.blocks)
+                .and_then(|()| index.check(self, &mut run.checks));
             outcome = outcome.and_then(|client| compared.map(|()| client));
         }
         if let Some(index) = index {
-            let (run, ended) = index.finish(outcome.is_ok());
-            findings.index = Some(run);
+            let (of_index, ended) = index.finish(outcome.is_ok());
+            run.index = Some(of_index);
             outcome = outcome.and_then(|client| {
-                ended.map(|()| client).map_err(|source| RunFault::IndexProcess { source })
+                ended.context(index::PROCESS)?;
+                Ok(client)
             });
         }
         let client = outcome?;
-        self.reporter.step("comparing end state");
-        let end =
-            verify::end_state(&client, self.chain, self.coins, true).map_err(
-                |error| match process.death(&error) {
-                    Some(source) => RunFault::DiedAtEnd { source },
-                    None => RunFault::EndState { source: error },
-                },
-            )?;
-        let of_index = std::mem::replace(&mut findings.end, end).checks;
-        findings.end.checks.extend(of_index);
+        self.end_state(&client, process, true)?.store(run);
         Ok(client)
     }
 
-    /// Feeds the chain; returns the connection.
     fn feed(
         &self,
         clock: Clock,
         process: &mut Process,
         (credentials, ports): (&str, Ports),
-        findings: &mut Findings,
-    ) -> Result<Client, RunFault> {
+        run: &mut Run,
+    ) -> anyhow::Result<Client> {
         let watch = TipWatch::start(process.client(credentials), clock);
         let job = FeedJob {
             chain: self.chain,
@@ -233,36 +199,30 @@ impl RunJob<'_> {
         let p2p_feeder = self.connect_peers(clock, ports)?;
         let reach = Reach { rpc: Some(rpc), p2p_feeder, pid: Some(process.pid()) };
         let mut feeder = Feeder::new(job, clock, reach, GENESIS);
-        findings.blocks.reserve(self.chain.blocks.len());
+        run.blocks.reserve(self.chain.blocks.len());
         for block in &self.chain.blocks {
             if self.reporter.wants_stop() {
-                return Err(RunFault::Interrupted { height: block.height });
+                return Err(stopped(block.height));
             }
             match feeder.feed(block) {
                 Ok(record) => {
                     let phase = self.plan.phase_title(&record.phase);
                     self.reporter.event(&Event::Block { block: &record, phase });
-                    findings.blocks.push(record);
+                    run.blocks.push(record);
                 }
                 Err(error) => {
-                    findings.tx_errors = feeder.finish().1;
-                    return Err(self.explain(
-                        error,
-                        block.height,
-                        &block.phase.to_string(),
-                        process,
-                    ));
+                    run.tx_errors = feeder.finish().1;
+                    return Err(self.explain(error, block, process));
                 }
             }
         }
         let (client, tx_errors) = feeder.finish();
-        findings.tx_errors = tx_errors;
+        run.tx_errors = tx_errors;
         // Always present here.
         Ok(client.unwrap_or_else(|| process.client(credentials)))
     }
 
-    /// Connects the delivering peers, if the plan uses them.
-    fn connect_peers(&self, clock: Clock, ports: Ports) -> Result<Option<P2pFeeder>, RunFault> {
+    fn connect_peers(&self, clock: Clock, ports: Ports) -> Result<Option<P2pFeeder>, FeedError> {
         let plan = &self.plan.feed;
         if !plan.by.is_relay() {
             return Ok(None);
@@ -275,27 +235,40 @@ impl RunJob<'_> {
     }
 
     /// A broken connection often means that the process ended; the error then reports that.
-    fn explain(
-        &self,
-        error: FeedError,
-        height: u32,
-        phase: &str,
-        process: &mut Process,
-    ) -> RunFault {
+    fn explain(&self, error: FeedError, block: &BlockLine, process: &mut Process) -> anyhow::Error {
         if self.reporter.wants_stop() {
             // The same signal may have ended the target too, which is not its fault.
-            return RunFault::Interrupted { height };
+            return stopped(block.height);
         }
         let death = match &error {
             FeedError::Rpc { source, .. } => process.death(source),
             FeedError::Peer { .. } => process.end_soon(),
             _ => None,
         };
-        if let Some(source) = death {
-            let of = self.chain.tip.height;
-            return RunFault::Died { height, of, phase: phase.to_owned(), source };
+        match death {
+            Some(death) => self.died(block.height, &block.phase.to_string(), death),
+            None => error.into(),
         }
-        RunFault::Feed(error)
+    }
+
+    /// The target died with the block of this height in flight.
+    pub(crate) fn died(&self, height: u32, phase: &str, death: ProcessError) -> anyhow::Error {
+        let of = self.chain.tip.height;
+        anyhow::Error::new(death).context(format!("at block {height} of {of} ({phase})"))
+    }
+
+    pub(crate) fn end_state(
+        &self,
+        client: &Client,
+        process: &mut Process,
+        has_muhash: bool,
+    ) -> anyhow::Result<EndState> {
+        self.reporter.step("comparing end state");
+        let end = verify::end_state(client, self.chain, self.coins, has_muhash);
+        end.map_err(|error: RpcError| match process.death(&error) {
+            Some(death) => anyhow::Error::new(death).context("while the end state was compared"),
+            None => anyhow::Error::new(error).context("the end state could not be read"),
+        })
     }
 }
 
@@ -325,24 +298,14 @@ pub(crate) fn whole_story(error: &dyn Error) -> String {
     story
 }
 
-fn remove_folder(path: &PathBuf) -> Result<(), WriteError> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(WriteError { path: path.clone(), source: error })
-        }
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::rpc::RpcError;
 
     #[test]
     fn errors_include_all_causes() {
         let source = RpcError::Status { method: "submitblock".to_owned(), status: 413 };
-        let error = RunFault::Feed(FeedError::Rpc { height: 7, source });
+        let error = FeedError::Rpc { height: 7, source };
         assert_eq!(whole_story(&error), "block 7: submitblock: HTTP status 413");
     }
 

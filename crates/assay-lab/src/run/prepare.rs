@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::{fs, io};
 
-use assay_report::atomic_file::WriteError;
+use anyhow::Context as _;
+use assay_report::atomic_file::{self, WriteError};
 
 use crate::chain::block_files;
 use crate::machine::disk::forget_file;
@@ -31,12 +32,24 @@ pub(crate) fn prepare(
     Ok(done)
 }
 
+pub(crate) fn remove(folder: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(source).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Creates an empty folder in place of another.
+pub(crate) fn renew(folder: &Path) -> anyhow::Result<()> {
+    remove(folder)?;
+    Ok(atomic_file::create_folder(folder)?)
+}
+
 /// A full copy: links would let one run write into the files of the next.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<u64, WriteError> {
-    let at = |path: &Path| {
-        let path = path.to_owned();
-        move |source| WriteError { path, source }
-    };
+    let at = WriteError::at;
     fs::create_dir_all(to).map_err(at(to))?;
     let mut bytes = 0;
     for entry in fs::read_dir(from).map_err(at(from))? {
@@ -49,7 +62,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<u64, WriteError> {
             bytes += fs::copy(&source, &target).map_err(at(&source))?;
         } else {
             let reason = "neither a file nor a folder: a data folder to begin from holds no links";
-            return Err(WriteError { path: source, source: io::Error::other(reason) });
+            return Err(at(&source)(io::Error::other(reason)));
         }
     }
     Ok(bytes)

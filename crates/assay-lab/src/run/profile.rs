@@ -22,7 +22,6 @@ const CALL_GRAPH: &str = "dwarf,8192";
 /// Functions per target in the report.
 const TOP: usize = 8;
 
-/// True if `perf` is available.
 pub(crate) fn is_there() -> bool {
     child::output(Command::new("perf").arg("--version")).is_ok_and(|output| output.status.success())
 }
@@ -90,7 +89,6 @@ pub(crate) fn compare(
     });
 }
 
-/// CPU seconds of `samples` samples.
 fn seconds(samples: Option<&u64>) -> f64 {
     samples.map_or(0.0, |samples| *samples as f64 / f64::from(HERTZ))
 }

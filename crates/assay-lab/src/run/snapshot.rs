@@ -8,28 +8,23 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, bail, ensure};
 use assay_ledger::BlockLine;
 use assay_report::atomic_file::{self, WriteError};
 use serde::{Deserialize, Serialize};
 
-use super::RunJob;
-use super::fault::RunFault;
-use super::{LabError, RunOptions, prepare};
+use super::{PAUSE, RunJob, RunOptions, prepare, start_unmeasured, stopped, sync_launch};
 use crate::chain::{Chain, ChainSnapshot};
-use crate::forge::ForgeError;
 use crate::plan::{Delivery, Plan};
-use crate::process::rpc::{Client, RpcError};
+use crate::process::rpc::{Client, RpcError, read_result};
 use crate::process::{Ports, Process};
 use crate::progress::{Event, Reporter};
 use crate::results::{SnapshotLoad, UnableTarget};
 use crate::target::{DeliveryMethod, Family, SyncLaunch, Target};
 
-/// Poll interval of an unmeasured node.
-const PAUSE: Duration = Duration::from_millis(20);
 /// Exceeds every node's time, but ends a lost connection.
 const LOAD_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// Initial state of the targets.
 #[derive(Default)]
 pub(super) struct Start {
     /// Of each target, if there is a snapshot.
@@ -43,33 +38,37 @@ pub(super) fn load(
     targets: &mut Vec<Target>,
     options: &RunOptions,
     reporter: &dyn Reporter,
-) -> Result<Start, LabError> {
+) -> anyhow::Result<Start> {
     let mut start = Start::default();
     let Some(snapshot) = &options.snapshot else { return Ok(start) };
-    if plan.feed.by != Delivery::Peer {
-        return Err(LabError::SnapshotBy { by: plan.feed.by.as_str() });
-    }
+    let by = plan.feed.by;
+    // Nodes that read all block files cannot use it.
+    ensure!(
+        by == Delivery::Peer,
+        "--from-snapshot goes with blocks from a peer (--by peer), not with {}",
+        by.as_str()
+    );
     atomic_file::create_folder(&options.out_dir.join("logs"))?;
-    let dir = options.chain_dir.as_deref().unwrap_or(&options.out_dir);
-    let whole = Chain::open(dir).map_err(ForgeError::Chain)?;
-    let out_dir = &options.out_dir;
-    let loader = Loader { plan, whole: &whole, snapshot, out_dir, reporter };
+    let whole = Chain::open(options.chain_dir.as_deref().unwrap_or(&options.out_dir))?;
+    let loader = Loader { plan, whole: &whole, snapshot, out_dir: &options.out_dir, reporter };
     let mut able = Vec::new();
     for target in targets.drain(..) {
         target.check_chain(&whole.header.chain)?;
-        let failed = |source| {
-            let (target, source) = (target.name.clone(), Box::new(source));
-            LabError::Snapshot { target, source }
-        };
-        match loader.load(&target).map_err(failed)? {
-            Loaded::Yes(load) => {
+        match loader.load(&target).map_err(anyhow::Error::downcast) {
+            Ok(load) => {
                 start.loads.push(load);
                 able.push(target);
             }
-            Loaded::No(why) => {
+            Err(Ok(Unable(why))) => {
                 let Target { name, version, .. } = target;
                 reporter.line(&format!("left out: {name} cannot begin with the snapshot: {why}"));
                 start.unable.push(UnableTarget { name, version, why });
+            }
+            Err(Err(fault)) => {
+                let name = &target.name;
+                return Err(
+                    fault.context(format!("{name} failed when it was to load the snapshot"))
+                );
             }
         }
     }
@@ -77,12 +76,11 @@ pub(super) fn load(
     if targets.is_empty() {
         let reason = |target: &UnableTarget| format!("{}: {}", target.name, target.why);
         let reasons = start.unable.iter().map(reason).collect::<Vec<_>>().join("; ");
-        return Err(LabError::SnapshotUnable { path: snapshot.path.clone(), reasons });
+        bail!("no target can begin with the snapshot {}: {reasons}", snapshot.path.display());
     }
     Ok(start)
 }
 
-/// Loads the snapshot into targets.
 struct Loader<'a> {
     plan: &'a Plan,
     /// The whole chain: nodes need the headers below the snapshot.
@@ -92,11 +90,10 @@ struct Loader<'a> {
     reporter: &'a dyn Reporter,
 }
 
-enum Loaded {
-    Yes(SnapshotLoad),
-    /// Reason of a rejection.
-    No(String),
-}
+/// Reason for which a target cannot begin with the snapshot.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unable(String);
 
 /// Contents of a folder, the program that created it, and the time taken.
 #[derive(Serialize, Deserialize)]
@@ -105,137 +102,96 @@ struct Mark {
     load: SnapshotLoad,
 }
 
-/// Reason for a missing folder.
-enum Failure {
-    Unable(String),
-    Fault(RunFault),
-}
-
-impl<E: Into<RunFault>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self::Fault(error.into())
-    }
-}
-
 impl Loader<'_> {
     /// Lets a target load the snapshot, unless it already has.
-    fn load(&self, target: &Target) -> Result<Loaded, RunFault> {
+    fn load(&self, target: &Target) -> anyhow::Result<SnapshotLoad> {
         let why = match (target.family, target.method(self.plan.feed.by)) {
             (Family::Engine | Family::Kernel, _) => "it reads block files from the first block on",
             (Family::Btcd, _) => "btcd has no loadtxoutset",
             (_, Ok(DeliveryMethod::Peer)) => return self.load_into_folder(target),
             _ => "a snapshot goes with blocks from a peer",
         };
-        Ok(Loaded::No(why.to_owned()))
+        bail!(Unable(why.to_owned()))
     }
 
-    fn load_into_folder(&self, target: &Target) -> Result<Loaded, RunFault> {
+    fn load_into_folder(&self, target: &Target) -> anyhow::Result<SnapshotLoad> {
         let folder = folder(self.out_dir, target);
         let path = folder.with_extension("json");
         let what = format!("{} {:?}", self.snapshot.hash, target.fingerprint);
         let mark = fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Mark>(&text).ok());
         if let Some(mark) = mark.filter(|mark| mark.what == what && folder.is_dir()) {
-            return Ok(Loaded::Yes(mark.load));
+            return Ok(mark.load);
         }
-        if folder.exists() {
-            let failed = |source| WriteError { path: folder.clone(), source };
-            fs::remove_dir_all(&folder).map_err(failed)?;
-        }
-        atomic_file::create_folder(&folder)?;
+        prepare::renew(&folder)?;
         let (name, coins) = (&target.name, self.snapshot.coins);
         let status = format!("{name} loads the snapshot of {coins} coins");
         self.reporter.event(&Event::Status(&status));
-        match self.fill(target, &folder.canonicalize().unwrap_or_else(|_| folder.clone())) {
-            Ok(load) => {
-                let seconds = load.load_s;
-                self.reporter.line(&format!("{name} has loaded the snapshot in {seconds:.1} s"));
-                atomic_file::write(&path, &serde_json::to_vec(&Mark { what, load })?)?;
-                Ok(Loaded::Yes(load))
-            }
-            Err(Failure::Unable(why)) => {
-                let _ = fs::remove_dir_all(&folder);
-                Ok(Loaded::No(why))
-            }
-            Err(Failure::Fault(fault)) => Err(fault),
+        let filled = self.fill(target, &folder.canonicalize().unwrap_or_else(|_| folder.clone()));
+        if filled.as_ref().is_err_and(|error| error.is::<Unable>()) {
+            let _ = fs::remove_dir_all(&folder);
         }
+        let load = filled?;
+        self.reporter.line(&format!("{name} has loaded the snapshot in {:.1} s", load.load_s));
+        atomic_file::write(&path, &serde_json::to_vec(&Mark { what, load })?)?;
+        Ok(load)
     }
 
     /// Starts an isolated node, submits the headers up to the snapshot's block, and then loads the snapshot.
-    fn fill(&self, target: &Target, folder: &Path) -> Result<SnapshotLoad, Failure> {
+    fn fill(&self, target: &Target, folder: &Path) -> anyhow::Result<SnapshotLoad> {
         let ports = Ports::free()?;
-        let header = &self.whole.header;
         let with = SyncLaunch {
-            chain: &header.chain,
-            activation: &header.activation,
-            plan: self.plan,
-            datadir: folder,
-            ports: &ports,
-            source: 0,
-            blocks: folder,
             assumed: None,
             is_own: true,
-            stop_height: None,
+            ..sync_launch(self.whole, self.plan, folder, &ports)
         };
-        let launch = target.launch_sync(DeliveryMethod::Rpc, &with);
-        target
-            .write_credentials(&launch, folder)
-            .map_err(|source| WriteError { path: folder.to_owned(), source })?;
         let log = self.out_dir.join("logs").join(format!("snapshot-{}.log", target.name));
-        let mut process = Process::start(launch, ports.rpc, &log)?;
-        let (credentials, _) = process.wait_answer(PAUSE)?;
-        let client = process.client(&credentials);
-        let outcome = self.give_headers(&client).and_then(|()| self.call(&process, &credentials));
+        let (process, client, _) = start_unmeasured(target, DeliveryMethod::Rpc, &with, &log)?;
+        let outcome = self.give_headers(&client).and_then(|()| self.call(&process, &client));
         let load_s = match outcome {
-            Ok(load_s) => load_s,
-            // Its end no longer matters, but its files must be removed.
-            Err(Failure::Unable(why)) => {
-                process.stop(&client)?;
-                return Err(Failure::Unable(why));
-            }
-            Err(fault) => return Err(fault),
+            Err(error) if !error.is::<Unable>() => return Err(error),
+            outcome => outcome,
         };
+        // Of a target that is unable the time does not matter, but its files must be removed.
         let stop_s = process.stop(&client)?.as_secs_f64();
-        Ok(SnapshotLoad { load_s, stop_s })
+        Ok(SnapshotLoad { load_s: load_s?, stop_s })
     }
 
-    fn give_headers(&self, client: &Client) -> Result<(), Failure> {
+    fn give_headers(&self, client: &Client) -> anyhow::Result<()> {
         let help: Result<String, RpcError> = client.call("help", r#"["loadtxoutset"]"#);
         if !help.is_ok_and(|text| text.starts_with("loadtxoutset")) {
-            return Err(Failure::Unable(
-                "this program has no loadtxoutset (Bitcoin Core has it from 26 on)".to_owned(),
-            ));
+            let why = "this program has no loadtxoutset (Bitcoin Core has it from 26 on)";
+            bail!(Unable(why.to_owned()));
         }
         let base = self.snapshot.height as usize;
         for block in self.whole.blocks.iter().take(base) {
             if self.reporter.wants_stop() {
-                return Err(RunFault::Interrupted { height: block.height }.into());
+                return Err(stopped(block.height));
             }
             self.give_header(client, block)?;
         }
         Ok(())
     }
 
-    fn give_header(&self, client: &Client, block: &BlockLine) -> Result<(), Failure> {
-        let header = self.whole.read_header(block).map_err(RunFault::Chain)?;
+    fn give_header(&self, client: &Client, block: &BlockLine) -> anyhow::Result<()> {
+        let header = self.whole.read_header(block)?;
         let params = format!(r#"["{}"]"#, faster_hex::hex_string(&header));
-        match client.call::<serde::de::IgnoredAny>("submitheader", &params) {
-            Ok(_) => Ok(()),
-            Err(RpcError::Node { message, .. }) => Err(Failure::Unable(format!(
-                "it rejects the header of block {}: {message}",
-                block.height
-            ))),
-            Err(source) => Err(RunFault::Height { height: block.height, source }.into()),
-        }
+        let height = block.height;
+        let given = client.call::<serde::de::IgnoredAny>("submitheader", &params);
+        given.map(drop).map_err(|error| match error {
+            RpcError::Node { message, .. } => {
+                Unable(format!("it rejects the header of block {height}: {message}")).into()
+            }
+            error => anyhow::Error::new(error).context(format!("after height {height}")),
+        })
     }
 
     /// Calls `loadtxoutset`, which may take an hour; returns its duration in seconds.
-    fn call(&self, process: &Process, credentials: &str) -> Result<f64, Failure> {
+    fn call(&self, process: &Process, client: &Client) -> anyhow::Result<f64> {
         let path = self.snapshot.path.to_string_lossy();
         let path = serde_json::to_string(&path)?;
         let body = format!(
             r#"{{"jsonrpc":"1.0","id":"assay-lab","method":"loadtxoutset","params":[{path}]}}"#
         );
-        let client = process.client(credentials);
         let start = Instant::now();
         let reply = thread::scope(|scope| {
             let call = || client.post("loadtxoutset", body.as_bytes(), Some(LOAD_TIMEOUT));
@@ -252,24 +208,19 @@ impl Loader<'_> {
         });
         let height = self.snapshot.height;
         if self.reporter.wants_stop() {
-            return Err(RunFault::Interrupted { height }.into());
+            return Err(stopped(height));
         }
-        let failed = |source| match source {
-            RpcError::Node { message, .. } => Failure::Unable(message),
-            source => RunFault::Height { height: 0, source }.into(),
-        };
         let reply = reply.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let reply = reply.map_err(failed)?;
-        crate::process::rpc::read_result::<serde::de::IgnoredAny>("loadtxoutset", &reply)
-            .map_err(failed)?;
+        let loaded =
+            reply.and_then(|reply| read_result::<serde::de::IgnoredAny>("loadtxoutset", &reply));
+        loaded.map_err(|error| match error {
+            RpcError::Node { message, .. } => Unable(message).into(),
+            error => anyhow::Error::new(error).context("after height 0"),
+        })?;
         let load_s = start.elapsed().as_secs_f64();
-        let at: u64 = process
-            .client(credentials)
-            .call("getblockcount", "[]")
-            .map_err(|source| RunFault::Height { height, source })?;
-        if at < height.into() {
-            return Err(Failure::Unable(format!("it is at height {at} after loadtxoutset")));
-        }
+        let at: u64 =
+            client.call("getblockcount", "[]").with_context(|| format!("after height {height}"))?;
+        ensure!(at >= height.into(), Unable(format!("it is at height {at} after loadtxoutset")));
         Ok(load_s)
     }
 }
@@ -281,7 +232,7 @@ fn folder(out_dir: &Path, target: &Target) -> PathBuf {
 
 impl RunJob<'_> {
     /// Copies the folder with the loaded snapshot; returns the number of bytes.
-    pub(super) fn place_snapshot(&self, datadir: &Path) -> Result<u64, RunFault> {
-        Ok(prepare::copy(&folder(self.out_dir, self.target), datadir)?)
+    pub(super) fn place_snapshot(&self, datadir: &Path) -> Result<u64, WriteError> {
+        prepare::copy(&folder(self.out_dir, self.target), datadir)
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use assay_report::atomic_file;
 
-use super::fault::RunFault;
+use super::{prepare, stopped};
 use crate::chain::Chain;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedJob, Feeder, Reach, Rpc};
@@ -25,7 +25,6 @@ use crate::progress::{Reporter, Silent};
 /// Marker file that names the complete chain in the folder.
 const FILLED: &str = "filled";
 
-/// A chain for peers.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// Data folder of Assay's node, or folder of the ledger.
@@ -39,9 +38,7 @@ pub(crate) struct Source {
 
 pub(crate) struct RunningSource {
     process: Process,
-    /// RPC client of a node.
     client: Option<Client>,
-    /// P2P port.
     pub(crate) port: u16,
 }
 
@@ -65,7 +62,7 @@ impl Source {
         feed: &FeedPlan,
         log: &Path,
         reporter: &dyn Reporter,
-    ) -> Result<Self, RunFault> {
+    ) -> anyhow::Result<Self> {
         let source = Self {
             dir: dir.to_owned(),
             command: command.to_vec(),
@@ -78,13 +75,7 @@ impl Source {
             return Ok(source);
         }
         reporter.step(&format!("filling the source with {} blocks", chain.blocks.len()));
-        let remove = fs::remove_dir_all(dir);
-        if let Err(error) = remove
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            return Err(atomic_file::WriteError { path: dir.to_owned(), source: error }.into());
-        }
-        atomic_file::create_folder(dir)?;
+        prepare::renew(dir)?;
         source.fill(chain, feed, log, reporter)?;
         atomic_file::write(&mark, chain.tip.hash.as_bytes())?;
         Ok(source)
@@ -96,7 +87,7 @@ impl Source {
         feed: &FeedPlan,
         log: &Path,
         reporter: &dyn Reporter,
-    ) -> Result<(), RunFault> {
+    ) -> anyhow::Result<()> {
         let ports = Ports::free()?;
         let mut process = Process::start(self.launch(&ports, &[]), ports.rpc, log)?;
         let credentials = process.wait_ready()?;
@@ -108,7 +99,7 @@ impl Source {
         let mut feeder = Feeder::new(job, clock, reach, GENESIS);
         for block in &chain.blocks {
             if reporter.wants_stop() {
-                return Err(RunFault::Interrupted { height: block.height });
+                return Err(stopped(block.height));
             }
             feeder.feed(block)?;
         }

@@ -4,31 +4,32 @@
 //! milliseconds; a program that reads block files prints heights, which are timestamped on reading. Several new blocks in one
 //! observation share the time and the CPU time since the observation of their predecessor.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use assay_report::atomic_file::WriteError;
+use anyhow::{Context as _, anyhow};
 use assay_report::child;
 use serde::Deserialize;
 
-use super::RunJob;
-use super::fault::RunFault;
-use super::one::{Findings, Place};
+use super::one::Place;
 use super::source::RunningSource;
-use super::verify::{self, Coins, EndState};
-use crate::chain::Chain;
+use super::verify::{Coins, EndState, check};
+use super::{RunJob, check_stall, launch_sync, stopped, sync_launch};
 use crate::machine::clock::Clock;
 use crate::machine::disk::{self, DiskUse};
-use crate::process::Process;
 use crate::process::rpc::{Client, RpcError};
-use crate::process::sample::{self, Sampler};
+use crate::process::sample;
+use crate::process::{Process, ProcessError};
 use crate::progress::Event;
-use crate::results::{BlockDisk, BlockRecord, Check, WholeProcess};
+use crate::results::{BlockDisk, BlockRecord, Run, WholeProcess};
 use crate::target::{DeliveryMethod, Family, SyncLaunch};
+
+const SOURCE: &str = "the source of blocks";
+const OUTPUT: &str = "the target printed no such JSON as expected";
 
 /// Used fields of `assay validate --json`.
 #[derive(Deserialize)]
@@ -111,29 +112,13 @@ impl<'a, 'b> Progress<'a, 'b> {
             let mut disk = self.disk_since_last();
             for entry in new {
                 let record = BlockRecord {
-                    height: entry.height,
-                    phase: entry.phase.to_string(),
-                    txs: entry.txs,
-                    inputs: entry.inputs,
-                    outputs: entry.outputs,
-                    bytes: entry.bytes,
-                    signatures: entry.signatures,
-                    txs_sent: 0,
-                    txs_accepted: 0,
-                    txs_sent_bytes: 0,
-                    txs_in_mempool: 0,
-                    orphans: 0,
-                    first_tx_at_s: None,
-                    last_tx_at_s: None,
                     send_at_s: round_us(self.last_at_s),
                     reply_at_s: round_us(self.last_at_s + service_s),
                     tip_at_s: round_us(now_s),
                     service_s,
-                    queue_s: 0.0,
                     cpu_s: cpu,
                     disk,
-                    index: None,
-                    relay: None,
+                    ..BlockRecord::of(entry)
                 };
                 let phase = self.job.plan.phase_title(&record.phase);
                 self.job.reporter.event(&Event::Block { block: &record, phase });
@@ -148,16 +133,13 @@ impl<'a, 'b> Progress<'a, 'b> {
     }
 
     /// Checks for conditions that end an incomplete run.
-    fn check(&self, blocks: &[BlockRecord], process: &Process) -> Result<(), RunFault> {
+    fn check(&self, blocks: &[BlockRecord], process: &Process) -> anyhow::Result<()> {
         let height = blocks.last().map_or(self.job.chain.base(), |block| block.height);
         if self.job.reporter.wants_stop() {
-            return Err(RunFault::Interrupted { height });
+            return Err(stopped(height));
         }
-        let seconds = self.job.plan.feed.block_timeout_s;
-        if self.clock.now_s() - self.last_at_s > seconds as f64 {
-            return Err(RunFault::Stalled { height, seconds, log_tail: process.log_tail() });
-        }
-        Ok(())
+        let waited_s = self.clock.now_s() - self.last_at_s;
+        check_stall(self.job.plan, height, waited_s, process)
     }
 
     fn pause(&self) -> Duration {
@@ -167,72 +149,44 @@ impl<'a, 'b> Progress<'a, 'b> {
 
 impl RunJob<'_> {
     /// Executes a run in which the target syncs at its own pace.
-    pub(crate) fn sync(&self, place: &Place<'_>, findings: &mut Findings) -> Result<(), RunFault> {
+    pub(crate) fn sync(&self, place: &Place<'_>, run: &mut Run) -> anyhow::Result<()> {
         let source = match self.source {
             Some(source) if self.method == DeliveryMethod::Peer => {
                 let log = place.log.with_extension("source.log");
                 let started = source.start(self.plan.sync.rate_mb_s, &log);
-                Some(started.map_err(|source| RunFault::Source { source })?)
+                Some(started.context(SOURCE)?)
             }
             _ => None,
         };
-        let result = self.sync_from(place, source.as_ref(), findings);
+        let result = self.sync_from(place, source.as_ref(), run);
         let stopped = source.map_or(Ok(()), RunningSource::stop);
-        result.and(stopped.map_err(|source| RunFault::Source { source }))
+        result.and_then(|()| stopped.context(SOURCE))
     }
 
     fn sync_from(
         &self,
         place: &Place<'_>,
         source: Option<&RunningSource>,
-        findings: &mut Findings,
-    ) -> Result<(), RunFault> {
+        run: &mut Run,
+    ) -> anyhow::Result<()> {
         let blocks = self.chain.blocks_path();
-        let launch = self.target.launch_sync(
-            self.method,
-            &SyncLaunch {
-                chain: &self.chain.header.chain,
-                activation: &self.chain.header.activation,
-                plan: self.plan,
-                datadir: place.datadir,
-                ports: &place.ports,
-                source: source.map_or(0, |source| source.port),
-                blocks: &blocks.canonicalize().unwrap_or(blocks),
-                assumed: self.chain.assumed_by(self.plan),
-                is_own: self.chain.header.files.is_some(),
-                stop_height: self.chain.stops_at(),
-            },
-        );
-        self.target
-            .write_credentials(&launch, place.datadir)
-            .map_err(|source| WriteError { path: place.datadir.to_owned(), source })?;
-        let launch = self.profiled(launch);
-        let node_log = launch.node_log.clone();
+        let with = SyncLaunch {
+            source: source.map_or(0, |source| source.port),
+            blocks: &blocks.canonicalize().unwrap_or(blocks),
+            stop_height: self.chain.stops_at(),
+            ..sync_launch(self.chain, self.plan, place.datadir, &place.ports)
+        };
+        let launch = launch_sync(self.target, self.method, &with)?;
         // Preparation, including the source, is not the target's time.
         let clock = Clock::start();
-        let start_s = clock.now_s();
-        let mut process = Process::start(launch, place.ports.rpc, place.log)?;
-        process.command().clone_into(&mut findings.command);
-        let sampler = Sampler::start(process.pid(), clock);
-        let progress = Progress::new(self, clock, process.pid(), start_s);
-        let outcome = match self.method {
-            DeliveryMethod::Files => self.read_files(progress, process, place, findings),
-            _ => self
-                .fetch(progress, start_s, &mut process, findings)
-                .and_then(|client| self.stop(process, &client)),
-        };
-        findings.samples = sampler.finish();
-        if let Some(node_log) = node_log {
-            // Best effort: the node may have no log, or the disk may be full.
-            let _ = fs::copy(node_log, place.log.with_extension("debug.log"));
-        }
-        findings.shutdown_s = Some(outcome?);
-        Ok(())
-    }
-
-    fn stop(&self, process: Process, client: &Client) -> Result<f64, RunFault> {
-        self.reporter.step("stopping");
-        Ok(process.stop(client)?.as_secs_f64())
+        self.with_process(launch, clock, place, run, |mut process, start_s, run| {
+            let progress = Progress::new(self, clock, process.pid(), start_s);
+            if self.method == DeliveryMethod::Files {
+                return self.read_files(progress, process, place, run);
+            }
+            let client = self.fetch(progress, start_s, &mut process, run)?;
+            self.stop(process, &client)
+        })
     }
 
     /// Polls a node's height until it is at the tip, then queries its end state.
@@ -241,46 +195,45 @@ impl RunJob<'_> {
         mut progress: Progress<'_, '_>,
         start_s: f64,
         process: &mut Process,
-        findings: &mut Findings,
-    ) -> Result<Client, RunFault> {
+        run: &mut Run,
+    ) -> anyhow::Result<Client> {
         let (credentials, info) = process.wait_answer(Duration::from_millis(5))?;
-        let startup_s = progress.clock.now_s() - start_s;
-        findings.startup_s = Some(startup_s);
+        run.startup_s = Some(progress.clock.now_s() - start_s);
         self.reporter.step("ready");
         let client = process.client(&credentials);
         let mut height = info.blocks;
-        while !progress.seen(height, &mut findings.blocks) {
-            progress.check(&findings.blocks, process)?;
+        while !progress.seen(height, &mut run.blocks) {
+            progress.check(&run.blocks, process)?;
             thread::sleep(progress.pause());
             height = client
                 .call("getblockcount", "[]")
-                .map_err(|error| self.broken(error, &findings.blocks, process))?;
+                .map_err(|error| self.broken(error, &run.blocks, process))?;
         }
-        self.reporter.step("comparing end state");
         let has_muhash = self.plan.sync.muhash.includes(self.repeat);
-        let end = verify::end_state(&client, self.chain, self.coins, has_muhash);
-        findings.end = end.map_err(|error| match process.death(&error) {
-            Some(source) => RunFault::DiedAtEnd { source },
-            None => RunFault::EndState { source: error },
-        })?;
+        self.end_state(&client, process, has_muhash)?.store(run);
         Ok(client)
     }
 
-    fn broken(&self, error: RpcError, blocks: &[BlockRecord], process: &mut Process) -> RunFault {
+    fn broken(
+        &self,
+        error: RpcError,
+        blocks: &[BlockRecord],
+        process: &mut Process,
+    ) -> anyhow::Error {
         let height = blocks.last().map_or(self.chain.base(), |block| block.height);
         if self.reporter.wants_stop() {
-            return RunFault::Interrupted { height };
+            return stopped(height);
         }
         match process.death(&error) {
-            Some(source) => self.died(height, source),
-            None => RunFault::Height { height, source: error },
+            Some(death) => self.died_after(height, death),
+            None => anyhow::Error::new(error).context(format!("after height {height}")),
         }
     }
 
-    fn died(&self, height: u32, source: crate::process::ProcessError) -> RunFault {
+    fn died_after(&self, height: u32, death: ProcessError) -> anyhow::Error {
         let next = self.chain.blocks.get(height.saturating_sub(self.chain.base()) as usize);
         let phase = next.map_or("after the last".to_owned(), |block| block.phase.to_string());
-        RunFault::Died { height: height + 1, of: self.chain.tip.height, phase, source }
+        self.died(height + 1, &phase, death)
     }
 
     /// Follows a program that reads the block files to its end; returns its working time after the tip.
@@ -289,8 +242,8 @@ impl RunJob<'_> {
         mut progress: Progress<'_, '_>,
         mut process: Process,
         place: &Place<'_>,
-        findings: &mut Findings,
-    ) -> Result<f64, RunFault> {
+        run: &mut Run,
+    ) -> anyhow::Result<f64> {
         let mut output = Output::new(process.stdout());
         let mut versions = None;
         loop {
@@ -300,20 +253,20 @@ impl RunJob<'_> {
                 let Ok(line) = serde_json::from_str::<HeightLine>(&line) else { continue };
                 versions = line.versions.or(versions);
                 if matches!(line.kind.as_str(), "height" | "end") {
-                    progress.seen(line.height.into(), &mut findings.blocks);
+                    progress.seen(line.height.into(), &mut run.blocks);
                 }
             }
             match ended {
                 Some(Ok(())) => break,
-                Some(Err(source)) => {
-                    let height = findings.blocks.last().map_or(0, |block| block.height);
+                Some(Err(death)) => {
+                    let height = run.blocks.last().map_or(0, |block| block.height);
                     if self.reporter.wants_stop() {
-                        return Err(RunFault::Interrupted { height });
+                        return Err(stopped(height));
                     }
-                    return Err(self.died(height, source));
+                    return Err(self.died_after(height, death));
                 }
                 None => {
-                    progress.check(&findings.blocks, &process)?;
+                    progress.check(&run.blocks, &process)?;
                     // Returns at once when it ends.
                     process.wait(progress.pause());
                 }
@@ -322,45 +275,47 @@ impl RunJob<'_> {
         let end_s = progress.clock.now_s();
         self.reporter.step("comparing end state");
         let (connect_s, hash_s) = if self.target.family == Family::Kernel {
-            let connect_s;
-            (findings.end, connect_s) = self.kernel_end(&output, place)?;
+            let (end, connect_s) = self.kernel_end(&output, place)?;
+            end.store(run);
             (connect_s, None)
         } else {
             let report: ValidateOutput = output.report()?;
-            findings.end = self.our_end(&report);
             // A build that prints no heights: all its blocks share the whole time.
             progress.clock = progress.clock.shifted_back(report.hash_s);
-            progress.seen(report.tip_height.into(), &mut findings.blocks);
-            (report.scan_s + report.connect_s, Some(report.hash_s))
+            progress.seen(report.tip_height.into(), &mut run.blocks);
+            let times = (report.scan_s + report.connect_s, Some(report.hash_s));
+            self.our_end(report).store(run);
+            times
         };
         let whole = |usage| WholeProcess { usage, connect_s, hash_s, versions };
-        findings.process = process.usage().map(whole);
+        run.process = process.usage().map(whole);
         Ok((end_s - progress.last_at_s - hash_s.unwrap_or_default()).max(0.0))
     }
 
     /// The kernel stores its coins in its own database, which a second process reads afterwards, together with the time of the
     /// last connected block by its own clock.
-    fn kernel_end(&self, output: &Output, place: &Place<'_>) -> Result<(EndState, f64), RunFault> {
-        let end = output.last_line().ok_or(RunFault::Output { source: None })?;
-        let end: HeightLine = serde_json::from_str(end)?;
-        let mut command = Command::new(self.target.program());
+    fn kernel_end(&self, output: &Output, place: &Place<'_>) -> anyhow::Result<(EndState, f64)> {
+        let end = output.last_line().ok_or_else(|| anyhow!(OUTPUT))?;
+        let end: HeightLine = serde_json::from_str(end).context(OUTPUT)?;
+        let program = self.target.program();
+        let mut command = Command::new(program);
         command.args(["coins", "--datadir"]).arg(place.datadir).arg("--json");
         let coins = child::output(&mut command)
-            .map_err(|source| WriteError { path: PathBuf::from(self.target.program()), source })?;
-        let coins: CoinsLine = serde_json::from_slice(&coins.stdout)?;
-        let mut state = end_of(self.chain, &end.hash, end.height);
-        state.checks.push(check("block of its coins", &self.chain.tip.hash, &coins.best_block));
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        let coins: CoinsLine = serde_json::from_slice(&coins.stdout).context(OUTPUT)?;
+        let mut state = EndState::at(self.chain, end.hash, end.height.into());
+        let (expected, found) = (&self.chain.tip.hash, Some(coins.best_block));
+        state.checks.push(check("block of its coins", expected, found));
         self.add_coins(&mut state, (coins.coins, coins.amount_sat, coins.muhash));
         Ok((state, end.elapsed_s))
     }
 
-    fn our_end(&self, report: &ValidateOutput) -> EndState {
-        let mut state = end_of(self.chain, &report.tip_hash, report.tip_height);
+    fn our_end(&self, report: ValidateOutput) -> EndState {
+        let mut state = EndState::at(self.chain, report.tip_hash, report.tip_height.into());
         let whole = if self.chain.stops_at().is_some() { "stop-height" } else { "complete" };
-        state.checks.push(check("end", whole, &report.end));
-        if let Some(coins) = &report.utxo {
-            let coins = (coins.txouts, coins.amount_sat, coins.muhash.clone());
-            self.add_coins(&mut state, coins);
+        state.checks.push(check("end", whole, Some(report.end)));
+        if let Some(coins) = report.utxo {
+            self.add_coins(&mut state, (coins.txouts, coins.amount_sat, coins.muhash));
         }
         state
     }
@@ -371,18 +326,6 @@ impl RunJob<'_> {
         state.checks.extend(self.coins.checks(&found));
         state.utxo_muhash = found.muhash;
     }
-}
-
-fn end_of(chain: &Chain, tip: &str, height: u32) -> EndState {
-    let checks = vec![
-        check("tip", &chain.tip.hash, tip),
-        check("height", &chain.tip.height.to_string(), &height.to_string()),
-    ];
-    EndState { tip: Some(tip.to_owned()), utxo_muhash: None, checks }
-}
-
-fn check(what: &str, expected: &str, found: &str) -> Check {
-    Check { what: what.to_owned(), expected: expected.to_owned(), found: Some(found.to_owned()) }
 }
 
 /// Incrementally read output of a program.
@@ -425,9 +368,9 @@ impl Output {
     }
 
     /// Output after the lines with heights.
-    fn report<'a, T: Deserialize<'a>>(&'a self) -> Result<T, RunFault> {
+    fn report<'a, T: Deserialize<'a>>(&'a self) -> anyhow::Result<T> {
         let start = self.text.rfind("\n{\n").map_or(0, |at| at + 1);
-        Ok(serde_json::from_str(&self.text[start..])?)
+        serde_json::from_str(&self.text[start..]).context(OUTPUT)
     }
 }
 
@@ -437,6 +380,8 @@ fn round_us(seconds: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -83,6 +83,23 @@ pub(crate) struct EndState {
     pub(crate) checks: Vec<Check>,
 }
 
+impl EndState {
+    /// Compares the tip.
+    pub(crate) fn at(chain: &Chain, tip: String, height: u64) -> Self {
+        let checks = vec![
+            check("tip", &chain.tip.hash, Some(tip.clone())),
+            check("height", &chain.tip.height.to_string(), Some(height.to_string())),
+        ];
+        Self { tip: Some(tip), utxo_muhash: None, checks }
+    }
+
+    /// Adds it to a run, before the comparisons of the index.
+    pub(crate) fn store(self, run: &mut Run) {
+        (run.tip, run.utxo_muhash) = (self.tip, self.utxo_muhash);
+        run.checks.splice(0..0, self.checks);
+    }
+}
+
 #[derive(Deserialize)]
 struct UtxoInfo {
     txouts: u64,
@@ -110,15 +127,12 @@ pub(crate) fn end_state(
     has_muhash: bool,
 ) -> Result<EndState, RpcError> {
     let tip: String = client.call("getbestblockhash", "[]")?;
-    let height: u64 = client.call("getblockcount", "[]")?;
-    let mut checks = vec![
-        check("tip", &chain.tip.hash, Some(tip.clone())),
-        check("height", &chain.tip.height.to_string(), Some(height.to_string())),
-    ];
-    if tip != chain.tip.hash {
-        return Ok(EndState { tip: Some(tip), utxo_muhash: None, checks });
+    let is_there = tip == chain.tip.hash;
+    let mut end = EndState::at(chain, tip, client.call("getblockcount", "[]")?);
+    if !is_there {
+        return Ok(end);
     }
-    checks.push(count_transactions(client, chain)?);
+    end.checks.push(count_transactions(client, chain)?);
     let utxo = match utxo_info(client, has_muhash) {
         // btcd reports no number of coins.
         Err(RpcError::Node { .. }) => None,
@@ -130,12 +144,12 @@ pub(crate) fn end_state(
         amount: satoshi(utxo.total_amount.get()),
         reported_by: None,
     });
-    checks.extend(coins.checks(&found).filter(|check| has_muhash || check.what != MUHASH));
-    let muhash = found.muhash;
-    Ok(EndState { tip: Some(tip), utxo_muhash: muhash, checks })
+    end.checks.extend(coins.checks(&found).filter(|check| has_muhash || check.what != MUHASH));
+    end.utxo_muhash = found.muhash;
+    Ok(end)
 }
 
-fn check(what: &str, expected: &str, found: Option<String>) -> Check {
+pub(crate) fn check(what: &str, expected: &str, found: Option<String>) -> Check {
     Check { what: what.to_owned(), expected: expected.to_owned(), found }
 }
 

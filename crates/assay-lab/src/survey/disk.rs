@@ -2,9 +2,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
+use anyhow::{Context as _, ensure};
 use assay_report::Temporary;
 use assay_report::record::{Record, Unit};
 use assay_report::stats::median;
@@ -23,39 +24,30 @@ const PAGE: usize = 4096;
 /// Free disk space to leave after the file.
 const ROOM: u64 = 256 << 20;
 
-#[derive(Debug, thiserror::Error)]
-pub enum DiskError {
-    #[error("{} has {available} bytes left, {wanted} are needed", path.display())]
-    Full {
-        path: PathBuf,
-        /// Free bytes.
-        available: u64,
-        wanted: u64,
-    },
-    #[error("cannot use {}", path.display())]
-    File { path: PathBuf, source: io::Error },
-}
-
 /// Measures the disk of `dir` with a temporary file. Returns the number of samples.
 pub(super) fn measure(
     dir: &Path,
     limits: &[Limit; 5],
     steps: &mut Steps<'_>,
     record: &mut Record,
-) -> Result<u64, DiskError> {
-    let bytes = (limits[0].samples * PART) as u64;
-    let available =
-        free_bytes(dir).map_err(|source| DiskError::File { path: dir.to_owned(), source })?;
-    if available < bytes + ROOM {
-        return Err(DiskError::Full { path: dir.to_owned(), available, wanted: bytes + ROOM });
-    }
+) -> anyhow::Result<u64> {
+    let wanted = (limits[0].samples * PART) as u64 + ROOM;
+    let unusable = |path: &Path| format!("cannot use {}", path.display());
+    let stat = rustix::fs::statvfs(dir).map_err(io::Error::from).with_context(|| unusable(dir))?;
+    let available = stat.f_bavail.saturating_mul(stat.f_frsize);
+    ensure!(
+        available >= wanted,
+        "{} has {available} bytes left, {wanted} are needed",
+        dir.display()
+    );
     let path = dir.join(format!(".assay-disk-{}", std::process::id()));
-    let fail = |source| DiskError::File { path: path.clone(), source };
     let mut options = OpenOptions::new();
     // Never overwrites an existing file.
     options.read(true).write(true).create_new(true);
-    let (file, opened) = Temporary::file(path.clone(), |path| options.open(path)).map_err(fail)?;
-    work(opened, file.path(), limits, steps, record).map_err(fail)
+    let created = Temporary::file(path.clone(), |path| options.open(path));
+    created
+        .and_then(|(file, opened)| work(opened, file.path(), limits, steps, record))
+        .with_context(|| unusable(&path))
 }
 
 fn work(
@@ -146,11 +138,6 @@ fn noise(length: usize) -> Vec<u8> {
     (0..length / 8).flat_map(|_| random.next().to_le_bytes()).collect()
 }
 
-fn free_bytes(dir: &Path) -> io::Result<u64> {
-    let stat = rustix::fs::statvfs(dir)?;
-    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::effort::Effort;
@@ -167,7 +154,9 @@ mod tests {
                 assert_eq!(record.values("4 KiB read anywhere", "time").len(), 300);
                 assert!(record.cells.iter().all(|cell| cell.value > 0.0), "{:?}", record.cells);
             }
-            Err(DiskError::Full { .. }) => eprintln!("skipped: the disk is full"),
+            Err(error) if error.to_string().ends_with(" are needed") => {
+                eprintln!("skipped: the disk is full");
+            }
             Err(error) => panic!("{error}"),
         }
         assert_eq!(

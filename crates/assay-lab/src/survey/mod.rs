@@ -13,7 +13,6 @@ use assay_report::record::{Outcome, Record, Unit};
 use self::effort::Steps;
 use crate::machine;
 
-pub use self::disk::DiskError;
 pub use self::effort::Effort;
 
 #[derive(Debug, Clone)]
@@ -54,7 +53,7 @@ pub fn survey(options: &SurveyOptions, progress: &(dyn Fn(f64) + Sync)) -> Recor
         Err(why) => record.set("instruction counters", format!("unavailable: {why}")),
     }
     let measured = disk::measure(&options.dir, &limits, &mut steps, &mut record);
-    let failure = measured.as_ref().err().map(with_cause);
+    let failure = measured.as_ref().err().map(|error| format!("{error:#}"));
     record.check("disk can be measured", Outcome::of(measured.unwrap_or(0), failure));
     let [one, all] = noise::measure(&limits[4], &mut steps, &mut record);
     record.headline = format!("Noise of fixed work: {one:.2} % on one core, {all:.2} % on all.");
@@ -81,12 +80,6 @@ fn add_backends(backends: &[BackendSpeed], record: &mut Record) {
         ];
         record.add(("signatures", &name, None), &figures);
     }
-}
-
-/// An error with its cause.
-fn with_cause(error: &DiskError) -> String {
-    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
-    format!("{error}{}", cause.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use self::results::SyncRun;
 use crate::plan::{Delivery, NodeSpec, Plan, PlanError, SyncPlan, TargetSpec};
 use crate::progress::Reporter;
 use crate::results::{Check, Results, Run};
-use crate::run::{self, LabError, RunOptions};
+use crate::run::{self, RunOptions, VoidRun};
 
 /// Coin cache in MiB: fixed by the kernel's interface.
 pub const DB_CACHE_MIB: u32 = 450;
@@ -133,12 +133,12 @@ pub fn run(
         targets: subjects.iter().map(|subject| subject.target(options)).collect(),
         ..with
     };
-    let results = run::run(plan(options)?, &with, reporter).map_err(|error| match error {
+    let results = run::run(plan(options)?, &with, reporter).map_err(|error| {
         // Without the advice to resume, which is for plans.
-        LabError::Void { id, source, .. } => {
-            anyhow::Error::new(*source).context(format!("run {id} failed"))
+        match error.downcast::<VoidRun>() {
+            Ok(VoidRun { id, source, .. }) => source.context(format!("run {id} failed")),
+            Err(other) => other,
         }
-        other => other.into(),
     })?;
     let runs = in_order(&subjects, &results)?;
     Ok(results::record(options, &results, &runs))

@@ -1,6 +1,5 @@
-//! Integration tests of the laboratory: query load, and here logs of every program and version: printed lines, real logs, damaged logs.
+//! Integration tests of logs of every program and version: printed lines, real logs, damaged logs.
 
-mod load;
 mod prefixes;
 
 use std::fs::File;
@@ -8,8 +7,8 @@ use std::io::Write;
 use std::path::Path;
 
 use assay_lab::logs::{
-    self, Event, FileSummary, Format, Found, LINE_BYTES_MAX, Parser, ReadError, Row, Sessions,
-    Step, Throughput, Txs,
+    self, Event, FileSummary, Format, Found, LINE_BYTES_MAX, Parser, Row, Sessions, Step,
+    Throughput, Txs,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -35,7 +34,7 @@ fn read(path: &Path) -> (FileSummary, Vec<Row>) {
     let mut rows = Vec::new();
     let summary = logs::read(path, &mut Throughput::default(), &mut |row| {
         rows.push(row);
-        Ok::<_, ReadError>(())
+        Ok(())
     });
     (summary.expect("a readable log"), rows)
 }
@@ -339,7 +338,7 @@ fn charts_and_pages() {
     let mut throughput = Throughput::default();
     let summary = logs::read(&path, &mut throughput, &mut |row| {
         charted.take(&row);
-        Ok::<_, ReadError>(())
+        Ok(())
     });
     let files = [(summary.expect("readable"), charted)];
     assert_eq!(throughput.bytes, LINES.len() as u64);

@@ -1,112 +1,253 @@
-//! The index of the fake node: an Electrum server with one script per block, and the matching script ledger.
+//! The index of the fake node: an Electrum server that answers from script ledgers.
 
-use std::fmt::Write as _;
-use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use assay_ledger::scripts::ScriptLine;
+use faster_hex::hex_string;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
-use crate::forge;
+use crate::chain::{self, shown};
+
+/// Longest accepted line; clients that send more are disconnected.
+const LINE_MAX: u64 = 256 * 1024;
 
 /// Faults of the index.
-#[derive(Default, Clone)]
-pub(crate) struct Script {
-    /// Omits the history of this block's script.
-    pub(crate) forget: Option<usize>,
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flaws {
     /// Stops indexing at this height.
     pub(crate) stop_at: Option<usize>,
     /// Closes its connections at this height.
     pub(crate) hang_up_at: Option<usize>,
-    pub(crate) refuse: bool,
+    /// Has no histories.
+    pub(crate) refuses: bool,
     /// Announces blocks two at a time.
     pub(crate) in_pairs: bool,
+    /// Added to balances.
+    pub(crate) satoshi: u64,
+    /// Does not notify of scripts.
+    pub(crate) is_silent: bool,
+    /// Once, some time after the start, all responses are delayed by this time.
+    pub(crate) stall: Option<Duration>,
 }
 
 /// An index that follows the node.
 pub(crate) struct Index {
-    script: Script,
+    flaws: Flaws,
+    scripts: Vec<ScriptLine>,
+    /// From height 1, in hexadecimal.
     headers: Mutex<Vec<String>>,
-    changed: Condvar,
+    clients: Mutex<Vec<Arc<Client>>>,
+    start: Instant,
+}
+
+struct Client {
+    stream: Mutex<TcpStream>,
+    scripts: Mutex<HashSet<String>>,
+    headers: AtomicBool,
+}
+
+impl Client {
+    fn write(&self, value: &Value) -> bool {
+        let mut stream = self.stream.lock().expect("not poisoned");
+        // Clients that never read are disconnected.
+        let _ = stream.set_write_timeout(Some(Duration::from_millis(200)));
+        let is_written = stream.write_all(format!("{value}\n").as_bytes()).is_ok();
+        if !is_written {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        is_written
+    }
+
+    fn notify(&self, method: &str, params: &Value) {
+        self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
 }
 
 impl Index {
-    /// Serves on `address` forever.
-    pub(crate) fn serve(address: &str, script: Script) -> Result<Arc<Self>, String> {
-        let listener = TcpListener::bind(address).map_err(|error| error.to_string())?;
-        let index = Arc::new(Self { script, headers: Mutex::default(), changed: Condvar::new() });
+    /// Serves forever. It has the blocks up to `height`.
+    pub(crate) fn serve(
+        listener: TcpListener,
+        scripts: Vec<ScriptLine>,
+        flaws: Flaws,
+        height: u32,
+    ) -> Arc<Self> {
+        let headers = (1..=height).map(|height| hex_string(&chain::header(height))).collect();
+        let index = Arc::new(Self {
+            flaws,
+            scripts,
+            headers: Mutex::new(headers),
+            clients: Mutex::default(),
+            start: Instant::now(),
+        });
         let of_thread = Arc::clone(&index);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let index = Arc::clone(&of_thread);
-                thread::spawn(move || index.client(&stream));
+                thread::spawn(move || index.client(stream));
             }
         });
-        Ok(index)
+        index
     }
 
-    /// Adds a block; `header` is its first 80 bytes in hex.
+    /// Adds a block; `header` is its first 80 bytes in hexadecimal.
     pub(crate) fn connect(&self, header: &str) {
         let mut headers = self.headers.lock().expect("not poisoned");
-        if self.script.stop_at.is_none_or(|at| headers.len() < at) {
-            headers.push(header.to_owned());
+        if self.flaws.stop_at.is_some_and(|at| headers.len() >= at) {
+            return;
         }
+        let before = self.visible(&headers);
+        headers.push(header.to_owned());
+        let (seen, height, tip) =
+            (self.visible(&headers), headers.len() as u32, self.tip(&headers));
         drop(headers);
-        self.changed.notify_all();
-    }
-
-    fn client(self: &Arc<Self>, stream: &TcpStream) -> Option<()> {
-        // Responses and announcements come from two threads; their lines must not be interleaved.
-        let out = Arc::new(Mutex::new(stream.try_clone().ok()?));
-        let mut is_subscribed = false;
-        for line in BufReader::new(stream).lines() {
-            let request: Value = serde_json::from_str(&line.ok()?).ok()?;
-            let method = request["method"].as_str()?.to_owned();
-            let reply = match self.answer(&method, &request["params"]) {
-                Ok(result) => json!({"jsonrpc": "2.0", "id": request["id"], "result": result}),
-                Err(message) => json!({
-                    "jsonrpc": "2.0",
-                    "id": request["id"],
-                    "error": {"code": 1, "message": message},
-                }),
-            };
-            write_line(&out, &reply)?;
-            if method == "blockchain.headers.subscribe" && !is_subscribed {
-                is_subscribed = true;
-                let (index, out) = (Arc::clone(self), Arc::clone(&out));
-                thread::spawn(move || index.announce(&out));
+        let clients = self.clients.lock().expect("not poisoned").clone();
+        for client in clients {
+            if seen > before && client.headers.load(Ordering::SeqCst) {
+                if self.flaws.hang_up_at == Some(seen) {
+                    let _ = client.stream.lock().expect("not poisoned").shutdown(Shutdown::Both);
+                    continue;
+                }
+                client.notify("blockchain.headers.subscribe", &json!([tip]));
+            }
+            let subscribed = client.scripts.lock().expect("not poisoned").clone();
+            let changed = self.scripts.iter().filter(|script| {
+                script.history.iter().any(|(at, _)| *at == height)
+                    && subscribed.contains(&script.script_hash)
+            });
+            for script in changed.filter(|_| !self.flaws.is_silent) {
+                let params = json!([script.script_hash, status(script, height)]);
+                client.notify("blockchain.scripthash.subscribe", &params);
             }
         }
-        None
     }
 
-    fn announce(&self, out: &Mutex<TcpStream>) -> Option<()> {
-        let mut said = 0;
+    fn client(&self, stream: TcpStream) -> Option<()> {
+        let client = Arc::new(Client {
+            stream: Mutex::new(stream.try_clone().ok()?),
+            scripts: Mutex::default(),
+            headers: AtomicBool::new(false),
+        });
+        self.clients.lock().expect("not poisoned").push(Arc::clone(&client));
+        let mut reader = BufReader::new(stream);
+        self.answer_lines(&mut reader, &client);
+        let _ = reader.into_inner().shutdown(Shutdown::Both);
+        let mut clients = self.clients.lock().expect("not poisoned");
+        clients.retain(|other| !Arc::ptr_eq(other, &client));
+        Some(())
+    }
+
+    fn answer_lines(&self, reader: &mut BufReader<TcpStream>, client: &Client) {
         loop {
-            let headers = self.headers.lock().ok()?;
-            let wait = Duration::from_millis(50);
-            let nothing_new = |headers: &mut Vec<String>| self.visible(headers) == said;
-            let (headers, _) = self.changed.wait_timeout_while(headers, wait, nothing_new).ok()?;
-            if self.visible(&headers) == said {
-                continue;
+            let mut line = Vec::new();
+            let read = reader.by_ref().take(LINE_MAX).read_until(b'\n', &mut line);
+            if read.is_err() || line.last() != Some(&b'\n') {
+                return;
             }
-            said = self.visible(&headers);
-            let tip = self.tip(&headers);
-            drop(headers);
-            if self.script.hang_up_at == Some(said) {
-                return out.lock().ok()?.shutdown(Shutdown::Both).ok();
+            if let Some(duration) = self.flaws.stall {
+                let from = Duration::from_millis(300);
+                let since = self.start.elapsed();
+                if since > from {
+                    thread::sleep((from + duration).saturating_sub(since));
+                }
             }
-            let method = "blockchain.headers.subscribe";
-            write_line(out, &json!({"jsonrpc": "2.0", "method": method, "params": [tip]}))?;
+            let reply = match serde_json::from_slice::<Value>(&line) {
+                Ok(Value::Array(requests)) => {
+                    requests.iter().map(|request| self.answer(client, request)).collect()
+                }
+                Ok(request) => self.answer(client, &request),
+                Err(_) => json!({"id": null, "error": {"code": -32700, "message": "invalid JSON"}}),
+            };
+            if !client.write(&reply) {
+                return;
+            }
         }
+    }
+
+    fn answer(&self, client: &Client, request: &Value) -> Value {
+        let id = &request["id"];
+        match self.result(client, request) {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err(message) => json!({"id": id, "error": {"code": 1, "message": message}}),
+        }
+    }
+
+    fn result(&self, client: &Client, request: &Value) -> Result<Value, &'static str> {
+        let params = &request["params"];
+        let headers = self.headers.lock().expect("not poisoned").clone();
+        let height = headers.len() as u32;
+        let text = params[0].as_str().unwrap_or_default().to_owned();
+        let number = |index: usize| params[index].as_u64().unwrap_or_default() as u32;
+        let header = |height: u32| match height.checked_sub(1) {
+            None => "00".repeat(chain::HEADER_BYTES),
+            Some(index) => headers[index as usize].clone(),
+        };
+        let script = self.scripts.iter().find(|script| script.script_hash == text);
+        let unspent = || script.into_iter().flat_map(|script| script.unspent_at(height));
+        Ok(match request["method"].as_str().unwrap_or_default() {
+            "server.version" => json!(["Fake 1.0", "1.4"]),
+            "server.features" => json!({}),
+            "server.ping" => Value::Null,
+            "blockchain.estimatefee" => json!(-1),
+            "mempool.get_fee_histogram" => json!([]),
+            "blockchain.headers.subscribe" => {
+                client.headers.store(true, Ordering::SeqCst);
+                self.tip(&headers)
+            }
+            "blockchain.block.header" => json!(header(number(0))),
+            "blockchain.block.headers" => {
+                let start = number(0);
+                let count = number(1).min(height + 1 - start);
+                let hex: String = (start..start + count).map(header).collect();
+                json!({"count": count, "hex": hex, "max": 2016})
+            }
+            "blockchain.scripthash.subscribe" => {
+                client.scripts.lock().expect("not poisoned").insert(text);
+                script.map_or(Value::Null, |script| status(script, height))
+            }
+            "blockchain.scripthash.unsubscribe" => {
+                json!(client.scripts.lock().expect("not poisoned").remove(&text))
+            }
+            "blockchain.scripthash.get_history" if self.flaws.refuses => {
+                return Err("history too large");
+            }
+            "blockchain.scripthash.get_history" => {
+                let history = script.map_or(&[][..], |script| script.history_at(height));
+                let entry = |(at, txid): &(u32, String)| json!({"height": at, "tx_hash": txid});
+                history.iter().map(entry).collect()
+            }
+            "blockchain.scripthash.get_balance" => {
+                let value: u64 = unspent().map(|coin| coin.value).sum();
+                json!({"confirmed": value + self.flaws.satoshi, "unconfirmed": 0})
+            }
+            "blockchain.scripthash.listunspent" => unspent()
+                .map(|coin| {
+                    json!({
+                        "height": coin.height, "tx_hash": coin.txid, "tx_pos": coin.vout, "value": coin.value
+                    })
+                })
+                .collect(),
+            "blockchain.transaction.get" => {
+                let at = (1..=height).find(|at| shown(chain::txid(*at, 1)) == text);
+                json!(hex_string(&chain::raw_tx(at.ok_or("unknown transaction")?, 1)))
+            }
+            "blockchain.transaction.get_merkle" => {
+                let coinbase = shown(chain::txid(number(1), 0));
+                json!({"block_height": number(1), "pos": 1, "merkle": [coinbase]})
+            }
+            _ => return Err("unknown method"),
+        })
     }
 
     /// Announced height.
     fn visible(&self, headers: &[String]) -> usize {
-        if self.script.in_pairs && headers.len().is_multiple_of(2) {
+        if self.flaws.in_pairs && headers.len().is_multiple_of(2) {
             headers.len().saturating_sub(1)
         } else {
             headers.len()
@@ -118,76 +259,13 @@ impl Index {
         let hex = height.checked_sub(1).and_then(|last| headers.get(last));
         json!({"height": height, "hex": hex.cloned().unwrap_or_default()})
     }
+}
 
-    fn answer(&self, method: &str, params: &Value) -> Result<Value, &'static str> {
-        let headers = self.headers.lock().map_err(|_| "poisoned")?;
-        let script = params[0].as_str().unwrap_or_default();
-        // Heights are below ten: two digits of the hash are the height.
-        let height = script.get(..2).and_then(|digits| digits.parse().ok()).unwrap_or(usize::MAX);
-        let is_there = height <= headers.len() && self.script.forget != Some(height);
-        let txid = || txid(height);
-        Ok(match method {
-            "server.version" => json!(["Fake 1.0", "1.4"]),
-            "blockchain.headers.subscribe" => self.tip(&headers),
-            "blockchain.scripthash.get_history" if self.script.refuse => {
-                return Err("history too large");
-            }
-            "blockchain.scripthash.get_history" if is_there => {
-                json!([{"height": height, "tx_hash": txid()}])
-            }
-            "blockchain.scripthash.get_balance" if is_there => {
-                json!({"confirmed": value(height), "unconfirmed": 0})
-            }
-            "blockchain.scripthash.listunspent" if is_there => {
-                let value = value(height);
-                json!([{"height": height, "tx_hash": txid(), "tx_pos": 0, "value": value}])
-            }
-            "blockchain.scripthash.get_balance" => json!({"confirmed": 0, "unconfirmed": 0}),
-            "blockchain.scripthash.get_history" | "blockchain.scripthash.listunspent" => json!([]),
-            "blockchain.scripthash.subscribe" if is_there => {
-                json!(format!("{height:02}").repeat(32))
-            }
-            "blockchain.scripthash.subscribe" => Value::Null,
-            "blockchain.scripthash.unsubscribe" => json!(true),
-            _ => return Err("unknown method"),
-        })
+fn status(script: &ScriptLine, height: u32) -> Value {
+    let history = script.history_at(height);
+    if history.is_empty() {
+        return Value::Null;
     }
-}
-
-fn write_line(out: &Mutex<TcpStream>, line: &Value) -> Option<()> {
-    out.lock().ok()?.write_all(format!("{line}\n").as_bytes()).ok()
-}
-
-fn txid(height: usize) -> String {
-    format!("{height:02}").repeat(32)
-}
-
-fn value(height: usize) -> usize {
-    height * 1000
-}
-
-/// Acts as `scripts DIR --sample N --seed S --out FILE`.
-pub(crate) fn main(args: &[String]) -> Result<(), String> {
-    let option = |name: &str| {
-        let at = args.iter().position(|arg| arg == name).ok_or(format!("no {name}"))?;
-        args.get(at + 1).cloned().ok_or(format!("no value of {name}"))
-    };
-    let (sample, seed) = (option("--sample")?, option("--seed")?);
-    let (sample, seed): (usize, u64) =
-        (sample.parse().map_err(|_| "a number")?, seed.parse().map_err(|_| "a number")?);
-    let (all, tip_hash) = (forge::heights(), forge::shown(&forge::hash(forge::heights() as u32)));
-    let scripts = sample.min(all);
-    let sample_seed = if scripts < all { seed.to_string() } else { "null".to_owned() };
-    let mut text = format!(
-        r#"{{"kind":"scripts","format":1,"tip_height":{all},"tip_hash":"{tip_hash}","tip_header":"00","scripts":{scripts},"scripts_total":{all},"sample_seed":{sample_seed},"history":{scripts},"unspent":{scripts}}}"#
-    );
-    for height in 1..=scripts {
-        let (hash, value) = (txid(height), value(height));
-        let entry = format_args!(
-            r#"{{"kind":"script","script_hash":"{hash}","status":"{hash}","history":[[{height},"{hash}"]],"coins":[{{"height":{height},"txid":"{hash}","vout":0,"value":{value}}}]}}"#
-        );
-        // Writing to a string cannot fail.
-        let _ = write!(text, "\n{entry}");
-    }
-    fs::write(option("--out")?, text).map_err(|error| error.to_string())
+    let text: String = history.iter().map(|(at, txid)| format!("{txid}:{at}:")).collect();
+    json!(hex_string(&Sha256::digest(text)))
 }

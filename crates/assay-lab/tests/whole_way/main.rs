@@ -1,12 +1,14 @@
-//! End-to-end tests from a plan to a report, with a fake forge and a fake node as real processes.
+//! End-to-end tests from a plan to a report, with a fake forge and a fake node as real processes, and of query load on the same
+//! node.
 //!
 //! This program is its own forge and its own node: called with `forge` or `node` it acts as one, otherwise it runs the tests. It
 //! therefore has no harness.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a test program prints")]
 
+mod chain;
 mod electrum;
-mod forge;
+mod load;
 mod node;
 
 use std::ffi::OsString;
@@ -21,7 +23,7 @@ use assay_lab::plan::{Keys, Plan};
 use assay_lab::progress::{Event, Reporter, Silent};
 use assay_lab::report;
 use assay_lab::results::{self, Results, Run, Status};
-use assay_lab::run::{LabError, RunOptions, run};
+use assay_lab::run::{RunOptions, VoidRun, run};
 
 const PLAN: &str = r#"
 format = 1
@@ -53,9 +55,9 @@ title = "Fan-out"
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let acted = match args.first().map(String::as_str) {
-        Some("forge") => forge::main(&args[1..]),
+        Some("forge") => chain::forge(&args[1..]),
         Some("node") => node::main(&args[1..]),
-        Some("scripts") => electrum::main(&args[1..]),
+        Some("scripts") => chain::scripts(&args[1..]),
         _ => return run_tests(&args),
     };
     match acted {
@@ -72,7 +74,7 @@ type Test = fn(&Path);
 
 /// Runs the tests whose names contain the first argument that is no option.
 fn run_tests(args: &[String]) -> ExitCode {
-    let tests: [(&str, Test); 18] = [
+    let tests: [(&str, Test); 25] = [
         ("plan_becomes_report", plan_becomes_report),
         ("random_share_is_sent", random_share_is_sent),
         ("connections_are_kept", connections_are_kept),
@@ -91,6 +93,13 @@ fn run_tests(args: &[String]) -> ExitCode {
         ("refused_answer_voids_the_run", refused_answer),
         ("index_that_stays_behind", index_stays_behind),
         ("index_that_hangs_up", index_hangs_up),
+        ("load_right_answers", load::right_answers),
+        ("load_wrong_answers_are_found", load::wrong_answers_are_found),
+        ("load_clients_are_notified_of_blocks", load::clients_are_notified_of_blocks),
+        ("load_detects_missing_notifications", load::detects_missing_notifications),
+        ("load_a_stall_shows_at_a_fixed_rate", load::a_stall_shows_at_a_fixed_rate),
+        ("load_distinguishes_attacks", load::distinguishes_attacks),
+        ("load_rejects_impossible_options", load::rejects_impossible_options),
     ];
     let filter = args.iter().find(|arg| !arg.starts_with('-')).map_or("", String::as_str);
     let mut failed = 0;
@@ -127,9 +136,8 @@ fn whole(folder: &Path, wrongs: &[&str]) -> Results {
     run(plan(), &options(folder, wrongs), &Silent).expect("the plan runs")
 }
 
-fn story(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+fn story(error: &anyhow::Error) -> String {
+    format!("{error:#}")
 }
 
 fn plan_becomes_report(folder: &Path) {
@@ -139,7 +147,7 @@ fn plan_becomes_report(folder: &Path) {
     assert_eq!((unseen.id.as_str(), seen.id.as_str()), ("assay-0", "assay-90"));
     for run in [unseen, seen] {
         assert_eq!(run.tip.as_deref(), Some(results.chain.tip.as_str()));
-        assert_eq!(run.utxo_muhash, Some(forge::muhash()));
+        assert_eq!(run.utxo_muhash, Some(chain::muhash()));
         assert!(run.checks.iter().all(|check| check.found.as_ref() == Some(&check.expected)));
         let names: Vec<_> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
         assert_eq!(names, ["maturity", "fan-out", "steady-1"]);
@@ -219,7 +227,7 @@ fn dead_target(folder: &Path) {
     dying.resume = true;
     // Other arguments are other settings, so both runs are repeated, and the first one dies.
     let error = run(plan(), &dying, &Silent).expect_err("the target dies");
-    assert!(matches!(error, LabError::Void { .. }));
+    assert!(error.is::<VoidRun>());
     let told = story(&error);
     for part in
         ["assay-0 is void", "block 4 of 5 (fan-out)", "signal: 6", "about to abort", "--resume"]
@@ -338,7 +346,7 @@ fn plan_with_index() -> Plan {
     Plan::parse(&text, "test").expect("a valid plan")
 }
 
-fn with_index(folder: &Path, wrongs: &[&str]) -> Result<Results, LabError> {
+fn with_index(folder: &Path, wrongs: &[&str]) -> anyhow::Result<Results> {
     run(plan_with_index(), &options(folder, wrongs), &Silent)
 }
 

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::electrum::{self, Index};
-use crate::forge;
+use crate::chain::{self, HEADER_BYTES, TX_BYTES, shown};
+use crate::electrum::{Flaws, Index};
 
-const COOKIE: &str = "__cookie__:secret";
+pub(crate) const COOKIE: &str = "__cookie__:secret";
 
 /// Faults of the node.
 #[derive(Default)]
-struct Script {
+pub(crate) struct Script {
     die_at: Option<usize>,
     refuse_at: Option<usize>,
     /// Every n-th transaction is rejected.
@@ -35,7 +35,7 @@ struct State {
     sent: usize,
 }
 
-struct Node {
+pub(crate) struct Node {
     script: Script,
     state: Mutex<State>,
     tip_changed: Condvar,
@@ -67,28 +67,50 @@ pub(crate) fn main(args: &[String]) -> Result<(), String> {
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let listener = TcpListener::bind(address).map_err(|error| error.to_string())?;
     fs::write(folder.join(".cookie"), COOKIE).map_err(|error| error.to_string())?;
-    let of_index = electrum::Script {
-        forget: number("--index-forgets"),
+    let flaws = Flaws {
         stop_at: number("--index-stops-at"),
         hang_up_at: number("--index-hangs-up-at"),
-        refuse: flag("--index-refuses"),
+        refuses: flag("--index-refuses"),
         in_pairs: flag("--index-in-pairs"),
+        ..Flaws::default()
     };
+    let mut scripts = chain::scripts_of_plans();
+    if let Some(height) = number("--index-forgets") {
+        scripts.remove(height - 1);
+    }
     let index = match option("--electrum") {
-        Some(address) if flag("--index") => Some(Index::serve(&address, of_index)?),
+        Some(address) if flag("--index") => {
+            let listener = TcpListener::bind(address).map_err(|error| error.to_string())?;
+            Some(Index::serve(listener, scripts, flaws, 0))
+        }
         _ => None,
     };
-    let state = Mutex::default();
-    let node = Arc::new(Node { script, state, tip_changed: Condvar::new(), index });
-    for stream in listener.incoming().flatten() {
-        eprintln!("connection");
-        let node = Arc::clone(&node);
-        thread::spawn(move || node.serve(&stream));
-    }
+    Node::serve_all(&listener, script, index, 0);
     Ok(())
 }
 
 impl Node {
+    /// Serves forever. It has the blocks of the load tests up to `height`.
+    pub(crate) fn serve_all(
+        listener: &TcpListener,
+        script: Script,
+        index: Option<Arc<Index>>,
+        height: u32,
+    ) {
+        let state = State {
+            hashes: (1..=height).map(|height| shown(chain::hash(height))).collect(),
+            txs_of_block: vec![2; height as usize],
+            ..State::default()
+        };
+        let state = Mutex::new(state);
+        let node = Arc::new(Self { script, state, tip_changed: Condvar::new(), index });
+        for stream in listener.incoming().flatten() {
+            eprintln!("connection");
+            let node = Arc::clone(&node);
+            thread::spawn(move || node.serve(&stream));
+        }
+    }
+
     fn serve(&self, stream: &TcpStream) -> Option<()> {
         let mut reader = BufReader::new(stream);
         loop {
@@ -180,11 +202,11 @@ impl Node {
                 }
                 let hex = text(0);
                 state.hashes.push(reversed(&hex[..64]));
-                state.txs_of_block.push((hex.len() / 2 - 32) / 100 + 1);
+                state.txs_of_block.push((hex.len() / 2 - HEADER_BYTES) / TX_BYTES);
                 state.mempool.clear();
                 self.tip_changed.notify_all();
                 if let Some(index) = &self.index {
-                    index.connect(&hex[..hex.len().min(160)]);
+                    index.connect(&hex[..2 * HEADER_BYTES]);
                 }
                 Value::Null
             }
@@ -204,13 +226,13 @@ impl Node {
     }
 
     fn utxo_info(&self, kind: &str) -> Value {
-        let amount = forge::UTXO_AMOUNT;
+        let amount = chain::UTXO_AMOUNT;
         let coins = format!("{}.{:08}", amount / 100_000_000, amount % 100_000_000);
         let coins: serde_json::Number =
             serde_json::from_str(&coins).expect("a decimal number is JSON");
-        let mut info = json!({"txouts": forge::UTXO_COUNT, "total_amount": coins});
+        let mut info = json!({"txouts": chain::UTXO_COUNT, "total_amount": coins});
         if kind == "muhash" {
-            let muhash = if self.script.other_muhash { "ee".repeat(32) } else { forge::muhash() };
+            let muhash = if self.script.other_muhash { "ee".repeat(32) } else { chain::muhash() };
             info["muhash"] = json!(muhash);
         }
         info

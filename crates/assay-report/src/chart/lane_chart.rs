@@ -4,7 +4,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde::{Deserialize, Serialize};
 
-use super::{Canvas, Chart, Drawn, Look, axis_under_rows, finish, ink, small};
+use super::{BAR_OPACITY, Canvas, Chart, Drawn, INK, axis_under_rows, finish, rgb, small};
 
 /// Vertically stacked groups of lanes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ impl LaneChart {
         let bar = |from: f64, to: f64, style: ShapeStyle| {
             Rectangle::new([(from, top), (to, bottom - 1.0)], style)
         };
-        let mut bars = vec![bar(0.0, end.min(self.x_end), ink().mix(0.1).filled())];
+        let mut bars = vec![bar(0.0, end.min(self.x_end), INK.mix(0.1).filled())];
         let slice = self.x_end / shares.len().max(1) as f64;
         let level = |share: &f64| (share.clamp(0.0, 1.0) * f64::from(LEVELS)).round() as u8;
         let mut from = 0;
@@ -99,8 +99,7 @@ impl LaneChart {
             from += run.len();
             let solidity = f64::from(level(&run[0])) / f64::from(LEVELS);
             if solidity > 0.0 {
-                let look = Look { colour: Some(0), dashed: false };
-                let style = look.rgb().mix(look.solidity() * solidity).filled();
+                let style = rgb(0).mix(BAR_OPACITY * solidity).filled();
                 bars.push(bar(start, stop, style));
             }
         }

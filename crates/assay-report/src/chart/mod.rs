@@ -14,6 +14,7 @@ use plotters::coord::ranged1d::ValueFormatter;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use serde::{Deserialize, Serialize};
 
 use crate::table::escape;
 pub use lane_chart::{LaneChart, LaneGroup};
@@ -30,6 +31,7 @@ const INK: RGBColor = RGBColor(1, 2, 3);
 pub(crate) const SERIES_COLOURS: usize = 8;
 /// Width and height of a drawing; the page scales it.
 const SIZE: (u32, u32) = (560, 340);
+pub(crate) const BAR_OPACITY: f64 = 0.9;
 const FONT: &str = "sans-serif";
 const FONT_SIZE: i32 = 14;
 /// Plot area of a [`LineChart`]: margins, and space for labels.
@@ -45,7 +47,8 @@ const NAME_LINE_HEIGHT: i32 = 13;
 pub struct Chart {
     pub(crate) title: String,
     pub(crate) svg: String,
-    pub(crate) legend: Vec<Key>,
+    /// Labels with the numbers of their colours.
+    pub(crate) legend: Vec<(String, usize)>,
     pub(crate) has_bars: bool,
 }
 
@@ -55,42 +58,18 @@ impl Chart {
     }
 }
 
-/// One entry of a legend.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Key {
-    pub(crate) label: String,
-    pub(crate) look: Look,
+fn rgb(colour: usize) -> RGBColor {
+    RGBColor(250, 251, (colour % SERIES_COLOURS) as u8)
 }
 
-/// Style of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
-    /// Index of the colour; `None` is the text colour, for published figures.
-    pub colour: Option<usize>,
-    pub dashed: bool,
+/// The style variable of the page.
+pub(crate) fn css(colour: usize) -> String {
+    format!("var(--series-{})", colour % SERIES_COLOURS)
 }
 
-impl Look {
-    fn rgb(self) -> RGBColor {
-        self.colour.map_or(INK, |number| RGBColor(250, 251, (number % SERIES_COLOURS) as u8))
-    }
-
-    /// Opacity of a bar: lower for published figures, slightly lower for dashed series.
-    pub(crate) fn solidity(self) -> f64 {
-        match (self.colour, self.dashed) {
-            (None, false) => 0.25,
-            (None, true) => 0.5,
-            (Some(_), _) => 0.9,
-        }
-    }
-
-    /// The style variable of the page.
-    pub(crate) fn css(self) -> String {
-        match self.colour {
-            None => "currentColor".to_owned(),
-            Some(number) => format!("var(--series-{})", number % SERIES_COLOURS),
-        }
-    }
+/// Series beyond the colours of the page repeat them with dashed lines.
+pub(crate) const fn is_dashed(colour: usize) -> bool {
+    colour >= SERIES_COLOURS
 }
 
 #[derive(Debug, Clone, Default)]
@@ -112,7 +91,8 @@ pub struct LineChart {
     pub series: Vec<Line>,
     /// Thin background lines outside the legend: single runs behind the median one.
     pub background: Vec<Line>,
-    pub bands: Vec<Band>,
+    /// Named parts of the x axis: name, begin, end.
+    pub bands: Vec<(String, f64, f64)>,
 }
 
 /// One series of lines; each piece is drawn separately.
@@ -120,39 +100,22 @@ pub struct LineChart {
 pub struct Line {
     /// Name in the legend.
     pub label: String,
-    pub look: Look,
+    /// Number of its colour.
+    pub colour: usize,
     pub pieces: Vec<Vec<(f64, f64)>>,
     /// True to mark the points.
     pub points: bool,
 }
 
-/// A named part of the x axis.
-#[derive(Debug, Clone)]
-pub struct Band {
-    pub name: String,
-    pub from: f64,
-    pub to: f64,
-}
-
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BarChart {
     pub title: String,
     /// Quantity and unit of the y axis.
     pub y_label: String,
     pub groups: Vec<String>,
-    /// Bar series, with one bar in every group.
-    pub series: Vec<Bars>,
-    /// True for a logarithmic y axis, which begins at a power of ten below the shortest bar.
-    pub logarithmic: bool,
-}
-
-/// One bar per group.
-#[derive(Debug, Clone)]
-pub struct Bars {
-    pub label: String,
-    pub look: Look,
-    /// Heights per group; `None` leaves a gap.
-    pub values: Vec<Option<f64>>,
+    /// Bars by name in the legend, one per group; `None` leaves a gap.
+    pub bars: Vec<(String, Vec<Option<f64>>)>,
 }
 
 impl LineChart {
@@ -164,8 +127,8 @@ impl LineChart {
         let (x_min, x_max) = range(points().map(|point| point.0).filter(has_place))?;
         let positive = points().map(|point| point.1).filter(|y| !self.logarithmic || *y > 0.0);
         let (y_min, y_max) = range(positive).filter(|(_, y_max)| *y_max > 0.0)?;
-        let x_min = self.bands.iter().map(|band| band.from).fold(x_min, f64::min);
-        let x_max = self.bands.iter().map(|band| band.to).fold(x_max, f64::max);
+        let x_min = self.bands.iter().map(|band| band.1).fold(x_min, f64::min);
+        let x_max = self.bands.iter().map(|band| band.2).fold(x_max, f64::max);
         let x = x_min..x_max.max(x_min + 1e-3);
         let drawing = |canvas: &Canvas<'_>| {
             let mut builder = ChartBuilder::on(canvas);
@@ -195,7 +158,7 @@ impl LineChart {
         };
         // Series without points are left out of the legend.
         let has_points = |line: &&Line| line.pieces.iter().any(|piece| !piece.is_empty());
-        let keys = self.series.iter().filter(has_points).map(|line| (&line.label, line.look));
+        let keys = self.series.iter().filter(has_points).map(|line| (&line.label, line.colour));
         finish(&self.title, keys, false, SIZE, drawing)
     }
 
@@ -205,9 +168,9 @@ impl LineChart {
         let (left, right) = (MARGIN + Y_LABELS_WIDTH, SIZE.0 as i32 - MARGIN_RIGHT);
         let plot_width = f64::from(right - left);
         let mut line_ends: Vec<f64> = Vec::new();
-        let place = |band: &Band| {
-            let share = (f64::midpoint(band.from, band.to) - x.start) / (x.end - x.start);
-            let width = band.name.chars().count() as f64 * NAME_LETTER_WIDTH;
+        let place = |(name, from, to): &(String, f64, f64)| {
+            let share = (f64::midpoint(*from, *to) - x.start) / (x.end - x.start);
+            let width = name.chars().count() as f64 * NAME_LETTER_WIDTH;
             let last = f64::from(SIZE.0) - width / 2.0 - 1.0;
             let middle = (f64::from(left) + share * plot_width).min(last).max(width / 2.0);
             let (from, to) = (middle - width / 2.0, middle + width / 2.0);
@@ -253,37 +216,30 @@ impl LineChart {
         let (top, bottom) = ends(&area.get_y_axis_pixel_range());
         let y_start = area.get_y_range().start;
         let pixel = |x: f64| area.map_coordinate(&(x, y_start)).0;
-        for (number, (band, (middle, line))) in self.bands.iter().zip(names).enumerate() {
-            let (from, to) = (pixel(band.from), pixel(band.to));
+        for (number, ((name, from, to), (middle, line))) in self.bands.iter().zip(names).enumerate()
+        {
+            let (from, to) = (pixel(*from), pixel(*to));
             if number % 2 == 1 {
                 let shade = INK.mix(0.05).filled();
                 canvas.draw(&Rectangle::new([(from, top), (to, bottom)], shade))?;
             }
             let style = small().pos(Pos::new(HPos::Center, VPos::Bottom));
             let lift = 2 + line * NAME_LINE_HEIGHT;
-            canvas.draw(&Text::new(band.name.clone(), (*middle, top - lift), style))?;
+            canvas.draw(&Text::new(name.clone(), (*middle, top - lift), style))?;
         }
-        for line in &self.background {
-            let style = line.look.rgb().mix(0.35).stroke_width(1);
+        let behind = self.background.iter().map(|line| (line, 0.35, 1));
+        for (line, opacity, width) in behind.chain(self.series.iter().map(|line| (line, 1.0, 2))) {
+            let style = rgb(line.colour).mix(opacity).stroke_width(width);
             for piece in &line.pieces {
                 let points =
                     piece.iter().copied().filter(|point| !self.logarithmic_x || point.0 > 0.0);
-                chart.draw_series(LineSeries::new(points, style))?;
-            }
-        }
-        for line in &self.series {
-            let style = line.look.rgb().stroke_width(2);
-            for piece in &line.pieces {
-                let points =
-                    piece.iter().copied().filter(|point| !self.logarithmic_x || point.0 > 0.0);
-                if line.look.dashed {
+                if is_dashed(line.colour) {
                     chart.draw_series(DashedLineSeries::new(points.clone(), 6, 4, style))?;
                 } else {
                     chart.draw_series(LineSeries::new(points.clone(), style))?;
                 }
-                if line.points {
-                    let dot = |point: &(f64, f64)| Circle::new(*point, 3, style.filled());
-                    chart.draw_series(points.map(|point| dot(&point)))?;
+                if line.points && width > 1 {
+                    chart.draw_series(points.map(|point| Circle::new(point, 3, style.filled())))?;
                 }
             }
         }
@@ -297,13 +253,13 @@ fn ends(range: &std::ops::Range<i32>) -> (i32, i32) {
 }
 
 impl BarChart {
-    /// Draws the chart; `None` without a bar above zero.
-    pub fn draw(&self) -> Option<Chart> {
-        let values = self.series.iter().flat_map(|bars| bars.values.iter().flatten().copied());
-        let values = values.filter(|value| !self.logarithmic || *value > 0.0);
+    /// Draws the chart; `None` without a bar above zero. A logarithmic axis begins at a power of ten below the shortest bar.
+    pub fn draw(&self, is_logarithmic: bool) -> Option<Chart> {
+        let values = self.bars.iter().flat_map(|(_, values)| values.iter().flatten().copied());
+        let values = values.filter(|value| !is_logarithmic || *value > 0.0);
         let (y_min, y_max) = range(values).filter(|(_, y_max)| *y_max > 0.0)?;
         // On a logarithmic axis, heights are powers of ten above the axis.
-        let floor = self.logarithmic.then(|| (y_min * 0.999).log10().floor());
+        let floor = is_logarithmic.then(|| (y_min * 0.999).log10().floor());
         let height = |value: f64| floor.map_or(value, |floor| (value.log10() - floor).max(0.0));
         let label = |y: &f64| match floor {
             None => tick(*y),
@@ -331,8 +287,8 @@ impl BarChart {
                 .axis_desc_style(text())
                 .y_label_formatter(&label)
                 .draw()?;
-            for (number, bars) in self.series.iter().enumerate() {
-                chart.draw_series(self.bars_of(number, bars, height))?;
+            for (number, (_, values)) in self.bars.iter().enumerate() {
+                chart.draw_series(self.bars_of(number, values, height))?;
             }
             for (number, name) in names.iter().enumerate() {
                 let (x, y) = chart.plotting_area().map_coordinate(&(number as f64 + 0.5, 0.0));
@@ -344,7 +300,7 @@ impl BarChart {
             }
             Ok(())
         };
-        let keys = self.series.iter().map(|bars| (&bars.label, bars.look));
+        let keys = self.bars.iter().zip(0..).map(|((label, _), number)| (label, number));
         finish(&self.title, keys, true, SIZE, drawing)
     }
 
@@ -368,17 +324,17 @@ impl BarChart {
     fn bars_of(
         &self,
         number: usize,
-        bars: &Bars,
+        values: &[Option<f64>],
         height: impl Fn(f64) -> f64,
     ) -> Vec<Rectangle<(f64, f64)>> {
-        let width = 0.84 / self.series.len() as f64;
-        let style = bars.look.rgb().mix(bars.look.solidity()).filled();
+        let width = 0.84 / self.bars.len() as f64;
+        let style = rgb(number).mix(BAR_OPACITY).filled();
         let bar = |(group, value): (usize, &Option<f64>)| {
             let left = group as f64 + 0.08 + width * number as f64;
             let right = left + width * 0.92;
             value.map(|value| Rectangle::new([(left, 0.0), (right, height(value))], style))
         };
-        bars.values.iter().enumerate().filter_map(bar).collect()
+        values.iter().enumerate().filter_map(bar).collect()
     }
 }
 
@@ -394,8 +350,8 @@ fn axis_under_rows<X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
         .y_labels(0)
         .x_labels(numbers)
         .x_desc(label)
-        .axis_style(ink().mix(0.5))
-        .bold_line_style(ink().mix(0.12))
+        .axis_style(INK.mix(0.5))
+        .bold_line_style(INK.mix(0.12))
         .light_line_style(TRANSPARENT)
         .label_style(text())
         .axis_desc_style(text())
@@ -407,7 +363,7 @@ fn axis_under_rows<X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
 /// Draws into a string and replaces the marker colours.
 fn finish<'k>(
     title: &str,
-    keys: impl Iterator<Item = (&'k String, Look)>,
+    keys: impl Iterator<Item = (&'k String, usize)>,
     has_bars: bool,
     (width, height): (u32, u32),
     drawing: impl FnOnce(&Canvas<'_>) -> Drawn,
@@ -428,12 +384,8 @@ fn finish<'k>(
     for number in 0..SERIES_COLOURS {
         svg = svg.replace(&format!("#FAFB{number:02X}"), &format!("var(--series-{number})"));
     }
-    let legend = keys.map(|(label, look)| Key { label: label.clone(), look }).collect();
+    let legend = keys.map(|(label, colour)| (label.clone(), colour)).collect();
     Some(Chart { title: title.to_owned(), svg, legend, has_bars })
-}
-
-const fn ink() -> RGBColor {
-    INK
 }
 
 fn text() -> TextStyle<'static> {
@@ -478,16 +430,15 @@ fn plain(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn line(look: Look) -> Line {
+    fn line(colour: usize) -> Line {
         let pieces = vec![vec![(1.0, 10.0), (2.0, 1000.0)], vec![(3.0, 5.0)]];
-        Line { label: "a & b".to_owned(), look, pieces, points: true }
+        Line { label: "a & b".to_owned(), colour, pieces, points: true }
     }
 
     #[test]
     fn things_are_counted_in_whole_numbers() {
-        let look = Look { colour: Some(0), dashed: false };
         let labels = |whole_x: bool| {
-            let series = vec![line(look)];
+            let series = vec![line(0)];
             let chart = LineChart { whole_x, series, ..LineChart::default() };
             chart.draw().expect("there are points").svg.matches("\n2.4\n").count()
         };
@@ -496,10 +447,9 @@ mod tests {
 
     #[test]
     fn names_of_narrow_bands_do_not_meet() {
-        let band = |number: u32| Band {
-            name: "Steady state".to_owned(),
-            from: 100.0 + f64::from(number),
-            to: 101.0 + f64::from(number),
+        let band = |number: u32| {
+            let from = 100.0 + f64::from(number);
+            ("Steady state".to_owned(), from, from + 1.0)
         };
         let chart = LineChart { bands: (0..6).map(band).collect(), ..LineChart::default() };
         let places = chart.places_of_names(&(0.0..106.0));
@@ -516,12 +466,11 @@ mod tests {
     #[test]
     fn colours_come_from_the_page() {
         for logarithmic in [false, true] {
-            let look = Look { colour: Some(1), dashed: logarithmic };
             let chart = LineChart {
                 title: "Rate".to_owned(),
                 logarithmic,
-                series: vec![line(look), line(Look { colour: None, dashed: false })],
-                bands: vec![Band { name: "one".to_owned(), from: 0.5, to: 3.5 }],
+                series: vec![line(0), line(1 + SERIES_COLOURS)],
+                bands: vec![("one".to_owned(), 0.5, 3.5)],
                 ..LineChart::default()
             };
             let svg = chart.draw().expect("there are points").svg;
@@ -533,14 +482,12 @@ mod tests {
 
     #[test]
     fn bars_with_gaps() {
-        let look = Look { colour: Some(0), dashed: false };
-        let values = vec![Some(5.0), None];
         let chart = BarChart {
             groups: vec!["x".to_owned(), "y".to_owned()],
-            series: vec![Bars { label: "a".to_owned(), look, values }],
+            bars: vec![("a".to_owned(), vec![Some(5.0), None])],
             ..BarChart::default()
         };
-        let svg = chart.draw().expect("there is a bar").svg;
+        let svg = chart.draw(false).expect("there is a bar").svg;
         assert_eq!(svg.matches("var(--series-0)").count(), 1);
     }
 
@@ -561,10 +508,8 @@ mod tests {
     #[test]
     fn empty_charts_are_none() {
         assert!(LineChart::default().draw().is_none());
-        assert!(BarChart::default().draw().is_none());
-        let look = Look { colour: Some(0), dashed: false };
-        let zero =
-            Line { label: String::new(), look, pieces: vec![vec![(1.0, 0.0)]], points: false };
+        assert!(BarChart::default().draw(false).is_none());
+        let zero = Line { pieces: vec![vec![(1.0, 0.0)]], ..line(0) };
         let chart = LineChart { series: vec![zero], logarithmic: true, ..LineChart::default() };
         assert!(chart.draw().is_none(), "zero has no place on a logarithmic axis");
     }

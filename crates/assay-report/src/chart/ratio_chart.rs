@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{Canvas, Chart, Look, axis_under_rows, finish, ink, small};
+use super::{Canvas, Chart, INK, axis_under_rows, finish, rgb, small};
 
 #[derive(Debug, Clone, Default)]
 pub struct RatioChart {
@@ -40,8 +40,6 @@ impl RatioChart {
     /// Draws the chart; `None` without a ratio above zero. Ratios that are not numbers are left out.
     pub fn draw(&self) -> Option<Chart> {
         let is_drawable = |bar: &&RatioBar| bar.low > 0.0 && bar.high.is_finite();
-        // One colour: the compared sides differ from bar to bar, and the label names them.
-        let look = Look { colour: Some(0), dashed: false };
         let bars: Vec<&RatioBar> = self.ratios.iter().filter(is_drawable).collect();
         let low = bars.iter().map(|bar| bar.low).reduce(f64::min)?.min(1.0) / 1.1;
         let high = bars.iter().map(|bar| bar.high).reduce(f64::max)?.max(1.0) * 1.1;
@@ -55,10 +53,11 @@ impl RatioChart {
             axis_under_rows(&mut chart, &self.x_label, 6)?;
             for (number, bar) in bars.iter().enumerate() {
                 let middle = rows - number as f64 - 0.5;
-                let fill = look.rgb().mix(0.75).filled();
+                // One colour: the compared sides differ from bar to bar, and the label names them.
+                let fill = rgb(0).mix(0.75).filled();
                 let (from, to) = (bar.median.min(1.0), bar.median.max(1.0));
                 let corners = [(from, middle - 0.32), (to, middle + 0.32)];
-                let line = ink().mix(0.8).stroke_width(2);
+                let line = INK.mix(0.8).stroke_width(2);
                 let whisker = PathElement::new(vec![(bar.low, middle), (bar.high, middle)], line);
                 chart.draw_series([Rectangle::new(corners, fill)])?;
                 chart.draw_series([whisker])?;
@@ -69,7 +68,7 @@ impl RatioChart {
                     canvas.draw(&Text::new(words, (place.0 - 8, place.1), style))?;
                 }
             }
-            let one = PathElement::new(vec![(1.0, 0.0), (1.0, rows)], ink().mix(0.6));
+            let one = PathElement::new(vec![(1.0, 0.0), (1.0, rows)], INK.mix(0.6));
             chart.draw_series([one])?;
             Ok(())
         };

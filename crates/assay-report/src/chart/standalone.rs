@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Chart, Key, STYLE};
+use super::{Chart, STYLE, css, is_dashed};
 use crate::table::escape;
 
 /// Height of a row of the legend.
@@ -23,25 +23,25 @@ impl Chart {
         );
         let inner = format!("<svg width=\"{width}\" height=\"{height}\"");
         out.push_str(&self.svg.replacen("<svg", &inner, 1));
-        for (index, key) in self.legend.iter().enumerate() {
-            legend(&mut out, key, height + ROW * index + ROW / 2);
+        for (index, (label, colour)) in self.legend.iter().enumerate() {
+            legend(&mut out, label, *colour, height + ROW * index + ROW / 2);
         }
         out.push_str("</svg>\n");
         out
     }
 }
 
-fn legend(out: &mut String, key: &Key, y: usize) {
-    let colour = key.look.css();
-    let dashes = if key.look.dashed { " stroke-dasharray=\"6 4\"" } else { "" };
+fn legend(out: &mut String, label: &str, colour: usize, y: usize) {
+    let dashes = if is_dashed(colour) { " stroke-dasharray=\"6 4\"" } else { "" };
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
-        "<line x1=\"14\" x2=\"40\" y1=\"{y}\" y2=\"{y}\" stroke=\"{colour}\" \
+        "<line x1=\"14\" x2=\"40\" y1=\"{y}\" y2=\"{y}\" stroke=\"{}\" \
          stroke-width=\"3\"{dashes}/>\n<text x=\"48\" y=\"{}\" fill=\"currentColor\" \
          font-family=\"sans-serif\" font-size=\"13\">{}</text>",
+        css(colour),
         y + 4,
-        escape(&key.label)
+        escape(label)
     );
 }
 
@@ -55,13 +55,12 @@ fn size(svg: &str) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::chart::{Line, LineChart, Look};
+    use crate::chart::{Line, LineChart};
 
     #[test]
     fn brings_its_colours_and_its_legend() {
-        let look = Look { colour: Some(1), dashed: false };
         let pieces = vec![vec![(0.0, 1.0), (1.0, 2.0)]];
-        let line = Line { label: "a & b".to_owned(), look, pieces, points: false };
+        let line = Line { label: "a & b".to_owned(), colour: 1, pieces, points: false };
         let chart = LineChart { title: "T".to_owned(), series: vec![line], ..LineChart::default() };
         let svg = chart.draw().expect("points").standalone();
         assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"), "{svg}");

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::{Figure, Front, Page, Section};
-use crate::chart::{Chart, Look, STYLE};
+use crate::chart::{BAR_OPACITY, Chart, STYLE, css, is_dashed};
 use crate::table::escape;
 
 pub(super) fn page(page: &Page) -> String {
@@ -77,12 +77,7 @@ fn front_html(front: &Front, out: &mut String) {
 
 fn section_html(section: &Section, out: &mut String) {
     put(out, format_args!("<section id=\"{}\">\n", escape(&section.id)));
-    let title = escape(&section.title);
-    if section.is_folded {
-        put(out, format_args!("<details><summary><h2>{title}</h2></summary>\n"));
-    } else {
-        put(out, format_args!("<h2>{title}</h2>\n"));
-    }
+    put(out, format_args!("<h2>{}</h2>\n", escape(&section.title)));
     prose(&section.prose, out);
     if !section.charts.is_empty() {
         out.push_str("<div class=\"charts\">\n");
@@ -90,7 +85,7 @@ fn section_html(section: &Section, out: &mut String) {
         out.push_str("</div>\n");
     }
     section.tables.iter().for_each(|table| table.html(out));
-    out.push_str(if section.is_folded { "</details>\n</section>\n" } else { "</section>\n" });
+    out.push_str("</section>\n");
 }
 
 /// Paragraphs and lists. Text between backquotes is code.
@@ -126,22 +121,22 @@ fn inline(text: &str) -> String {
 fn chart_html(chart: &Chart, out: &mut String) {
     put(out, format_args!("<figure>\n<figcaption>{}</figcaption>\n", escape(&chart.title)));
     out.push_str("<div class=\"legend\">");
-    for key in &chart.legend {
-        let swatch = swatch(key.look, chart.has_bars);
-        put(out, format_args!("<span>{swatch}{}</span>", escape(&key.label)));
+    for (label, colour) in &chart.legend {
+        let swatch = swatch(*colour, chart.has_bars);
+        put(out, format_args!("<span>{swatch}{}</span>", escape(label)));
     }
     out.push_str("</div>\n");
     out.push_str(&chart.svg);
     out.push_str("</figure>\n");
 }
 
-fn swatch(look: Look, is_bar: bool) -> String {
-    let (class, opacity) = match (is_bar, look.dashed) {
-        (true, _) => ("swatch bar", look.solidity()),
+fn swatch(colour: usize, is_bar: bool) -> String {
+    let (class, opacity) = match (is_bar, is_dashed(colour)) {
+        (true, _) => ("swatch bar", BAR_OPACITY),
         (false, true) => ("swatch dashed", 1.0),
         (false, false) => ("swatch", 1.0),
     };
-    format!("<i class=\"{class}\" style=\"--c:{};opacity:{opacity}\"></i>", look.css())
+    format!("<i class=\"{class}\" style=\"--c:{};opacity:{opacity}\"></i>", css(colour))
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use crate::atomic_file::{self, WriteError};
 use crate::chart::Chart;
 use crate::table::Table;
 
-/// A report in any form.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     pub title: String,
@@ -23,7 +22,6 @@ pub struct Page {
 }
 
 impl Page {
-    /// Self-contained HTML page.
     pub fn html(&self) -> String {
         html::page(self)
     }
@@ -65,7 +63,6 @@ impl Page {
     }
 }
 
-/// Image name of the summary's chart.
 const FRONT: &str = "front";
 
 /// File name of one chart of a section.
@@ -85,12 +82,10 @@ pub struct Front {
     pub caveats: Vec<String>,
 }
 
-/// A number of the summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
     pub value: String,
     pub unit: String,
-    /// Measured quantity.
     pub of: String,
 }
 
@@ -101,12 +96,9 @@ pub struct Section {
     pub title: String,
     /// Paragraphs; a leading `- ` makes a list item; text between backquotes is code.
     pub prose: Vec<String>,
-    /// Tables below the paragraphs.
     pub tables: Vec<Table>,
     /// Charts above the tables.
     pub charts: Vec<Chart>,
-    /// True to collapse the section in the HTML form.
-    pub is_folded: bool,
 }
 
 impl Section {

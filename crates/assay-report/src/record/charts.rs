@@ -3,9 +3,8 @@
 use super::render::{Block, Values, label};
 use super::{Record, Series, Unit};
 use crate::stats::median;
-use crate::{Band, BarChart, Bars, Chart, Line, LineChart, Look};
+use crate::{BarChart, Chart, Line, LineChart};
 
-/// Maximum number of points of a line.
 const POINTS_MAX: usize = 240;
 /// A line of at most so many rows has marked points.
 const SPARSE_ROWS: usize = 24;
@@ -16,7 +15,6 @@ const BAR_CHARTS_MAX: usize = 4;
 /// Letters below the bars of a chart.
 const LETTERS_MAX: usize = 100;
 
-/// Columns of several series with the same axes.
 struct Axes<'a> {
     x: &'a (String, Unit),
     y: &'a (String, Unit),
@@ -69,19 +67,15 @@ impl Axes<'_> {
         for (series, column) in &self.parts {
             let name = (series.target.as_str(), series.case.as_str());
             let known = names.iter().position(|known| *known == name);
-            let colour = Some(known.unwrap_or(names.len()));
+            let colour = known.unwrap_or(names.len());
             let is_gap = |row: &Vec<Option<f64>>| cell(row, *column).is_none();
             let pieces = series.rows.split(is_gap).filter(|rows| !rows.is_empty());
             let point = |row: &Vec<Option<f64>>| {
                 Some((cell(row, 0)? * x_scale, cell(row, *column)? * y_scale))
             };
             let pieces = pieces.map(|rows| thin(rows.iter().filter_map(point).collect()));
-            let line = Line {
-                label: label(name),
-                look: Look { colour, dashed: false },
-                pieces: pieces.collect(),
-                points: is_sparse,
-            };
+            let line =
+                Line { label: label(name), colour, pieces: pieces.collect(), points: is_sparse };
             if known.is_some() {
                 background.push(line);
             } else {
@@ -94,11 +88,6 @@ impl Axes<'_> {
             unit => format!("{name}, {unit}"),
         };
         let (x, y) = (&self.x.0, &self.y.0);
-        let band = |(name, from, to): &(String, f64, f64)| Band {
-            name: name.clone(),
-            from: *from,
-            to: *to,
-        };
         let chart = LineChart {
             title: format!("{y} against {x}"),
             x_label: axis(x, x_unit),
@@ -109,7 +98,7 @@ impl Axes<'_> {
             tight_y: self.y.1 == Unit::Ratio,
             series: lines,
             background,
-            bands: bands.iter().filter(|_| x == "height").map(band).collect(),
+            bands: bands.iter().filter(|_| x == "height").cloned().collect(),
         };
         chart.draw()
     }
@@ -172,22 +161,19 @@ impl Block<'_> {
         if values.len() < 2 || cases.iter().map(|case| case.len()).sum::<usize>() > LETTERS_MAX {
             return None;
         }
-        let bars = |(number, target): (usize, &&str)| Bars {
-            label: (*target).to_owned(),
-            look: Look { colour: Some(number), dashed: false },
-            values: (cases.iter())
-                .map(|case| values.iter().find(|one| (one.0, one.1) == (*target, *case)))
-                .map(|one| one.map(|one| one.2 * scale))
-                .collect(),
+        let bars = |target: &&str| {
+            let of_case =
+                |case: &&str| values.iter().find(|one| (one.0, one.1) == (*target, *case));
+            let heights = cases.iter().map(|case| of_case(case).map(|one| one.2 * scale));
+            ((*target).to_owned(), heights.collect())
         };
         let chart = BarChart {
             title: name.to_owned(),
             y_label: unit.trim().to_owned(),
             groups: cases.iter().map(|&case| case.to_owned()).collect(),
-            series: targets.iter().enumerate().map(bars).collect(),
-            logarithmic: false,
+            bars: targets.iter().map(bars).collect(),
         };
-        chart.draw()
+        chart.draw(false)
     }
 }
 

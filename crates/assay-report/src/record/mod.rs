@@ -47,7 +47,6 @@ pub struct Record {
     /// Paragraph below it, if not the command line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// Result in one sentence.
     pub headline: String,
     pub cells: Vec<Cell>,
     pub checks: Vec<Check>,
@@ -87,7 +86,6 @@ pub enum Outcome {
     Passed(NonZeroU64),
     /// First difference.
     Failed(String),
-    /// Reason.
     NotRun(String),
 }
 
@@ -136,7 +134,6 @@ impl Outcome {
 }
 
 impl Record {
-    /// Adds a parameter.
     pub fn set(&mut self, name: &str, value: impl Display) {
         self.setup.push((name.to_owned(), value.to_string()));
     }
@@ -168,7 +165,6 @@ impl Record {
         }
     }
 
-    /// Adds the values of one quantity in all rounds.
     pub fn add_rounds(
         &mut self,
         (target, case): (&str, &str),
@@ -180,7 +176,6 @@ impl Record {
         }
     }
 
-    /// Adds a median with its interval.
     pub fn add_interval(
         &mut self,
         (target, case): (&str, &str),
@@ -231,7 +226,6 @@ impl Record {
         self.checks.push(Check { name: name.to_owned(), outcome });
     }
 
-    /// Values of a metric in all rounds.
     pub fn values(&self, case: &str, metric: &str) -> Vec<f64> {
         let is_it = |cell: &&Cell| cell.case == case && cell.metric == metric;
         self.cells.iter().filter(is_it).map(|cell| cell.value).collect()

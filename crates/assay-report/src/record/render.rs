@@ -14,7 +14,6 @@ const WIDTH: usize = 80;
 const NAME_WIDTH_MAX: usize = 38;
 /// Form of several values.
 const SUMMARY: &str = "Several values: median (min to max, p95 of 20 values or more; number).";
-/// Figures of the summary.
 const FRONT_FIGURES_MAX: usize = 6;
 
 /// Cases with common metrics of one group.
@@ -26,7 +25,6 @@ pub(super) struct Block<'a> {
     pub(super) figures: Vec<Values>,
 }
 
-/// One figure of a block.
 pub(super) struct Values {
     /// Indices of the case and the metric.
     pub(super) case: usize,
@@ -129,7 +127,6 @@ impl Record {
         }
     }
 
-    /// A section for each group of metrics.
     fn grouped(&self, blocks: &[Block<'_>]) -> Vec<Section> {
         let mut sections: Vec<Section> = Vec::new();
         for block in blocks.iter().filter(|block| !block.group.is_empty()) {
@@ -145,7 +142,6 @@ impl Record {
         sections
     }
 
-    /// One line for each cell.
     pub fn csv(&self) -> String {
         let mut out = String::from("kind,target,case,round,metric,value,unit\n");
         for cell in &self.cells {

@@ -23,7 +23,6 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Name as in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Seconds => "seconds",
@@ -78,7 +77,6 @@ impl Unit {
     }
 }
 
-/// Summary of the rounds of one quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
     pub count: usize,

@@ -9,13 +9,18 @@ pub mod verdict;
 
 /// Median; zero if empty.
 pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
+    median_of(values.iter().copied()).unwrap_or(0.0)
+}
+
+/// Median; `None` if empty.
+pub fn median_of(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
     match sorted.len() {
-        0 => 0.0,
-        length if length % 2 == 1 => sorted[middle],
-        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
+        0 => None,
+        length if length % 2 == 1 => Some(sorted[middle]),
+        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
     }
 }
 

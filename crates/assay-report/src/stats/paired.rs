@@ -17,7 +17,6 @@ use super::verdict::Verdict;
 pub(super) const EQUIVALENCE_COVERAGE: f64 = 0.90;
 /// Significance level of adjusted p values: half of 5 % for the totals, and half for all other rows.
 const P_MAX: f64 = 0.025;
-/// Resamples of the bootstrap.
 const RESAMPLES: usize = 10_000;
 /// Seed of the bootstrap: the same runs give the same interval.
 const SEED: u64 = 0x6173_7361_7921;
@@ -66,7 +65,6 @@ pub struct PairedRatio {
     pub pairs: usize,
     /// Median of the pair ratios: the estimate.
     pub median: f64,
-    /// Geometric mean of the pair ratios.
     pub mean: f64,
     /// Hull of the two intervals below.
     pub interval: Interval,

@@ -14,7 +14,6 @@ pub const WANTED_COVERAGE: f64 = 0.95;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// Median of the pair ratios.
     pub median: f64,
     pub low: f64,
     pub high: f64,

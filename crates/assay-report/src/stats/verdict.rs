@@ -14,7 +14,6 @@ pub const FLOOR_MIN: f64 = 0.01;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Ours is faster.
     Faster,
     Slower,
     /// Any difference is shown to be smaller than the margin fixed in advance.
@@ -41,7 +40,6 @@ impl Verdict {
         }
     }
 
-    /// True for a significant difference.
     pub const fn is_difference(self) -> bool {
         matches!(self, Self::Faster | Self::Slower)
     }

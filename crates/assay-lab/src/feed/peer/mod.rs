@@ -23,7 +23,7 @@ use crate::p2p::{self, Magic};
 use crate::results::SeenAs;
 
 #[derive(Debug, thiserror::Error)]
-pub enum PeerError {
+pub(crate) enum PeerError {
     #[error("cannot connect to {address} as a peer: {source}")]
     Connect { address: SocketAddr, source: io::Error },
     #[error("{address} has not shaken hands within {seconds} s; is it a node of this network?")]

@@ -18,14 +18,12 @@ const FINE_STEP: f64 = 0.005;
 const WIDTHS_MIN: usize = 4;
 /// Minimum measurements per width of an interval.
 const TIMES_MIN: usize = 3;
-/// Resamples of the bootstrap.
 const RESAMPLES: usize = 500;
 /// Seed of the bootstrap: the same runs give the same interval.
 const SEED: u64 = 0x7769_6474_6873;
 /// Minimum growing share at the largest width for which an exponent is reported.
 const SHARE_MIN: f64 = 0.1;
 
-/// Times at one width.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct AtWidth {
     pub(crate) width: u32,
@@ -48,19 +46,16 @@ pub(crate) struct Fit {
     pub(crate) per_tx: f64,
     /// Growing part at n = 1, `b`.
     pub(crate) growing: f64,
-    /// Exponent `k`.
     pub(crate) exponent: f64,
     /// Root mean square of relative deviations.
     pub(crate) deviation: f64,
 }
 
 impl Fit {
-    /// Seconds per input at a width.
     pub(crate) fn at(&self, width: f64) -> f64 {
         self.per_input + self.per_tx / width + self.growing * width.powf(self.exponent)
     }
 
-    /// Growing share of the time at a width.
     pub(crate) fn share(&self, width: f64) -> f64 {
         let all = self.at(width);
         if all > 0.0 { self.growing * width.powf(self.exponent) / all } else { 0.0 }
@@ -80,7 +75,6 @@ impl Fit {
         Self::best(points, around, FINE_STEP)
     }
 
-    /// Best exponent in a range.
     fn best(points: &[(f64, f64)], (from, to): (f64, f64), step: f64) -> Option<Self> {
         let steps = ((to - from) / step).round() as usize;
         (0..=steps)
@@ -137,7 +131,6 @@ impl Normal {
         self.rows += 1.0;
     }
 
-    /// Sum of squared deviations.
     fn squares(&self, parts: &[f64; 3]) -> f64 {
         let mut squares = self.rows;
         for at in 0..3 {
@@ -194,7 +187,6 @@ impl Normal {
 /// Growth of the time of one kind of transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Growth {
-    /// Fit of the medians.
     pub(crate) fit: Fit,
     pub(crate) widest: u32,
     /// Growing share of the time at the largest width.

@@ -19,7 +19,6 @@ struct Kind<'a> {
     growth: Option<Growth>,
 }
 
-/// True if the plan defines widths.
 pub(super) fn is_there(results: &Results) -> bool {
     !results.plan.scaling.is_empty()
 }
@@ -48,7 +47,6 @@ fn kinds<'a>(results: &'a Results, series: &Series<'_>) -> Vec<Kind<'a>> {
     results.plan.scaling.iter().filter_map(kind).collect()
 }
 
-/// A line per target and kind.
 pub(super) fn headlines(results: &Results) -> Vec<String> {
     let mut out = Vec::new();
     for series in series::all(results) {

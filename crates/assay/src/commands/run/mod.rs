@@ -11,7 +11,7 @@ use assay_lab::admission::{self, MempoolOptions, MempoolPlan};
 use assay_lab::plan::{Delivery, Kind, Plan, PlanError};
 use assay_lab::progress::Terminal;
 use assay_lab::report;
-use assay_lab::run::{LabError, RunOptions, run as run_plan};
+use assay_lab::run::{RunOptions, no_sync, run as run_plan};
 
 pub(crate) use self::block_files::put_own_chain;
 use super::bench::software;
@@ -77,7 +77,7 @@ fn chain(mut plan: Plan, before: Delivery, arguments: &RunArguments) -> anyhow::
     if arguments.own_chain.blocks.is_some() {
         if !by.is_sync() {
             // The error of the lab has the reason.
-            return Err(LabError::NoSync { plan: plan.name }.into());
+            return Err(no_sync(&plan.name));
         }
         let mut changes = arguments.changes(Kind::Chain)?.into_iter();
         let of_forge = |key: &str| key.starts_with("chain.") && key != "chain.stop_height";

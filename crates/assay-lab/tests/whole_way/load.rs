@@ -1,18 +1,49 @@
 //! Load tests on a small server: correct, wrong and late responses, and hostile clients.
 
-mod chain;
-mod server;
-
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use assay_lab::load::{FeedOptions, LoadOptions, Mix, run};
+use assay_lab::load::{FeedOptions, LoadOptions, Mix, Scripts, run};
 use assay_lab::machine::Software;
 use assay_lab::progress::Interrupted;
-use assay_report::record::{Outcome, Record};
-use chain::{BLOCKS, Tiny};
-use server::{Flaw, Server};
+use assay_report::record::{Cell, Outcome, Record};
+
+use crate::chain::{OF_LOAD, script_of_load, write};
+use crate::electrum::{Flaws, Index};
+use crate::node::{COOKIE, Node, Script};
+
+const BLOCKS: u32 = OF_LOAD.len() as u32;
+
+/// A server, and the chain directory in `dir`.
+struct Server {
+    address: SocketAddr,
+    rpc_port: u16,
+}
+
+impl Server {
+    fn start(dir: &Path, height: u32, flaws: Flaws) -> Self {
+        write(dir, ("tiny", 1, 1.0, false), &OF_LOAD).expect("writable");
+        let bind = || TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = |listener: &TcpListener| listener.local_addr().expect("it is bound");
+        let (electrum, rpc) = (bind(), bind());
+        let server = Self { address: address(&electrum), rpc_port: address(&rpc).port() };
+        let index = Index::serve(electrum, vec![script_of_load()], flaws, height);
+        thread::spawn(move || Node::serve_all(&rpc, Script::default(), Some(index), height));
+        server
+    }
+
+    fn feed(&self) -> FeedOptions {
+        let every = Duration::from_millis(100);
+        FeedOptions { port: self.rpc_port, credentials: COOKIE.to_owned(), every }
+    }
+}
+
+fn scripts() -> Scripts<'static> {
+    Box::new(std::iter::once(script_of_load()))
+}
 
 fn options(server: &Server, dir: &Path, mix: Mix) -> LoadOptions {
     LoadOptions {
@@ -39,20 +70,9 @@ fn options(server: &Server, dir: &Path, mix: Mix) -> LoadOptions {
     }
 }
 
-fn feed(server: &Server) -> FeedOptions {
-    let every = Duration::from_millis(100);
-    FeedOptions { port: server.rpc_port, credentials: "user:password".to_owned(), every }
-}
-
-fn chain_dir() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    Tiny::write(dir.path());
-    dir
-}
-
 fn load(options: &LoadOptions) -> Record {
     let stop = AtomicBool::new(false);
-    let record = run(options, Some(Tiny::scripts()), &stop).expect("the server is there");
+    let record = run(options, Some(scripts()), &stop).expect("the server is there");
     let text = record.text();
     assert!(
         text.contains("protocol 1.4") && text.lines().all(|line| line.chars().count() <= 80),
@@ -68,11 +88,10 @@ fn value(record: &Record, case: &str, metric: &str) -> f64 {
     values[0]
 }
 
-#[test]
-fn right_answers() {
-    let (dir, server) = (chain_dir(), Server::start(BLOCKS, Flaw::None));
+pub(crate) fn right_answers(dir: &Path) {
+    let server = Server::start(dir, BLOCKS, Flaws::default());
     for mix in [Mix::Wallet, Mix::Heavy, Mix::Subscribe] {
-        let record = load(&options(&server, dir.path(), mix));
+        let record = load(&options(&server, dir, mix));
         let text = record.text();
         assert!(record.has_passed(), "{mix:?}: {text}");
         let of = |case: &str, metric: &str| value(&record, case, metric);
@@ -95,10 +114,9 @@ fn right_answers() {
     }
 }
 
-#[test]
-fn wrong_answers_are_found() {
-    let (dir, server) = (chain_dir(), Server::start(BLOCKS, Flaw::Balance));
-    let record = load(&options(&server, dir.path(), Mix::Heavy));
+pub(crate) fn wrong_answers_are_found(dir: &Path) {
+    let server = Server::start(dir, BLOCKS, Flaws { satoshi: 1, ..Flaws::default() });
+    let record = load(&options(&server, dir, Mix::Heavy));
     let of = |metric| value(&record, "all phases", metric);
     assert!(of("wrong") > 0.0 && of("right") > 0.0);
     let Outcome::Failed(why) = record.outcome() else { panic!("{}", record.text()) };
@@ -106,11 +124,10 @@ fn wrong_answers_are_found() {
     assert!(record.notes.iter().any(|note| note.contains("get_balance")), "{:?}", record.notes);
 }
 
-#[test]
-fn clients_are_notified_of_blocks() {
-    let (dir, server) = (chain_dir(), Server::start(3, Flaw::None));
-    let mut options = options(&server, dir.path(), Mix::Subscribe);
-    (options.feed, options.rate) = (Some(feed(&server)), Some(400.0));
+pub(crate) fn clients_are_notified_of_blocks(dir: &Path) {
+    let server = Server::start(dir, 3, Flaws::default());
+    let mut options = options(&server, dir, Mix::Subscribe);
+    (options.feed, options.rate) = (Some(server.feed()), Some(400.0));
     let record = load(&options);
     let of = |case: &str, metric: &str| value(&record, case, metric);
     assert!(record.has_passed(), "{}", record.text());
@@ -130,23 +147,20 @@ fn clients_are_notified_of_blocks() {
     assert!(of("lag", "number") > 0.0);
 }
 
-#[test]
-fn detects_missing_notifications() {
-    let (dir, server) = (chain_dir(), Server::start(3, Flaw::Silent));
-    let mut options = options(&server, dir.path(), Mix::Subscribe);
-    (options.feed, options.rate) = (Some(feed(&server)), Some(100.0));
+pub(crate) fn detects_missing_notifications(dir: &Path) {
+    let server = Server::start(dir, 3, Flaws { is_silent: true, ..Flaws::default() });
+    let mut options = options(&server, dir, Mix::Subscribe);
+    (options.feed, options.rate) = (Some(server.feed()), Some(100.0));
     let record = load(&options);
     assert!(!record.has_passed());
     assert_eq!(record.values("all phases", "last statuses wrong"), [8.0]);
 }
 
-#[test]
-fn a_stall_shows_at_a_fixed_rate() {
-    let dir = chain_dir();
-    let stall = Flaw::Stall(Duration::from_millis(400));
+pub(crate) fn a_stall_shows_at_a_fixed_rate(dir: &Path) {
+    let stall = Some(Duration::from_millis(400));
     let p90 = |rate: Option<f64>| {
-        let server = Server::start(BLOCKS, stall);
-        let mut options = options(&server, dir.path(), Mix::Heavy);
+        let server = Server::start(dir, BLOCKS, Flaws { stall, ..Flaws::default() });
+        let mut options = options(&server, dir, Mix::Heavy);
         (options.rate, options.depth, options.clients) = (rate, 1, 1);
         options.seconds = Duration::from_secs(1);
         value(&load(&options), "idle, all", "p90")
@@ -157,10 +171,9 @@ fn a_stall_shows_at_a_fixed_rate() {
     assert!(p90(None) < 0.1);
 }
 
-#[test]
-fn distinguishes_attacks() {
-    let (dir, server) = (chain_dir(), Server::start(BLOCKS, Flaw::None));
-    let mut options = options(&server, dir.path(), Mix::Heavy);
+pub(crate) fn distinguishes_attacks(dir: &Path) {
+    let server = Server::start(dir, BLOCKS, Flaws::default());
+    let mut options = options(&server, dir, Mix::Heavy);
     (options.clients, options.hostile, options.rate) = (18, 0.56, Some(200.0));
     // A loaded machine needs the longer phases.
     let mut times = [3, 10, 30].map(Duration::from_secs).into_iter();
@@ -177,7 +190,7 @@ fn distinguishes_attacks() {
         let memory = ["server memory, peak", "server memory"].map(|metric| of(pass, metric));
         assert!(memory[0] >= memory[1], "{memory:?}");
     }
-    let is_attack = |cell: &&assay_report::record::Cell| cell.metric == "connections";
+    let is_attack = |cell: &&Cell| cell.metric == "connections";
     let connections: Vec<f64> = record.cells.iter().filter(is_attack).map(|c| c.value).collect();
     assert!(connections.len() == 10 && connections.iter().all(|count| *count > 0.0));
     assert!(value(&record, "hostile, idle, all / quiet, idle, all", "p99") > 0.0);
@@ -197,15 +210,14 @@ fn each_kind_shows(record: &Record) -> bool {
         && of("outpoints, then leaves", "sent") > 40_000.0
 }
 
-#[test]
-fn rejects_impossible_options() {
-    let (dir, server) = (chain_dir(), Server::start(BLOCKS, Flaw::None));
+pub(crate) fn rejects_impossible_options(dir: &Path) {
+    let server = Server::start(dir, BLOCKS, Flaws::default());
     let stop = AtomicBool::new(false);
-    let good = options(&server, dir.path(), Mix::Wallet);
+    let good = options(&server, dir, Mix::Wallet);
     let refuse = |change: fn(&mut LoadOptions)| {
         let mut options = good.clone();
         change(&mut options);
-        run(&options, Some(Tiny::scripts()), &stop).expect_err("it makes no sense").to_string()
+        run(&options, Some(scripts()), &stop).expect_err("it makes no sense").to_string()
     };
     assert_eq!(refuse(|o| o.clients = 0), "give at least one client");
     assert_eq!(refuse(|o| o.hostile = 0.99), "at least one client must behave");
@@ -215,10 +227,10 @@ fn rejects_impossible_options() {
     (unknown.chain_dir, unknown.mix) = (None, Mix::Heavy);
     assert!(run(&unknown, None, &stop).is_err_and(|e| e.to_string().contains("heavy")));
     let mut fed = good.clone();
-    fed.feed = Some(feed(&server));
-    let error = run(&fed, Some(Tiny::scripts()), &stop).expect_err("all blocks are there");
+    fed.feed = Some(server.feed());
+    let error = run(&fed, Some(scripts()), &stop).expect_err("all blocks are there");
     let expected = format!("at height {BLOCKS}, and the chain directory has no more blocks");
     assert!(error.to_string().ends_with(&expected), "{error}");
-    stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    assert!(run(&good, Some(Tiny::scripts()), &stop).is_err_and(|error| error.is::<Interrupted>()));
+    stop.store(true, Ordering::Relaxed);
+    assert!(run(&good, Some(scripts()), &stop).is_err_and(|error| error.is::<Interrupted>()));
 }
