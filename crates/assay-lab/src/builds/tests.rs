@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::*;
+use crate::progress::{Event, Reporter};
 
 const PRESET: &str = r#"
 format = 1
@@ -41,20 +42,23 @@ struct Heard {
     stop_at: Option<&'static str>,
 }
 
-impl Watch for Heard {
-    fn begin(&self, revision: &str, number: usize, of: usize) {
-        self.stages.borrow_mut().push(format!("{revision} {number}/{of}"));
-    }
-    /// Without waits for a lock: the processes that other tests start inherit it.
-    fn stage(&self, what: &str) {
-        if !what.starts_with("waiting") {
-            self.stages.borrow_mut().push(what.to_owned());
+impl Reporter for Heard {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::Status(text) if text.contains("/min") => {
+                let (_, figures) = text.split_once(": ").expect("a stage and its steps");
+                let done = figures.split(['/', ' ']).next().expect("a number");
+                *self.steps.borrow_mut() = done.parse().expect("a number");
+            }
+            // Without waits for a lock: the processes that other tests start inherit it.
+            Event::Status(text) if text.starts_with("waiting") => {}
+            Event::Line(text) if text.starts_with("  ") => {}
+            Event::Status(text) | Event::Line(text) => {
+                self.stages.borrow_mut().push((*text).to_owned());
+            }
+            _ => {}
         }
     }
-    fn step(&self, done: u64, _: Option<u64>) {
-        *self.steps.borrow_mut() = done;
-    }
-    fn end(&self, _: &Made) {}
     fn wants_stop(&self) -> bool {
         self.stop_at.is_some_and(|at| self.stages.borrow().iter().any(|stage| stage == at))
     }
@@ -165,7 +169,7 @@ fn caches_builds_and_reports_failures() {
     let heard = Heard::default();
     let again = repo.make(&["v1.0", "v1.1"], &heard);
     assert!(again.iter().all(|made| matches!(made.outcome, Outcome::Found { .. })), "{again:#?}");
-    assert_eq!(heard.stages.borrow().as_slice(), ["v1.0 1/2", "v1.1 2/2"]);
+    assert_eq!(heard.stages.borrow().as_slice(), ["build 1/2: v1.0", "build 2/2: v1.1"]);
 
     let states: Vec<State> =
         cache.entries().expect("readable").iter().map(|entry| entry.state).collect();
@@ -198,7 +202,7 @@ fn an_interrupted_build_continues() {
     let heard = Heard::default();
     let made = repo.make(&["v1.0"], &heard);
     assert!(matches!(made[0].outcome, Outcome::Built { .. }), "{made:#?}");
-    assert_eq!(heard.stages.borrow().as_slice(), ["v1.0 1/1", "compiling"]);
+    assert_eq!(heard.stages.borrow().as_slice(), ["build 1/1: v1.0", "compiling"]);
 }
 
 #[test]
