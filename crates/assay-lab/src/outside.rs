@@ -34,7 +34,7 @@ impl Outside {
             matches!(target.family, Family::Assay | Family::BitcoinCore | Family::BitcoinKnots);
         if !is_known || target.index.is_some() {
             let why = "single blocks go to our node and the Bitcoin Core family, without an index";
-            return Err(target.refuse(why).into());
+            return Err(target.unable(why).into());
         }
         let log = datadir.with_extension("log");
         let node = Node::start_new(&target, datadir, &log, |datadir, ports| {

@@ -47,28 +47,12 @@ pub struct MakeOptions {
 pub struct Made {
     /// Requested name.
     pub revision: String,
-    #[serde(flatten)]
-    pub outcome: Outcome,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(tag = "status", rename_all = "kebab-case")]
-pub enum Outcome {
-    Built {
-        build: Build,
-    },
-    /// It was in the cache.
-    Found {
-        build: Build,
-    },
-    Failed {
-        #[serde(serialize_with = "text_of")]
-        error: anyhow::Error,
-    },
-}
-
-fn text_of<S: serde::Serializer>(error: &anyhow::Error, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(&format_args!("{error:#}"))
+    /// `built`, `found` in the cache, or `failed`.
+    pub(super) status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    build: Option<Build>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
 }
 
 /// An error with its causes.
@@ -84,17 +68,7 @@ pub fn whole_text(error: &dyn std::error::Error) -> String {
 
 impl Made {
     pub fn build(&self) -> Option<&Build> {
-        match &self.outcome {
-            Outcome::Built { build } | Outcome::Found { build } => Some(build),
-            Outcome::Failed { .. } => None,
-        }
-    }
-
-    pub fn error(&self) -> Option<String> {
-        match &self.outcome {
-            Outcome::Failed { error } => Some(format!("{error:#}")),
-            _ => None,
-        }
+        self.build.as_ref()
     }
 }
 
@@ -104,17 +78,21 @@ pub fn make(cache: &Cache, options: &MakeOptions, reporter: &dyn Reporter) -> Ve
     for (index, revision) in options.revisions.iter().enumerate() {
         let (number, of) = (index + 1, options.revisions.len());
         reporter.line(&format!("build {number}/{of}: {revision}"));
-        let outcome = one(cache, options, revision, reporter)
-            .unwrap_or_else(|error| Outcome::Failed { error });
-        let is_stopped = matches!(&outcome, Outcome::Failed { error } if error.is::<Stopped>());
-        let made = Made { revision: revision.clone(), outcome };
-        let text = match &made.outcome {
-            Outcome::Built { build } => format!("built in {:.0} s: {}", build.seconds, build.key),
-            Outcome::Found { build } => format!("built before: {}", build.key),
-            Outcome::Failed { error } => format!("FAILED: {error:#}"),
+        let outcome = one(cache, options, revision, reporter);
+        let is_stopped = outcome.as_ref().is_err_and(|error| error.is::<Stopped>());
+        let (status, text) = match &outcome {
+            Ok((build, true)) => {
+                ("built", format!("built in {:.0} s: {}", build.seconds, build.key))
+            }
+            Ok((build, false)) => ("found", format!("built before: {}", build.key)),
+            Err(error) => ("failed", format!("FAILED: {error:#}")),
         };
         reporter.line(&format!("  {text}"));
-        all.push(made);
+        let (build, error) = match outcome {
+            Ok((build, _)) => (Some(build), None),
+            Err(error) => (None, Some(format!("{error:#}"))),
+        };
+        all.push(Made { revision: revision.clone(), status, build, error });
         if is_stopped {
             break;
         }
@@ -122,13 +100,13 @@ pub fn make(cache: &Cache, options: &MakeOptions, reporter: &dyn Reporter) -> Ve
     all
 }
 
-/// Finds or builds a revision.
+/// Finds or builds a revision; true if it was built.
 fn one(
     cache: &Cache,
     options: &MakeOptions,
     revision: &str,
     reporter: &dyn Reporter,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<(Build, bool)> {
     let repository = &options.repository;
     let commit = repository.commit(revision)?;
     let read = |file: &str| repository.file(&commit, file);
@@ -146,7 +124,7 @@ fn one(
     let _lock = wait_for(cache, &key, reporter)?;
     if let Some(mut build) = cache.build(&key) {
         cache.name(&mut build, revision)?;
-        return Ok(Outcome::Found { build });
+        return Ok((build, false));
     }
     cache.note_failure(&key, None);
     let job = Job { cache, options, recipe, commit: &commit, key: &key, work: cache.work(&key) };
@@ -174,7 +152,7 @@ fn one(
     match built {
         Ok(mut build) => {
             cache.name(&mut build, revision)?;
-            Ok(Outcome::Built { build })
+            Ok((build, true))
         }
         Err(error) => {
             if !error.is::<Stopped>() {

@@ -56,14 +56,14 @@ pub enum FeedError {
     Interrupted { height: u32 },
     /// The node rejected the block, or its tip is not the block.
     #[error("{0}")]
-    Refused(String),
+    Rejected(String),
 }
 
 impl FeedError {
     fn no_tip(height: u32, timeout: Duration) -> Self {
         let seconds = timeout.as_secs();
         let text = format!("block {height} was accepted, but is not the tip after {seconds} s");
-        Self::Refused(text)
+        Self::Rejected(text)
     }
 }
 
@@ -463,7 +463,7 @@ impl<'a> Feeder<'a> {
         let reply_at_s = self.clock.now_s();
         if let Some(reason) = read_result::<Option<String>>(method, &reply).map_err(rpc_error)? {
             let text = format!("block {height} ({}) was rejected: {reason}", block.hash);
-            return Err(FeedError::Refused(text));
+            return Err(FeedError::Rejected(text));
         }
         let Some(sighting) = rpc.watch.sighting(TIP_TIMEOUT) else {
             return Err(FeedError::no_tip(height, TIP_TIMEOUT));
@@ -559,7 +559,7 @@ fn tip_of(block: &BlockLine, sighting: tip_watch::Sighting) -> Result<f64, FeedE
     if found != block.hash {
         let expected = &block.hash;
         let text = format!("the tip at height {height} is {found}, not {expected}");
-        return Err(FeedError::Refused(text));
+        return Err(FeedError::Rejected(text));
     }
     Ok(tip_at_s)
 }

@@ -108,33 +108,26 @@ impl fmt::Display for Rate {
     }
 }
 
-impl TryFrom<String> for Pace {
-    type Error = String;
+/// Conversions for serde, which takes and gives text.
+macro_rules! as_text {
+    ($($name:ident),*) => {$(
+        impl TryFrom<String> for $name {
+            type Error = String;
 
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
+            fn try_from(text: String) -> Result<Self, String> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.to_string()
+            }
+        }
+    )*};
 }
 
-impl TryFrom<String> for Rate {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<Pace> for String {
-    fn from(pace: Pace) -> Self {
-        pace.to_string()
-    }
-}
-
-impl From<Rate> for String {
-    fn from(rate: Rate) -> Self {
-        rate.to_string()
-    }
-}
+as_text!(Pace, Rate);
 
 #[cfg(test)]
 mod tests {

@@ -15,25 +15,25 @@ use crate::process::Launch;
 impl Target {
     /// Delivery method of this target for the plan's `by`.
     pub(crate) fn method(&self, by: Delivery) -> Result<DeliveryMethod, TargetError> {
-        let refuse = |why| Err(self.refuse(why));
+        let unable = |why| Err(self.unable(why));
         let is_bitcoind =
             matches!(self.family, Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn);
         match (by.is_sync(), self.family) {
             (false, Family::Btcd | Family::Kernel | Family::Engine) => {
-                refuse("it is a target of syncs alone, such as core-evolution")
+                unable("it is a target of syncs alone, such as core-evolution")
             }
             (false, _) => Ok(DeliveryMethod::Rpc),
-            (true, _) if self.index.is_some() => refuse("an index cannot be measured in a sync"),
+            (true, _) if self.index.is_some() => unable("an index cannot be measured in a sync"),
             (true, Family::Engine | Family::Kernel) => Ok(DeliveryMethod::Files),
-            (true, Family::Assay) if !self.knows("-connect") => refuse(
+            (true, Family::Assay) if !self.knows("-connect") => unable(
                 "this build has no `assay bitcoind`; engine=PATH has it read the block files",
             ),
             (true, _) if is_bitcoind && self.is_older_than((0, 8)) => {
                 Err(anyhow!("{}: -regtest needs version 0.8 or later", self.name).into())
             }
-            (true, Family::Btcd) if by != Delivery::Peer => refuse("btcd takes blocks from peers"),
+            (true, Family::Btcd) if by != Delivery::Peer => unable("btcd takes blocks from peers"),
             (true, _) if by == Delivery::ReindexChainstate && !self.knows(CHAINSTATE) => {
-                refuse("its help lists no -reindex-chainstate")
+                unable("its help lists no -reindex-chainstate")
             }
             (true, _) => Ok(match by {
                 Delivery::Rpc | Delivery::P2p | Delivery::Compact => DeliveryMethod::Rpc,
@@ -51,7 +51,7 @@ impl Target {
             return Ok(());
         }
         let why = "our node syncs chains of Bitcoin so; name the target `engine` to have the block files read";
-        Err(self.refuse(why))
+        Err(self.unable(why))
     }
 
     pub(crate) fn launch_sync(&self, method: DeliveryMethod, with: &SyncLaunch<'_>) -> Launch {

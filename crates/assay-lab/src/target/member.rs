@@ -15,8 +15,8 @@ impl Target {
     /// Checks that the target can be a member.
     pub(crate) fn check_member(&self) -> Result<(), TargetError> {
         match self.family {
-            Family::Kernel => Err(self.refuse("it has no peers")),
-            _ if self.index.is_some() => Err(self.refuse("a network has nodes alone")),
+            Family::Kernel => Err(self.unable("it has no peers")),
+            _ if self.index.is_some() => Err(self.unable("a network has nodes alone")),
             _ => self.check_chain("regtest"),
         }
     }
@@ -73,9 +73,9 @@ impl Target {
     pub(crate) fn check_mempool(&self) -> Result<(), TargetError> {
         let why = "mempools are measured of our node and the Bitcoin Core family, on regtest";
         match self.family {
-            _ if self.index.is_some() => Err(self.refuse("a mempool is measured without an index")),
+            _ if self.index.is_some() => Err(self.unable("a mempool is measured without an index")),
             Family::Assay | Family::BitcoinCore | Family::BitcoinKnots => Ok(()),
-            _ => Err(self.refuse(why)),
+            _ => Err(self.unable(why)),
         }
     }
 

@@ -149,7 +149,7 @@ impl Target {
     }
 
     /// The target cannot do what the plan asks for.
-    pub(crate) fn refuse(&self, why: &str) -> TargetError {
+    pub(crate) fn unable(&self, why: &str) -> TargetError {
         anyhow!("{} cannot take blocks as the plan asks: {why}", self.name).into()
     }
 
@@ -268,7 +268,7 @@ impl Target {
         Launch { program, args, env: Vec::new(), cookie, node_log, cores: self.cores.clone() }
     }
 
-    /// Peers that it grants all that it can. Before 0.21 permissions had no names (Core's release notes), and BCHN still grants
+    /// Value of `-whitelist` that grants the laboratory all permissions. Before 0.21 permissions had no names (Core's release notes), and BCHN still grants
     /// all of them.
     fn trusted(&self) -> &'static str {
         let is_plain = self.family == Family::Bchn || self.is_older_than((0, 21));

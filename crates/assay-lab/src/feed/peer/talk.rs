@@ -45,7 +45,7 @@ struct TxState {
     is_sent: bool,
 }
 
-/// What was sent of one block and its transactions, with times on the run's clock.
+/// Transactions sent, and messages about their block, with times on the run's clock.
 #[derive(Clone, Default)]
 pub(crate) struct Stamps {
     pub(crate) sent: Sent,
