@@ -95,36 +95,28 @@ impl ForgeJob<'_> {
     fn difference(&self, header: &ChainLine) -> Option<String> {
         let plan = &self.plan.chain;
         let is_file = self.plan.recipe_is_file();
-        let byte_scale = header.byte_scale.unwrap_or(1.0);
-        let stop_height =
-            || header.stop_height.map_or_else(|| "not set".to_owned(), |height| height.to_string());
+        let scale = |byte_scale: Option<f64>| byte_scale.unwrap_or(1.0).to_string();
+        let stop = |height: Option<u32>| {
+            height.map_or_else(|| "not set".to_owned(), |height| height.to_string())
+        };
+        // A recipe file sets its own name; its digest is compared instead.
+        let recipe = if is_file { &header.recipe } else { &plan.recipe };
+        // The keys of a history are always distinct.
+        let is_history = header.byte_scale.is_some();
+        let keys = if is_history { header.distinct_keys } else { plan.distinct_keys };
         let pairs = [
-            // A recipe file sets its own name; its digest is compared instead.
-            (!is_file && header.recipe != plan.recipe, "recipe", header.recipe.clone()),
-            (header.seed != plan.seed, "seed", header.seed.to_string()),
-            (header.scale.to_bits() != plan.scale.to_bits(), "scale", header.scale.to_string()),
-            (
-                byte_scale.to_bits() != plan.byte_scale.unwrap_or(1.0).to_bits(),
-                "byte_scale",
-                byte_scale.to_string(),
-            ),
-            (header.variant != plan.variant.as_str(), "variant", header.variant.clone()),
-            (
-                // The keys of a history are always distinct.
-                header.byte_scale.is_none() && header.distinct_keys != plan.distinct_keys,
-                "distinct_keys",
-                header.distinct_keys.to_string(),
-            ),
-            (header.stop_height != plan.stop_height, "stop_height", stop_height()),
-            (
-                header.assay_version != self.assay_version,
-                "assay_version",
-                header.assay_version.clone(),
-            ),
+            ("recipe", header.recipe.clone(), recipe.clone()),
+            ("seed", header.seed.to_string(), plan.seed.to_string()),
+            ("scale", header.scale.to_string(), plan.scale.to_string()),
+            ("byte_scale", scale(header.byte_scale), scale(plan.byte_scale)),
+            ("variant", header.variant.clone(), plan.variant.as_str().to_owned()),
+            ("distinct_keys", header.distinct_keys.to_string(), keys.to_string()),
+            ("stop_height", stop(header.stop_height), stop(plan.stop_height)),
+            ("assay_version", header.assay_version.clone(), self.assay_version.to_owned()),
         ];
-        let different = pairs.into_iter().find(|(differs, ..)| *differs);
-        if let Some((_, key, value)) = different {
-            return Some(format!("{key} is {value}"));
+        let different = pairs.into_iter().find(|(_, found, expected)| found != expected);
+        if let Some((key, found, _)) = different {
+            return Some(format!("{key} is {found}"));
         }
         (is_file && self.recipe_is_newer()).then(|| "its recipe was changed since".to_owned())
     }
