@@ -123,10 +123,7 @@ impl Chain {
     }
 
     /// Replaces `out` with the order file of a block.
-    ///
-    /// # Errors
-    /// When the file cannot be read or does not match the block.
-    pub fn read_order(
+    pub(crate) fn read_order(
         &self,
         block: &BlockLine,
         out: &mut Vec<OrderEntry>,
@@ -160,7 +157,7 @@ impl Chain {
     }
 
     /// Path of the file that holds a block.
-    pub(crate) fn path_of(&self, block: &BlockLine) -> PathBuf {
+    fn path_of(&self, block: &BlockLine) -> PathBuf {
         match &self.header.files {
             None => self.dir.join(&block.file),
             Some(files) if files.path.is_file() => files.path.clone(),
@@ -181,18 +178,12 @@ impl Chain {
     }
 
     /// Reads the header of a block.
-    ///
-    /// # Errors
-    /// When the file cannot be read or ends too early.
     pub(crate) fn read_header(&self, block: &BlockLine) -> Result<[u8; 80], ChainError> {
         let mut header = [0; 80];
         self.read_at(block, 0, &mut header).map(|()| header)
     }
 
     /// Reads a part of a block.
-    ///
-    /// # Errors
-    /// When the file cannot be read or ends too early.
     pub(crate) fn read_at(
         &self,
         block: &BlockLine,

@@ -1,23 +1,20 @@
 //! Times `submitblock` on a fresh full node.
 
-use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 
+use crate::network::Node;
 use crate::plan::TargetSpec;
-use crate::process::rpc::Client;
-use crate::process::{Ports, Process};
-use crate::target::{Family, Target, TargetError};
+use crate::target::{Family, Target};
 
 /// A running node with a fresh data folder on regtest.
 pub struct Outside {
     pub name: String,
     /// Version string of the program.
     pub version: String,
-    process: Process,
-    client: Client,
+    node: Node,
     blocks: usize,
 }
 
@@ -32,17 +29,18 @@ impl Outside {
         datadir: &Path,
     ) -> anyhow::Result<Self> {
         let target = Target::detect(spec, &[own.into(), "node".into()], own_version)?;
-        check(&target)?;
-        let folder = || format!("cannot make {}", datadir.display());
-        fs::create_dir_all(datadir).with_context(folder)?;
-        // Absolute, because a node may change its working directory.
-        let absolute = datadir.canonicalize().with_context(folder)?;
-        let ports = Ports::free()?;
-        let launch = target.launch_mempool(&absolute, &ports, MEMPOOL_MB);
-        target.write_credentials(&launch, &absolute).with_context(folder)?;
-        let log = absolute.join("output.log");
-        let (process, client) = Process::start_fresh(launch, ports.rpc, &log)?;
-        Ok(Self { name: target.name, version: target.version, process, client, blocks: 0 })
+        // Other programs accept no blocks over RPC on regtest.
+        let is_known =
+            matches!(target.family, Family::Assay | Family::BitcoinCore | Family::BitcoinKnots);
+        if !is_known || target.index.is_some() {
+            let why = "single blocks go to our node and the Bitcoin Core family, without an index";
+            return Err(target.unable(why).into());
+        }
+        let log = datadir.with_extension("log");
+        let node = Node::start_new(&target, datadir, &log, |datadir, ports| {
+            target.launch_mempool(datadir, ports, MEMPOOL_MB)
+        })?;
+        Ok(Self { name: target.name, version: target.version, node, blocks: 0 })
     }
 
     /// Submits a block, which must become the tip, and returns the seconds until the response.
@@ -53,12 +51,12 @@ impl Outside {
         self.blocks += 1;
         let params = format!(r#"["{}"]"#, faster_hex::hex_string(raw));
         let start = Instant::now();
-        let answer = self.client.call::<Option<String>>("submitblock", &params);
+        let answer = self.node.call::<Option<String>>("submitblock", &params);
         let seconds = start.elapsed().as_secs_f64();
         match answer {
             Ok(None) => Ok(seconds),
             Ok(Some(reason)) => bail!("{} rejected block {}: {reason}", self.name, self.blocks),
-            Err(error) => match self.process.death(&error) {
+            Err(error) => match self.node.death(&error) {
                 Some(death) => Err(death.into()),
                 None => Err(error).with_context(|| format!("{} did not answer", self.name)),
             },
@@ -70,20 +68,8 @@ impl Outside {
     /// # Errors
     /// When it does not stop cleanly.
     pub fn stop(self) -> anyhow::Result<()> {
-        self.process.stop(&self.client)?;
-        Ok(())
+        Ok(self.node.stop()?)
     }
-}
-
-/// Other programs accept no blocks over RPC on regtest.
-fn check(target: &Target) -> Result<(), TargetError> {
-    let is_known =
-        matches!(target.family, Family::Assay | Family::BitcoinCore | Family::BitcoinKnots);
-    if is_known && target.index.is_none() {
-        return Ok(());
-    }
-    let why = "single blocks go to our node and the Bitcoin Core family, without an index";
-    Err(TargetError::Delivery { name: target.name.clone(), why })
 }
 
 /// Size of its mempool in MB, which stays empty.

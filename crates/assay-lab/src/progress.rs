@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::builds::{Made, Outcome, Watch};
 use crate::results::{BlockRecord, Run, Status};
 
 /// A progress event. Sent by the laboratory's main thread to the caller's [`Reporter`].
@@ -102,8 +101,6 @@ pub struct Terminal {
     interactive: bool,
     stop: Arc<AtomicBool>,
     printed: Mutex<Option<Instant>>,
-    /// Current stage of a build with its start time.
-    stage: Mutex<(String, Instant)>,
 }
 
 impl Default for Terminal {
@@ -116,8 +113,7 @@ impl Terminal {
     /// A reporter that stops the plan once `stop` is set, for example by a signal handler.
     pub fn stopped_by(stop: Arc<AtomicBool>) -> Self {
         let interactive = std::io::stderr().is_terminal();
-        let stage = Mutex::new((String::new(), Instant::now()));
-        Self { bar: Mutex::new(None), interactive, stop, printed: Mutex::new(None), stage }
+        Self { bar: Mutex::new(None), interactive, stop, printed: Mutex::new(None) }
     }
 
     fn say(&self, line: &str) {
@@ -220,55 +216,6 @@ impl Reporter for Terminal {
             }),
             Event::RunFinished { run } => self.say(&finished(run)),
             Event::Finished => self.clear(),
-        }
-    }
-}
-
-impl Watch for Terminal {
-    fn begin(&self, revision: &str, number: usize, of: usize) {
-        self.say(&format!("build {number}/{of}: {revision}"));
-    }
-
-    fn stage(&self, what: &str) {
-        if let Ok(mut stage) = self.stage.lock() {
-            *stage = (what.to_owned(), Instant::now());
-        }
-        if let Ok(mut printed) = self.printed.lock() {
-            *printed = None;
-        }
-        self.clear();
-        self.spin_or_say(what.to_owned());
-    }
-
-    fn step(&self, done: u64, total: Option<u64>) {
-        let Ok(stage) = self.stage.lock() else { return };
-        let (what, elapsed_s) = (&stage.0, stage.1.elapsed().as_secs_f64());
-        self.spin_or_say(format!("{what}: {}", steps(done, total, elapsed_s)));
-    }
-
-    fn end(&self, made: &Made) {
-        let text = match &made.outcome {
-            Outcome::Built { build } => format!("built in {:.0} s: {}", build.seconds, build.key),
-            Outcome::Found { build } => format!("built before: {}", build.key),
-            Outcome::Failed { .. } => format!("FAILED: {}", made.error().unwrap_or_default()),
-        };
-        self.say(&format!("  {text}"));
-    }
-
-    fn wants_stop(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-}
-
-/// Steps of a build with their rate, and the estimated remaining time.
-fn steps(done: u64, total: Option<u64>, elapsed_s: f64) -> String {
-    let rate = assay_report::stats::rate(done as f64, elapsed_s);
-    let per_minute = rate * 60.0;
-    match total {
-        None => format!("{done} steps, {per_minute:.0}/min"),
-        Some(total) => {
-            let left_s = total.saturating_sub(done) as f64 / rate.max(1e-9);
-            format!("{done}/{total}, {per_minute:.0}/min, {left_s:.0} s left")
         }
     }
 }

@@ -77,17 +77,8 @@ pub(super) struct CaseRun<'a> {
     pub(super) findings: Vec<Finding>,
 }
 
-/// Part of a check.
-#[derive(Clone, Copy)]
-pub(super) struct Finding {
-    /// The check.
-    pub(super) name: &'static str,
-    pub(super) compared: u64,
-    /// Number of faults.
-    pub(super) bad: u64,
-    /// Description of the faults.
-    pub(super) what: &'static str,
-}
+/// Part of a check: its name, the number of comparisons, and that of faults with their description.
+pub(super) type Finding = (&'static str, u64, u64, &'static str);
 
 impl<'a> Measured<'a, '_> {
     /// Sends the transactions of the case, checks the mempool and empties it.
@@ -125,12 +116,7 @@ impl<'a> Measured<'a, '_> {
     }
 
     fn findings(&self, pool: &BTreeSet<Txid>, info: &MempoolInfo) -> Vec<Finding> {
-        let found = |name, compared: usize, bad: u64, what| Finding {
-            name,
-            compared: compared as u64,
-            bad,
-            what,
-        };
+        let found = |name, compared: usize, bad: u64, what| (name, compared as u64, bad, what);
         let txs = &self.work.txs;
         let sent: BTreeSet<Txid> = txs.iter().map(|tx| tx.txid).collect();
         let mut findings = vec![
@@ -207,7 +193,11 @@ impl<'a> Measured<'a, '_> {
         let mut replies = Vec::with_capacity(bodies.len());
         for (calls, body) in &bodies {
             self.reporter.check_stop()?;
-            let reply = self.node.post(method, body.as_bytes()).context(self.target.to_owned())?;
+            let reply = self
+                .node
+                .client()
+                .post(method, body.as_bytes(), None)
+                .context(self.target.to_owned())?;
             replies.push((*calls, reply));
         }
         sent.seconds = self.clock.now_s() - start_s;
@@ -228,9 +218,11 @@ impl<'a> Measured<'a, '_> {
         Ok(sent)
     }
 
-    fn p2p_feeder(&self, plan: &FeedPlan) -> anyhow::Result<P2pFeeder> {
-        P2pFeeder::connect(self.node.p2p, "regtest", plan, self.clock)
-            .with_context(|| self.as_peer())
+    fn p2p_feeder(&self) -> anyhow::Result<(P2pFeeder, FeedPlan)> {
+        let plan = FeedPlan { by: Delivery::P2p, ..FeedPlan::default() };
+        let p2p_feeder = P2pFeeder::connect(self.node.p2p, "regtest", &plan, self.clock)
+            .with_context(|| self.as_peer())?;
+        Ok((p2p_feeder, plan))
     }
 
     fn as_peer(&self) -> String {
@@ -239,8 +231,7 @@ impl<'a> Measured<'a, '_> {
 
     /// Over P2P: announces the transactions and sends them on request.
     fn by_peer(&self, txs: &[Signed]) -> anyhow::Result<Sent> {
-        let plan = FeedPlan { by: Delivery::P2p, ..FeedPlan::default() };
-        let p2p_feeder = self.p2p_feeder(&plan)?;
+        let (p2p_feeder, plan) = self.p2p_feeder()?;
         let start_s = self.clock.now_s();
         self.give(&p2p_feeder, &plan, &txs.iter().collect::<Vec<_>>())?;
         let accepted = self.wait_for(txs.len() as u64)?;
@@ -249,8 +240,7 @@ impl<'a> Measured<'a, '_> {
 
     /// Sends children first, wave by wave, and their parents once the node has counted its orphans.
     fn orphans(&self) -> anyhow::Result<Sent> {
-        let plan = FeedPlan { by: Delivery::P2p, ..FeedPlan::default() };
-        let p2p_feeder = self.p2p_feeder(&plan)?;
+        let (p2p_feeder, plan) = self.p2p_feeder()?;
         let (mut orphans, mut known, mut sent) = (Some(0), 0, 0);
         let start_s = self.clock.now_s();
         for wave in self.work.txs.chunks(2 * ORPHANS_EACH) {

@@ -9,7 +9,7 @@ mod report;
 mod work;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use assay_report::atomic_file;
@@ -20,9 +20,9 @@ pub use self::plan::{By, Case, MempoolPlan, What};
 use self::work::Workload;
 use crate::machine::Software;
 use crate::machine::clock::Clock;
-use crate::network::{CREDENTIALS, Node, renew};
+use crate::machine::disk::renew_folder;
+use crate::network::Node;
 use crate::plan::TargetSpec;
-use crate::process::Ports;
 use crate::progress::{Event, Reporter};
 use crate::target::{Target, TargetError};
 
@@ -61,7 +61,7 @@ pub fn run(
         session.run(&mut runs)?;
         // Only data folders remain in it.
         let work = options.out_dir.join("work");
-        renew(&work)?;
+        renew_folder(&work)?;
     }
     reporter.event(&Event::Finished);
     let record = report::record(plan, options, &targets, &runs);
@@ -112,7 +112,10 @@ impl<'a> Session<'a> {
         let work = self.options.out_dir.join("work");
         let start = |target: &Target| -> anyhow::Result<Node> {
             let name = format!("{}-{mempool_mb}", target.name);
-            let node = start_node(target, &work.join(&name), &self.options.out_dir, mempool_mb)?;
+            let log = self.options.out_dir.join("logs").join(format!("{name}.log"));
+            let node = Node::start_new(target, &work.join(&name), &log, |datadir, ports| {
+                target.launch_mempool(datadir, ports, mempool_mb)
+            })?;
             self.workload.base.give_in_batches(&node)?;
             Ok(node)
         };
@@ -148,20 +151,4 @@ impl<'a> Session<'a> {
         }
         Ok(())
     }
-}
-
-fn start_node(
-    target: &Target,
-    datadir: &Path,
-    out_dir: &Path,
-    mempool_mb: u32,
-) -> anyhow::Result<Node> {
-    renew(datadir)?;
-    // Absolute, because a node may change its working directory.
-    let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
-    let ports = Ports::free()?;
-    let launch = target.launch_mempool(&datadir, &ports, mempool_mb);
-    target.write_credentials(&launch, &datadir).context(CREDENTIALS)?;
-    let log = out_dir.join("logs").join(format!("{}-{mempool_mb}.log", target.name));
-    Ok(Node::start(launch, &ports, &log)?)
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{BadValue, Kind as PlanKind, PlanError, TargetSpec, check_scale, valid};
+use crate::plan::{BadValue, Kind as PlanKind, PlanError, TargetSpec, check_scale, is_name, valid};
 use crate::wallet::Kind;
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -29,7 +29,7 @@ pub struct MempoolPlan {
     /// Mempool size of overflow cases, in MB.
     #[serde(default = "default_mempool_mb")]
     pub full_mempool_mb: u32,
-    #[serde(default = "default_targets")]
+    #[serde(default = "crate::plan::default_targets")]
     targets: Vec<String>,
     #[serde(rename = "case")]
     pub cases: Vec<Case>,
@@ -130,9 +130,7 @@ impl MempoolPlan {
         valid(self.format == 1, "format", &self.format, "only format 1 is known")?;
         let is_kind = self.kind == PlanKind::Mempool;
         valid(is_kind, "kind", &self.kind.as_str(), "use \"mempool\"")?;
-        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let is_name = !self.name.is_empty() && self.name.chars().all(is_plain);
-        valid(is_name, "name", &self.name, "use small letters, digits and '-'")?;
+        valid(is_name(&self.name), "name", &self.name, "use small letters, digits and '-'")?;
         check_scale(self.scale)
             .map_err(|rule| ("scale".to_owned(), self.scale.to_string(), rule))?;
         between("txs", self.scaled(self.txs), 2..=TXS_MAX, "use 2 to 20000")?;
@@ -184,10 +182,6 @@ const fn default_batch() -> usize {
 
 const fn default_mempool_mb() -> u32 {
     5
-}
-
-fn default_targets() -> Vec<String> {
-    vec!["assay".to_owned()]
 }
 
 #[cfg(test)]

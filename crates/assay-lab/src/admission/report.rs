@@ -170,11 +170,12 @@ fn add_checks(record: &mut Record, first: &str, runs: &[CaseRun<'_>]) {
         };
         let is_same = runs.iter().find(is_it).is_some_and(|other| other.pool == run.pool);
         let name = "the same mempool on all targets";
-        (run, Finding { name, compared: 1, bad: u64::from(!is_same), what: "mempool differs" })
+        let found: Finding = (name, 1, u64::from(!is_same), "mempool differs");
+        (run, found)
     });
     let own = runs.iter().flat_map(|run| run.findings.iter().map(move |found| (run, *found)));
     let mut checks: Vec<(&str, u64, Option<String>)> = Vec::new();
-    for (run, Finding { name, compared, bad, what }) in own.chain(same) {
+    for (run, (name, compared, bad, what)) in own.chain(same) {
         let round = run.round + 1;
         let place = format!("{}, {}, round {round}", run.target, run.case.name);
         let failure = (bad > 0).then(|| format!("{place}: {bad} {what}"));

@@ -4,12 +4,13 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use assay_report::atomic_file;
 use serde::{Deserialize, Serialize};
 
-use super::BuildFault;
 use super::compiler::Compiler;
 use super::preset::System;
+use crate::machine::disk::{folder_bytes, remove_folder};
 
 /// Environment variable that sets the folder.
 const VARIABLE: &str = "ASSAY_BUILDS";
@@ -21,7 +22,7 @@ const WORK: &str = "work";
 const FAILED: &str = "failed.txt";
 /// Minimum number of characters of an abbreviated commit hash.
 const COMMIT_MIN: usize = 7;
-const SCHEMA: u32 = 1;
+pub(super) const SCHEMA: u32 = 1;
 
 /// A finished build: `build.json`, schema version 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -108,7 +109,7 @@ pub enum FindError {
         example: String,
     },
     #[error(transparent)]
-    Folder(#[from] BuildFault),
+    Folder(#[from] anyhow::Error),
 }
 
 fn plus(words: &[String]) -> String {
@@ -199,18 +200,19 @@ impl Cache {
     }
 
     /// Locks a key, so that one process at a time builds or removes it; `None` if another process holds it.
-    pub(super) fn lock(&self, key: &str) -> Result<Option<File>, BuildFault> {
+    pub(super) fn lock(&self, key: &str) -> anyhow::Result<Option<File>> {
         let folder = self.root.join(WORK);
         let path = folder.join(format!("{key}.lock"));
-        let io = |source| BuildFault::io("cannot lock", &path, source);
-        fs::create_dir_all(&folder).map_err(io)?;
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(io(source)),
-        }
+        let lock = || -> io::Result<Option<File>> {
+            fs::create_dir_all(&folder)?;
+            let file = File::options().create(true).truncate(false).write(true).open(&path)?;
+            match file.try_lock() {
+                Ok(()) => Ok(Some(file)),
+                Err(TryLockError::WouldBlock) => Ok(None),
+                Err(TryLockError::Error(source)) => Err(source),
+            }
+        };
+        lock().with_context(|| format!("cannot lock {}", path.display()))
     }
 
     pub fn build(&self, key: &str) -> Option<Build> {
@@ -225,16 +227,12 @@ impl Cache {
     }
 
     /// Writes the manifest into a folder.
-    pub(super) fn write(build: &Build, folder: &Path) -> Result<(), BuildFault> {
-        let path = folder.join(MANIFEST);
-        let text = serde_json::to_vec_pretty(build)
-            .map_err(|error| BuildFault::io("cannot write", &path, error.into()))?;
-        atomic_file::write(&path, &text)
-            .map_err(|error| BuildFault::io("cannot write", error.path, error.source))
+    pub(super) fn write(build: &Build, folder: &Path) -> anyhow::Result<()> {
+        Ok(atomic_file::write_json(&folder.join(MANIFEST), build)?)
     }
 
     /// Assigns a name to this build and removes it from builds of other commits, because branches move.
-    pub(super) fn name(&self, build: &mut Build, name: &str) -> Result<(), BuildFault> {
+    pub(super) fn name(&self, build: &mut Build, name: &str) -> anyhow::Result<()> {
         for mut other in self.finished()? {
             let names = other.names.len();
             if other.commit != build.commit && other.repository == build.repository {
@@ -255,7 +253,7 @@ impl Cache {
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn finished(&self) -> Result<Vec<Build>, BuildFault> {
+    pub fn finished(&self) -> anyhow::Result<Vec<Build>> {
         let keys = names_in(&self.root)?;
         Ok(keys.iter().filter_map(|key| self.build(key)).collect())
     }
@@ -293,14 +291,14 @@ impl Cache {
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn entries(&self) -> Result<Vec<Entry>, BuildFault> {
+    pub fn entries(&self) -> anyhow::Result<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::new();
         for build in self.finished()? {
             let folder = self.folder(&build.key);
             entries.push(Entry {
                 key: build.key.clone(),
                 state: State::Finished,
-                bytes: size_of(&folder),
+                bytes: folder_bytes(&folder),
                 log: folder.join(super::stage::LOG),
                 build: Some(build),
                 error: None,
@@ -317,7 +315,7 @@ impl Cache {
                 (Some(_), Some(_)) => State::Failed,
                 (Some(_), None) => State::Unfinished,
             };
-            let (bytes, log) = (size_of(&folder), folder.join(super::stage::LOG));
+            let (bytes, log) = (folder_bytes(&folder), folder.join(super::stage::LOG));
             entries.push(Entry { key, state, bytes, build: None, error, log });
         }
         Ok(entries)
@@ -337,7 +335,7 @@ impl Cache {
     ///
     /// # Errors
     /// When something cannot be removed.
-    pub fn clean(&self, is_chosen: impl Fn(&Entry) -> bool) -> Result<Cleaned, BuildFault> {
+    pub fn clean(&self, is_chosen: impl Fn(&Entry) -> bool) -> anyhow::Result<Cleaned> {
         let mut cleaned = Cleaned::default();
         for entry in self.entries()?.into_iter().filter(is_chosen) {
             let Some(_lock) = self.lock(&entry.key)? else {
@@ -350,17 +348,12 @@ impl Cache {
             };
             // Without its manifest the build is invalid, even if the removal stops midway.
             let _ = fs::remove_file(folder.join(MANIFEST));
-            let io = |source| BuildFault::io("cannot remove", &folder, source);
-            fs::remove_dir_all(&folder).map_err(io)?;
+            remove_folder(&folder)?;
             cleaned.bytes += entry.bytes;
             cleaned.removed.push(entry.key);
         }
         Ok(cleaned)
     }
-}
-
-impl Build {
-    pub(super) const SCHEMA: u32 = SCHEMA;
 }
 
 /// Flags of the command that makes the missing build.
@@ -372,28 +365,15 @@ fn hint(with: &[String], program: &str) -> String {
 }
 
 /// Sorted names in a folder; empty if the folder is missing.
-fn names_in(folder: &Path) -> Result<Vec<String>, BuildFault> {
-    let io = |source| BuildFault::io("cannot read", folder, source);
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(io(error)),
+fn names_in(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let read = || -> io::Result<Vec<String>> {
+        let entries: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
+        Ok(entries.into_iter().filter_map(|entry| entry.file_name().into_string().ok()).collect())
     };
-    let names: Result<Vec<_>, _> = entries.map(|entry| entry.map(|one| one.file_name())).collect();
-    let names = names.map_err(io)?;
-    let mut names: Vec<String> =
-        names.into_iter().filter_map(|name| name.into_string().ok()).collect();
+    let mut names = match read() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        names => names.with_context(|| format!("cannot read {}", folder.display()))?,
+    };
     names.sort_unstable();
     Ok(names)
-}
-
-/// Total size of all files below a folder; unreadable files count as zero.
-fn size_of(folder: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(folder) else { return 0 };
-    let of = |entry: fs::DirEntry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => size_of(&entry.path()),
-        Ok(kind) if kind.is_file() => entry.metadata().map_or(0, |metadata| metadata.len()),
-        _ => 0,
-    };
-    entries.flatten().map(of).sum()
 }

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
+use anyhow::Context as _;
 use assay_report::child;
 use serde::{Deserialize, Serialize};
 
-use super::BuildFault;
-use super::preset::is_name;
+use super::no_program;
+use crate::plan::is_target_name;
 
 /// A C compiler and its C++ counterpart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,19 +26,20 @@ impl Compiler {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn find(named: Option<&str>) -> Result<Self, BuildFault> {
+    pub fn find(named: Option<&str>) -> anyhow::Result<Self> {
         match named {
             Some(name) => Self::named(name),
             None => Self::named("gcc").or_else(|gcc| Self::named("clang").map_err(|_| gcc)),
         }
     }
 
-    fn named(text: &str) -> Result<Self, BuildFault> {
+    fn named(text: &str) -> anyhow::Result<Self> {
         let (folder, file) = match text.rsplit_once('/') {
             Some((folder, file)) => (format!("{folder}/"), file),
             None => (String::new(), text),
         };
-        let (c, cxx) = pair(file).ok_or_else(|| BuildFault::Compiler { name: text.to_owned() })?;
+        let unknown = || format!("compiler {text:?}: give gcc, clang, or the path of one of them");
+        let (c, cxx) = pair(file).with_context(unknown)?;
         let (cc, cxx) = (format!("{folder}{c}"), format!("{folder}{cxx}"));
         let version = version_of(&cxx)?;
         version_of(&cc)?;
@@ -58,20 +60,19 @@ fn pair(file: &str) -> Option<(String, String)> {
         let (before, after) = (&file[..at], &file[at + length..]);
         Some((format!("{before}{c}{after}"), format!("{before}{cxx}{after}")))
     };
-    PAIRS.into_iter().find_map(of).filter(|(c, _)| is_name(c))
+    PAIRS.into_iter().find_map(of).filter(|(c, _)| is_target_name(c))
 }
 
-fn version_of(program: &str) -> Result<String, BuildFault> {
+fn version_of(program: &str) -> anyhow::Result<String> {
     let package = if program.contains("clang") { "clang" } else { "g++" };
-    let no_program =
-        |source| BuildFault::NoProgram { program: program.to_owned(), package, source };
-    let output = child::output(Command::new(program).arg("--version")).map_err(no_program)?;
+    let fail = |source| no_program(source, program, package);
+    let output = child::output(Command::new(program).arg("--version")).map_err(fail)?;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().next().unwrap_or_default().trim();
     if output.status.success() && !line.is_empty() {
         return Ok(line.to_owned());
     }
-    Err(no_program(std::io::Error::other("it prints no version")))
+    Err(fail(std::io::Error::other("it prints no version")))
 }
 
 /// True if the program is in `PATH`.
@@ -99,7 +100,8 @@ mod tests {
         }
         assert_eq!(pair("rustc"), None);
         assert_eq!(pair("tcl"), None);
-        assert!(matches!(Compiler::find(Some("tcl")), Err(BuildFault::Compiler { .. })));
+        let unknown = Compiler::find(Some("tcl")).expect_err("no compiler").to_string();
+        assert!(unknown.starts_with("compiler \"tcl\": give gcc, clang"), "{unknown}");
         let missing = Compiler::find(Some("/nonexistent/clang")).expect_err("not there");
         assert!(missing.to_string().contains("/nonexistent/clang"), "{missing}");
     }

@@ -2,19 +2,24 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
+use assay_report::atomic_file;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::cache::{Build, BuiltProgram, Cache};
+use super::cache::{Build, BuiltProgram, Cache, SCHEMA};
 use super::compiler::{Compiler, is_there};
 use super::preset::{Preset, Recipe, System};
 use super::source::Repository;
 use super::stage::{LOG, Stage};
-use super::{BuildFault, Watch};
+use super::{Stopped, no_program};
+use crate::machine::disk::{remove_folder, renew_folder};
 use crate::machine::utc_now;
+use crate::progress::{Event, Reporter};
 
 /// Folders and marker files in the folder of a build.
 const SOURCE: &str = "source";
@@ -42,28 +47,12 @@ pub struct MakeOptions {
 pub struct Made {
     /// Requested name.
     pub revision: String,
-    #[serde(flatten)]
-    pub outcome: Outcome,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(tag = "status", rename_all = "kebab-case")]
-pub enum Outcome {
-    Built {
-        build: Build,
-    },
-    /// It was in the cache.
-    Found {
-        build: Build,
-    },
-    Failed {
-        #[serde(serialize_with = "text_of")]
-        error: BuildFault,
-    },
-}
-
-fn text_of<S: serde::Serializer>(error: &BuildFault, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&whole_text(error))
+    /// `built`, `found` in the cache, or `failed`.
+    pub(super) status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    build: Option<Build>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
 }
 
 /// An error with its causes.
@@ -79,31 +68,31 @@ pub fn whole_text(error: &dyn std::error::Error) -> String {
 
 impl Made {
     pub fn build(&self) -> Option<&Build> {
-        match &self.outcome {
-            Outcome::Built { build } | Outcome::Found { build } => Some(build),
-            Outcome::Failed { .. } => None,
-        }
-    }
-
-    pub fn error(&self) -> Option<String> {
-        match &self.outcome {
-            Outcome::Failed { error } => Some(whole_text(error)),
-            _ => None,
-        }
+        self.build.as_ref()
     }
 }
 
 /// Builds every revision that is not in the cache. A failure does not stop the others; a stop skips the rest.
-pub fn make(cache: &Cache, options: &MakeOptions, watch: &dyn Watch) -> Vec<Made> {
+pub fn make(cache: &Cache, options: &MakeOptions, reporter: &dyn Reporter) -> Vec<Made> {
     let mut all = Vec::with_capacity(options.revisions.len());
     for (index, revision) in options.revisions.iter().enumerate() {
-        watch.begin(revision, index + 1, options.revisions.len());
-        let outcome =
-            one(cache, options, revision, watch).unwrap_or_else(|error| Outcome::Failed { error });
-        let is_stopped = matches!(&outcome, Outcome::Failed { error: BuildFault::Stopped });
-        let made = Made { revision: revision.clone(), outcome };
-        watch.end(&made);
-        all.push(made);
+        let (number, of) = (index + 1, options.revisions.len());
+        reporter.line(&format!("build {number}/{of}: {revision}"));
+        let outcome = one(cache, options, revision, reporter);
+        let is_stopped = outcome.as_ref().is_err_and(|error| error.is::<Stopped>());
+        let (status, text) = match &outcome {
+            Ok((build, true)) => {
+                ("built", format!("built in {:.0} s: {}", build.seconds, build.key))
+            }
+            Ok((build, false)) => ("found", format!("built before: {}", build.key)),
+            Err(error) => ("failed", format!("FAILED: {error:#}")),
+        };
+        reporter.line(&format!("  {text}"));
+        let (build, error) = match outcome {
+            Ok((build, _)) => (Some(build), None),
+            Err(error) => (None, Some(format!("{error:#}"))),
+        };
+        all.push(Made { revision: revision.clone(), status, build, error });
         if is_stopped {
             break;
         }
@@ -111,13 +100,13 @@ pub fn make(cache: &Cache, options: &MakeOptions, watch: &dyn Watch) -> Vec<Made
     all
 }
 
-/// Finds or builds a revision.
+/// Finds or builds a revision; true if it was built.
 fn one(
     cache: &Cache,
     options: &MakeOptions,
     revision: &str,
-    watch: &dyn Watch,
-) -> Result<Outcome, BuildFault> {
+    reporter: &dyn Reporter,
+) -> anyhow::Result<(Build, bool)> {
     let repository = &options.repository;
     let commit = repository.commit(revision)?;
     let read = |file: &str| repository.file(&commit, file);
@@ -126,24 +115,23 @@ fn one(
         numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(".")
     });
     let recipe = options.preset.recipe_for(version.as_deref(), |file| read(file).is_some());
-    let recipe = recipe.ok_or_else(|| BuildFault::NoRecipe {
-        preset: options.preset.name.clone(),
-        revision: revision.to_owned(),
-        version: if shown.is_empty() { "unknown".to_owned() } else { shown.clone() },
-        ranges: options.preset.ranges(),
+    let recipe = recipe.with_context(|| {
+        let (preset, ranges) = (&options.preset.name, options.preset.ranges());
+        let version = if shown.is_empty() { "unknown" } else { &shown };
+        format!("preset {preset} has no recipe for {revision} (version {version}); it has {ranges}")
     })?;
     let key = key(&commit, options, recipe);
-    let _lock = wait_for(cache, &key, watch)?;
+    let _lock = wait_for(cache, &key, reporter)?;
     if let Some(mut build) = cache.build(&key) {
         cache.name(&mut build, revision)?;
-        return Ok(Outcome::Found { build });
+        return Ok((build, false));
     }
     cache.note_failure(&key, None);
     let job = Job { cache, options, recipe, commit: &commit, key: &key, work: cache.work(&key) };
     let start = Instant::now();
-    let built = job.build(watch).and_then(|programs| {
+    let built = job.build(reporter).and_then(|programs| {
         let build = Build {
-            schema: Build::SCHEMA,
+            schema: SCHEMA,
             key: key.clone(),
             commit: commit.clone(),
             names: Vec::new(),
@@ -164,11 +152,11 @@ fn one(
     match built {
         Ok(mut build) => {
             cache.name(&mut build, revision)?;
-            Ok(Outcome::Built { build })
+            Ok((build, true))
         }
         Err(error) => {
-            if !matches!(error, BuildFault::Stopped) {
-                cache.note_failure(&key, Some(&whole_text(&error)));
+            if !error.is::<Stopped>() {
+                cache.note_failure(&key, Some(&format!("{error:#}")));
             }
             Err(error)
         }
@@ -191,19 +179,19 @@ fn key(commit: &str, options: &MakeOptions, recipe: &Recipe) -> String {
 }
 
 /// Waits for the lock of a key. Child processes inherit it: after a kill the key is free once the last of them has ended.
-fn wait_for(cache: &Cache, key: &str, watch: &dyn Watch) -> Result<File, BuildFault> {
+fn wait_for(cache: &Cache, key: &str, reporter: &dyn Reporter) -> anyhow::Result<File> {
     let mut is_waiting = false;
     loop {
         if let Some(lock) = cache.lock(key)? {
             rustix::io::fcntl_setfd(&lock, rustix::io::FdFlags::empty())
-                .map_err(|error| BuildFault::io("cannot lock", cache.work(key), error.into()))?;
+                .with_context(|| format!("cannot lock {}", cache.work(key).display()))?;
             return Ok(lock);
         }
         if !std::mem::replace(&mut is_waiting, true) {
-            watch.stage("waiting: another process builds it");
+            reporter.event(&Event::Status("waiting: another process builds it"));
         }
-        if watch.wants_stop() {
-            return Err(BuildFault::Stopped);
+        if reporter.wants_stop() {
+            return Err(Stopped.into());
         }
         std::thread::sleep(WAIT);
     }
@@ -225,41 +213,32 @@ impl Job<'_> {
     }
 
     /// Runs all stages that are not marked as done.
-    fn build(&self, watch: &dyn Watch) -> Result<Vec<BuiltProgram>, BuildFault> {
+    fn build(&self, reporter: &dyn Reporter) -> anyhow::Result<Vec<BuiltProgram>> {
         let (source, out) = (self.work.join(SOURCE), self.work.join(OUT));
-        fs::create_dir_all(&self.work)
-            .map_err(|error| BuildFault::io("cannot create", &self.work, error))?;
+        atomic_file::create_folder(&self.work)?;
         self.once(CHECKED_OUT, || {
-            watch.stage("checking out");
+            reporter.event(&Event::Status("checking out"));
             self.options.repository.check_out(self.commit, &source)
         })?;
         self.once(CONFIGURED, || {
-            let io = |error| BuildFault::io("cannot empty", &out, error);
-            if out.exists() {
-                fs::remove_dir_all(&out).map_err(io)?;
-            }
-            fs::create_dir_all(&out).map_err(io)?;
+            renew_folder(&out)?;
             match self.recipe.system {
-                System::Cmake => self.configure_cmake(&source, &out, watch),
-                System::Autotools => self.configure_autotools(&source, &out, watch),
+                System::Cmake => self.configure_cmake(&source, &out, reporter),
+                System::Autotools => self.configure_autotools(&source, &out, reporter),
             }
         })?;
-        self.compile(&out, watch)?;
+        self.compile(&out, reporter)?;
         self.collect(&out)
     }
 
     /// Runs a stage unless its marker exists.
-    fn once(
-        &self,
-        mark: &str,
-        work: impl FnOnce() -> Result<(), BuildFault>,
-    ) -> Result<(), BuildFault> {
+    fn once(&self, mark: &str, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
         let mark = self.work.join(mark);
         if mark.exists() {
             return Ok(());
         }
         work()?;
-        File::create(&mark).map(drop).map_err(|error| BuildFault::io("cannot write", &mark, error))
+        File::create(&mark).map(drop).with_context(|| format!("cannot write {}", mark.display()))
     }
 
     fn stage(
@@ -268,9 +247,9 @@ impl Job<'_> {
         program: &OsStr,
         arguments: Vec<OsString>,
         folder: &Path,
-        watch: &dyn Watch,
-    ) -> Result<(), BuildFault> {
-        Stage { name, program, arguments, folder, work: &self.work }.run(watch)
+        reporter: &dyn Reporter,
+    ) -> anyhow::Result<()> {
+        Stage { name, program, arguments, folder, work: &self.work }.run(reporter)
     }
 
     fn all_arguments(&self) -> impl Iterator<Item = OsString> {
@@ -282,75 +261,69 @@ impl Job<'_> {
         &self,
         source: &Path,
         out: &Path,
-        watch: &dyn Watch,
-    ) -> Result<(), BuildFault> {
+        reporter: &dyn Reporter,
+    ) -> anyhow::Result<()> {
         needs("cmake", "cmake")?;
         let generator = if is_there("ninja") { "Ninja" } else { "Unix Makefiles" };
         let mut arguments: Vec<OsString> = vec!["-G".into(), generator.into(), "-S".into()];
         arguments.extend([source.into(), "-B".into(), out.into()]);
         arguments.extend(self.all_arguments());
-        self.stage("cmake", OsStr::new("cmake"), arguments, &self.work, watch)
+        self.stage("cmake", OsStr::new("cmake"), arguments, &self.work, reporter)
     }
 
     fn configure_autotools(
         &self,
         source: &Path,
         out: &Path,
-        watch: &dyn Watch,
-    ) -> Result<(), BuildFault> {
+        reporter: &dyn Reporter,
+    ) -> anyhow::Result<()> {
         for (program, package) in AUTOTOOLS {
             needs(program, package)?;
         }
         let autogen = source.join("autogen.sh");
-        self.stage("autogen.sh", autogen.as_os_str(), Vec::new(), source, watch)?;
+        self.stage("autogen.sh", autogen.as_os_str(), Vec::new(), source, reporter)?;
         let configure = source.join("configure");
-        self.stage("configure", configure.as_os_str(), self.all_arguments().collect(), out, watch)
+        self.stage(
+            "configure",
+            configure.as_os_str(),
+            self.all_arguments().collect(),
+            out,
+            reporter,
+        )
     }
 
-    fn compile(&self, out: &Path, watch: &dyn Watch) -> Result<(), BuildFault> {
+    fn compile(&self, out: &Path, reporter: &dyn Reporter) -> anyhow::Result<()> {
         let targets = self.recipe.programs.iter().map(|program| OsString::from(&program.target));
         let jobs = self.options.jobs.to_string();
-        match self.recipe.system {
-            System::Cmake => {
-                // Not through `cmake --build`, which does not forward the signal that stops a build.
-                let is_ninja = out.join("build.ninja").is_file();
-                let program = OsStr::new(if is_ninja { "ninja" } else { "make" });
-                let mut arguments: Vec<OsString> = vec!["-C".into(), out.into()];
-                arguments.push(format!("-j{jobs}").into());
-                arguments.extend(targets);
-                self.stage("compiling", program, arguments, &self.work, watch)
-            }
-            System::Autotools => {
-                let mut arguments: Vec<OsString> = vec!["-C".into(), out.join("src").into()];
-                arguments.push(format!("-j{jobs}").into());
-                arguments.extend(targets);
-                self.stage("compiling", OsStr::new("make"), arguments, out, watch)
-            }
-        }
+        // Not through `cmake --build`, which does not forward the signal that stops a build.
+        let program = if out.join("build.ninja").is_file() { "ninja" } else { "make" };
+        let folder = match self.recipe.system {
+            System::Cmake => out.to_owned(),
+            System::Autotools => out.join("src"),
+        };
+        let mut arguments = vec!["-C".into(), folder.into(), format!("-j{jobs}").into()];
+        arguments.extend(targets);
+        self.stage("compiling", OsStr::new(program), arguments, &self.work, reporter)
     }
 
     /// Copies the programs into one folder.
-    fn collect(&self, out: &Path) -> Result<Vec<BuiltProgram>, BuildFault> {
+    fn collect(&self, out: &Path) -> anyhow::Result<Vec<BuiltProgram>> {
         let done = self.work.join(DONE);
-        let io = |what| {
-            move |(path, source): (PathBuf, std::io::Error)| BuildFault::io(what, path, source)
-        };
-        if done.exists() {
-            fs::remove_dir_all(&done).map_err(|error| io("cannot empty")((done.clone(), error)))?;
-        }
+        remove_folder(&done)?;
         let bin = done.join("bin");
-        fs::create_dir_all(&bin).map_err(|error| io("cannot create")((bin.clone(), error)))?;
+        atomic_file::create_folder(&bin)?;
         let mut programs = Vec::new();
         for program in &self.recipe.programs {
             let made = program.paths.iter().map(|path| out.join(path)).find(|path| path.is_file());
-            let made = made.ok_or_else(|| BuildFault::Missing {
-                name: program.name.clone(),
-                looked: program.paths.join(", "),
-                log: self.work.join(LOG),
+            let made = made.with_context(|| {
+                let (name, looked, log) =
+                    (&program.name, program.paths.join(", "), self.work.join(LOG));
+                format!(
+                    "the build made no {name}: looked for {looked}; the log is {}",
+                    log.display()
+                )
             })?;
-            let kept = bin.join(&program.name);
-            let bytes =
-                fs::copy(&made, &kept).map_err(|error| io("cannot copy")((made.clone(), error)))?;
+            let bytes = copy(&made, &bin.join(&program.name))?;
             let path = self.cache.folder(self.key).join("bin").join(&program.name);
             programs.push(BuiltProgram { name: program.name.clone(), path, bytes });
         }
@@ -358,19 +331,14 @@ impl Job<'_> {
     }
 
     /// Moves the finished build to its final place atomically and removes its inputs.
-    fn keep(&self, build: Build) -> Result<Build, BuildFault> {
+    fn keep(&self, build: Build) -> anyhow::Result<Build> {
         let (done, place) = (self.work.join(DONE), self.cache.folder(self.key));
-        let log = self.work.join(LOG);
-        fs::copy(&log, done.join(LOG))
-            .map_err(|error| BuildFault::io("cannot copy", &log, error))?;
+        copy(&self.work.join(LOG), &done.join(LOG))?;
         Cache::write(&build, &done)?;
-        if place.exists() {
-            // It has no manifest of this version.
-            fs::remove_dir_all(&place)
-                .map_err(|error| BuildFault::io("cannot replace", &place, error))?;
-        }
+        // A build there has no manifest of this version.
+        remove_folder(&place)?;
         fs::rename(&done, &place)
-            .map_err(|error| BuildFault::io("cannot move the build to", &place, error))?;
+            .with_context(|| format!("cannot move the build to {}", place.display()))?;
         // Leftovers only cost disk space; `builds clean` removes them.
         let _ = fs::remove_dir_all(&self.work);
         Ok(build)
@@ -386,10 +354,13 @@ const AUTOTOOLS: [(&str, &str); 5] = [
     ("make", "make"),
 ];
 
-fn needs(program: &str, package: &'static str) -> Result<(), BuildFault> {
+fn needs(program: &str, package: &str) -> anyhow::Result<()> {
     if is_there(program) {
         return Ok(());
     }
-    let source = std::io::ErrorKind::NotFound.into();
-    Err(BuildFault::NoProgram { program: program.to_owned(), package, source })
+    Err(no_program(io::ErrorKind::NotFound.into(), program, package))
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<u64> {
+    fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))
 }

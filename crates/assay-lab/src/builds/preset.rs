@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{BadValue, PlanError, checked, read, valid};
+use crate::plan::{BadValue, PlanError, checked, is_target_name, read, valid};
 
 const FORMAT: u32 = 1;
 
@@ -190,7 +190,7 @@ impl Preset {
     fn check(&self) -> Result<(), BadValue> {
         let name_rule = "use letters, digits, '-', '_' and '.'";
         valid(self.format == FORMAT, "format", &self.format, "only format 1 is known")?;
-        valid(is_name(&self.name), "name", &self.name, name_rule)?;
+        valid(is_target_name(&self.name), "name", &self.name, name_rule)?;
         valid(!self.recipes.is_empty(), "recipe", &"none", "give one at least")?;
         for Recipe { versions, programs, .. } in &self.recipes {
             let rule = "give FROM..BELOW, FROM.., ..BELOW or .., such as 28.99..";
@@ -201,7 +201,8 @@ impl Preset {
                 !path.is_empty() && Path::new(path).components().all(is_normal)
             };
             for program in programs {
-                valid(is_name(&program.name), "recipe.program.name", &program.name, name_rule)?;
+                let is_name = is_target_name(&program.name);
+                valid(is_name, "recipe.program.name", &program.name, name_rule)?;
                 let are_inside = !program.paths.is_empty() && program.paths.iter().all(is_inside);
                 let rule = "give paths inside the folder of the build";
                 valid(are_inside, "recipe.program.paths", &program.paths.join(", "), rule)?;
@@ -235,14 +236,6 @@ impl Preset {
         let range = |recipe: &Recipe| format!("{} with {}", recipe.versions, recipe.file);
         self.recipes.iter().map(range).collect::<Vec<_>>().join(", ")
     }
-}
-
-/// True if a name is valid in file names.
-pub(super) fn is_name(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    name.len() <= 64
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(allowed)
 }
 
 impl VersionMark {

@@ -9,9 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::{Context as _, anyhow, bail};
 use assay_report::child;
 
-use super::BuildFault;
+use super::no_program;
+use crate::machine::disk::renew_folder;
 
 #[derive(Debug, Clone)]
 pub struct Repository {
@@ -23,9 +25,9 @@ impl Repository {
     ///
     /// # Errors
     /// When git is missing or finds no repository.
-    pub fn open(path: &Path) -> Result<Self, BuildFault> {
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
         let path = fs::canonicalize(path)
-            .map_err(|source| BuildFault::io("cannot open repository", path, source))?;
+            .with_context(|| format!("cannot open repository {}", path.display()))?;
         let repository = Self { path };
         repository.ask(["rev-parse", "--git-dir"])?;
         Ok(repository)
@@ -39,12 +41,12 @@ impl Repository {
     ///
     /// # Errors
     /// When there is no such commit.
-    pub fn commit(&self, revision: &str) -> Result<String, BuildFault> {
+    pub fn commit(&self, revision: &str) -> anyhow::Result<String> {
         let name = format!("{revision}^{{commit}}");
         let arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", &name];
-        self.ask(arguments).map_err(|_| BuildFault::NoRevision {
-            revision: revision.to_owned(),
-            repository: self.path.clone(),
+        self.ask(arguments).map_err(|_| {
+            let repository = self.path.display();
+            anyhow!("{repository} has no revision {revision:?}; fetch it, or name a commit, tag or branch that `git log` knows")
         })
     }
 
@@ -52,7 +54,7 @@ impl Repository {
     ///
     /// # Errors
     /// When they have no common ancestor.
-    pub fn merge_base(&self, one: &str, other: &str) -> Result<String, BuildFault> {
+    pub fn merge_base(&self, one: &str, other: &str) -> anyhow::Result<String> {
         let (one, other) = (self.commit(one)?, self.commit(other)?);
         self.ask(["merge-base", &one, &other])
     }
@@ -61,7 +63,7 @@ impl Repository {
     ///
     /// # Errors
     /// When there is no such commit.
-    pub fn subject(&self, commit: &str) -> Result<String, BuildFault> {
+    pub fn subject(&self, commit: &str) -> anyhow::Result<String> {
         self.ask(["show", "--no-patch", "--no-show-signature", "--format=%s", commit])
     }
 
@@ -71,18 +73,15 @@ impl Repository {
     }
 
     /// Creates a work tree of a commit in `folder`, which is emptied first.
-    pub(super) fn check_out(&self, commit: &str, folder: &Path) -> Result<(), BuildFault> {
-        let io = |what| move |source| BuildFault::io(what, folder, source);
-        if folder.exists() {
-            fs::remove_dir_all(folder).map_err(io("cannot empty"))?;
-        }
-        fs::create_dir_all(folder).map_err(io("cannot create"))?;
+    pub(super) fn check_out(&self, commit: &str, folder: &Path) -> anyhow::Result<()> {
+        renew_folder(folder)?;
         // Without the user's template for new repositories, which may contain hooks.
         git(folder, ["init", "--quiet", "--template="])?;
         let objects = self.ask(["rev-parse", "--path-format=absolute", "--git-path", "objects"])?;
         let info = folder.join(".git").join("objects").join("info");
-        fs::create_dir_all(&info).map_err(io("cannot create"))?;
-        fs::write(info.join("alternates"), format!("{objects}\n")).map_err(io("cannot write"))?;
+        fs::create_dir_all(&info)
+            .and_then(|()| fs::write(info.join("alternates"), format!("{objects}\n")))
+            .with_context(|| format!("cannot write {}", info.display()))?;
         git(
             folder,
             ["-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", commit],
@@ -93,7 +92,7 @@ impl Repository {
     fn ask<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
-    ) -> Result<String, BuildFault> {
+    ) -> anyhow::Result<String> {
         git(&self.path, arguments)
     }
 }
@@ -102,21 +101,17 @@ impl Repository {
 fn git<S: AsRef<OsStr>>(
     folder: &Path,
     arguments: impl IntoIterator<Item = S>,
-) -> Result<String, BuildFault> {
+) -> anyhow::Result<String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(arguments);
     // Git sets these for its hooks; they would override the folder.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"] {
         command.env_remove(name);
     }
-    let output = child::output(&mut command).map_err(|source| BuildFault::NoProgram {
-        program: "git".to_owned(),
-        package: "git",
-        source,
-    })?;
+    let output = child::output(&mut command).map_err(|source| no_program(source, "git", "git"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
     }
-    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(BuildFault::Git { folder: folder.to_owned(), text })
+    let text = String::from_utf8_lossy(&output.stderr);
+    bail!("git in {}: {}", folder.display(), text.trim())
 }

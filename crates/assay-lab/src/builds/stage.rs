@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{BuildFault, Watch};
+use anyhow::{Context as _, bail};
+
+use super::{Stopped, no_program};
 use crate::process::child::Supervised;
+use crate::progress::{Event, Reporter};
 
 /// Output of all commands of a build.
 pub(super) const LOG: &str = "build.log";
@@ -48,16 +51,18 @@ pub(super) struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    pub(super) fn run(&self, watch: &dyn Watch) -> Result<(), BuildFault> {
+    pub(super) fn run(&self, reporter: &dyn Reporter) -> anyhow::Result<()> {
         let log = self.work.join(LOG);
-        let io = |source| BuildFault::io("cannot write", &log, source);
-        let mut file = File::options().create(true).append(true).open(&log).map_err(io)?;
+        let of_log = || format!("cannot write {}", log.display());
+        let mut file = File::options().create(true).append(true).open(&log).with_context(of_log)?;
         let words: Vec<_> = self.arguments.iter().map(|word| word.to_string_lossy()).collect();
-        writeln!(file, "$ {} {}", self.program.to_string_lossy(), words.join(" ")).map_err(io)?;
-        let mut steps = Steps::after(&log, file.metadata().map_err(io)?.len()).map_err(io)?;
+        let program = self.program.to_string_lossy();
+        writeln!(file, "$ {program} {}", words.join(" ")).with_context(of_log)?;
+        let length = file.metadata().with_context(of_log)?.len();
+        let mut steps = Steps::after(&log, length).with_context(of_log)?;
         let mut command = Command::new(self.program);
         command.args(&self.arguments).current_dir(self.folder).stdin(Stdio::null());
-        command.stdout(file.try_clone().map_err(io)?).stderr(file);
+        command.stdout(file.try_clone().with_context(of_log)?).stderr(file);
         for name in FOREIGN {
             command.env_remove(name);
         }
@@ -66,42 +71,37 @@ impl Stage<'_> {
         // Steps are counted by these lines.
         command.env("LC_ALL", "C").env("NINJA_STATUS", "[%f/%t] ");
         let spawned = Supervised::spawn(&mut command, &[]).and_then(|inner| inner);
-        let mut child = spawned.map_err(|source| BuildFault::NoProgram {
-            program: self.program.to_string_lossy().into_owned(),
-            package: "cmake ninja-build make",
-            source,
-        })?;
-        watch.stage(self.name);
+        let mut child =
+            spawned.map_err(|source| no_program(source, &program, "cmake ninja-build make"))?;
+        let started = Instant::now();
+        reporter.event(&Event::Status(self.name));
         let mut asked_to_stop: Option<Instant> = None;
         let status = loop {
             if let Some(status) = child.status() {
                 break status;
             }
             match asked_to_stop {
-                None if watch.wants_stop() => {
+                None if reporter.wants_stop() => {
                     child.terminate();
                     asked_to_stop = Some(Instant::now());
                 }
-                Some(since) if since.elapsed() > STOP_WITHIN => return Err(BuildFault::Stopped),
+                Some(since) if since.elapsed() > STOP_WITHIN => return Err(Stopped.into()),
                 _ => {}
             }
             child.wait(LOOK_EVERY);
-            if steps.look().map_err(io)? {
-                watch.step(steps.done, steps.total);
+            if steps.look().with_context(of_log)? {
+                let text = steps.text(started.elapsed().as_secs_f64());
+                reporter.event(&Event::Status(&format!("{}: {text}", self.name)));
             }
         };
-        if asked_to_stop.is_some() || watch.wants_stop() {
-            return Err(BuildFault::Stopped);
+        if asked_to_stop.is_some() || reporter.wants_stop() {
+            return Err(Stopped.into());
         }
         if status.success() {
             return Ok(());
         }
-        Err(BuildFault::Stage {
-            stage: self.name,
-            status: status.to_string(),
-            tail: tail(&log),
-            log,
-        })
+        let (stage, tail) = (self.name, tail(&log));
+        bail!("{stage} failed ({status}); the log is {}; it ends with\n{tail}", log.display())
     }
 }
 
@@ -138,6 +138,19 @@ impl Steps {
             // Such a long line is no step.
             if self.rest.len() > 1 << 20 {
                 self.rest.clear();
+            }
+        }
+    }
+
+    /// Steps with their rate, and the estimated remaining time.
+    fn text(&self, elapsed_s: f64) -> String {
+        let rate = assay_report::stats::rate(self.done as f64, elapsed_s);
+        let (done, per_minute) = (self.done, rate * 60.0);
+        match self.total {
+            None => format!("{done} steps, {per_minute:.0}/min"),
+            Some(total) => {
+                let left_s = total.saturating_sub(done) as f64 / rate.max(1e-9);
+                format!("{done}/{total}, {per_minute:.0}/min, {left_s:.0} s left")
             }
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::*;
+use crate::progress::{Event, Reporter};
 
 const PRESET: &str = r#"
 format = 1
@@ -41,20 +42,23 @@ struct Heard {
     stop_at: Option<&'static str>,
 }
 
-impl Watch for Heard {
-    fn begin(&self, revision: &str, number: usize, of: usize) {
-        self.stages.borrow_mut().push(format!("{revision} {number}/{of}"));
-    }
-    /// Without waits for a lock: the processes that other tests start inherit it.
-    fn stage(&self, what: &str) {
-        if !what.starts_with("waiting") {
-            self.stages.borrow_mut().push(what.to_owned());
+impl Reporter for Heard {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::Status(text) if text.contains("/min") => {
+                let (_, figures) = text.split_once(": ").expect("a stage and its steps");
+                let done = figures.split(['/', ' ']).next().expect("a number");
+                *self.steps.borrow_mut() = done.parse().expect("a number");
+            }
+            // Without waits for a lock: the processes that other tests start inherit it.
+            Event::Status(text) if text.starts_with("waiting") => {}
+            Event::Line(text) if text.starts_with("  ") => {}
+            Event::Status(text) | Event::Line(text) => {
+                self.stages.borrow_mut().push((*text).to_owned());
+            }
+            _ => {}
         }
     }
-    fn step(&self, done: u64, _: Option<u64>) {
-        *self.steps.borrow_mut() = done;
-    }
-    fn end(&self, _: &Made) {}
     fn wants_stop(&self) -> bool {
         self.stop_at.is_some_and(|at| self.stages.borrow().iter().any(|stage| stage == at))
     }
@@ -132,16 +136,9 @@ fn caches_builds_and_reports_failures() {
     let Some(repo) = Repo::new("caches_builds_and_reports_failures") else { return };
     let heard = Heard::default();
     let made = repo.make(&["v1.0", "broken", "none", "v3.0", "v1.1"], &heard);
-    let words: Vec<&str> = made
-        .iter()
-        .map(|made| match made.outcome {
-            Outcome::Built { .. } => "built",
-            Outcome::Found { .. } => "found",
-            Outcome::Failed { .. } => "failed",
-        })
-        .collect();
+    let words: Vec<&str> = made.iter().map(|made| made.status).collect();
     assert_eq!(words, ["built", "failed", "failed", "failed", "built"], "{made:#?}");
-    let error = |index: usize| made[index].error().expect("it failed");
+    let error = |index: usize| made[index].error.as_deref().expect("it failed");
     assert!(error(1).contains("compiling failed") && error(1).contains("nothing"), "{}", error(1));
     assert!(error(1).contains("build.log"), "{}", error(1));
     assert!(error(2).contains("has no revision \"none\""), "{}", error(2));
@@ -164,8 +161,8 @@ fn caches_builds_and_reports_failures() {
     // No revision is built twice.
     let heard = Heard::default();
     let again = repo.make(&["v1.0", "v1.1"], &heard);
-    assert!(again.iter().all(|made| matches!(made.outcome, Outcome::Found { .. })), "{again:#?}");
-    assert_eq!(heard.stages.borrow().as_slice(), ["v1.0 1/2", "v1.1 2/2"]);
+    assert!(again.iter().all(|made| made.status == "found"), "{again:#?}");
+    assert_eq!(heard.stages.borrow().as_slice(), ["build 1/2: v1.0", "build 2/2: v1.1"]);
 
     let states: Vec<State> =
         cache.entries().expect("readable").iter().map(|entry| entry.state).collect();
@@ -183,7 +180,7 @@ fn an_interrupted_build_continues() {
     let stopped = Heard { stop_at: Some("compiling"), ..Heard::default() };
     let made = repo.make(&["v1.0", "v1.1"], &stopped);
     assert_eq!(made.len(), 1, "the rest is left out");
-    assert!(made[0].error().expect("stopped").contains("stopped"));
+    assert!(made[0].error.as_deref().expect("stopped").contains("stopped"));
     let cache = repo.cache();
     // Programs of other tests may have inherited the lock: wait until they end.
     let start = std::time::Instant::now();
@@ -197,8 +194,8 @@ fn an_interrupted_build_continues() {
     // Neither the checkout nor the configuration runs again.
     let heard = Heard::default();
     let made = repo.make(&["v1.0"], &heard);
-    assert!(matches!(made[0].outcome, Outcome::Built { .. }), "{made:#?}");
-    assert_eq!(heard.stages.borrow().as_slice(), ["v1.0 1/1", "compiling"]);
+    assert_eq!(made[0].status, "built", "{made:#?}");
+    assert_eq!(heard.stages.borrow().as_slice(), ["build 1/1: v1.0", "compiling"]);
 }
 
 #[test]

@@ -47,12 +47,12 @@ const LEDGER_TIPS: u32 = 16;
 #[derive(Debug)]
 pub(crate) struct IndexOracle {
     /// Script hashes of the ledgers, sorted.
-    scripts: Vec<String>,
+    pub(crate) scripts: Vec<String>,
     ledgers: [Vec<ScriptLine>; 2],
     /// True if the ledgers omit scripts: then a script of one may occur unlisted in the other chain.
     is_sample: bool,
     /// By tip: hash of the responses for each script.
-    answers: HashMap<String, Vec<u64>>,
+    pub(crate) answers: HashMap<String, Vec<u64>>,
     /// Number of tips at which the straight run was compared with the ledgers.
     pub(crate) ledger_tips: u64,
 }
@@ -82,16 +82,6 @@ impl IndexOracle {
             ledgers.iter().flatten().map(|script| script.script_hash.clone()).collect();
         let (scripts, answers) = (scripts.into_iter().collect(), HashMap::new());
         Ok(Self { scripts, ledgers, is_sample, answers, ledger_tips: 0 })
-    }
-
-    /// Number of queried script hashes.
-    pub(crate) fn scripts(&self) -> usize {
-        self.scripts.len()
-    }
-
-    /// Number of tips with known responses.
-    pub(crate) fn tips(&self) -> usize {
-        self.answers.len()
     }
 
     /// Records the responses of the straight run at a tip; compares them with the ledgers at some tips.

@@ -1,58 +1,92 @@
-//! The planned end of a node: SIGKILL at a chosen time, or an injected panic.
+//! The planned end of a node: SIGKILL at a chosen time, independent of this program's state, or an injected panic.
 
+use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Signal, kill_process};
 
-use super::killer::Killer;
-use crate::process::ProcessError;
+use crate::process::child::peek;
+use crate::process::{ProcessError, pid_of};
 
 /// Exit status of a process after a defect (`EX_SOFTWARE`).
 const DEFECT_STATUS: i32 = 70;
 /// Longest time from a broken connection to the end of the process.
 const DEATH_NOTICE: Duration = Duration::from_secs(3);
 
-/// Planned end of a node.
+/// Planned end of a child process.
 #[derive(Debug)]
 pub(crate) enum KillPlan {
     Kill(Killer),
-    Defect(Defect),
+    /// A panic of the process with this number; the flag stays true once the process is reaped.
+    Defect(u32, Cell<bool>),
 }
 
-/// An injected panic of a process.
+/// A thread that sends SIGKILL at a set time. Dropping it cancels the kill.
 #[derive(Debug)]
-pub(crate) struct Defect {
-    pid: u32,
-    has_come: AtomicBool,
+pub(crate) struct Killer {
+    has_fired: Arc<AtomicBool>,
+    cancel: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
-impl Defect {
-    /// Expects the child process `pid` to end by a panic.
-    pub(crate) fn expect(pid: u32) -> Self {
-        Self { pid, has_come: AtomicBool::new(false) }
+impl Killer {
+    fn arm(pid: u32, delay: Duration) -> Self {
+        let has_fired = Arc::new(AtomicBool::new(false));
+        let fired = Arc::clone(&has_fired);
+        let (cancel, cancelled) = channel::<()>();
+        let thread = thread::spawn(move || {
+            if cancelled.recv_timeout(delay) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+            fired.store(true, Ordering::SeqCst);
+            if let Some(pid) = pid_of(pid) {
+                // The exit status identifies a process that ended by itself just before.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        });
+        Self { has_fired, cancel: Some(cancel), thread: Some(thread) }
     }
 
-    /// True if the process ended with the status of a defect; does not reap it.
-    fn has_ended(&self) -> bool {
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        // The child was reaped; the earlier observation holds.
-        let status = pid.and_then(|pid| waitid(WaitId::Pid(pid), options).ok()).flatten();
-        if status.is_some_and(|status| status.exit_status() == Some(DEFECT_STATUS)) {
-            self.has_come.store(true, Ordering::Relaxed);
+    fn has_fired(&self) -> bool {
+        self.has_fired.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Killer {
+    fn drop(&mut self) {
+        self.cancel = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there is a bug here and has been printed.
+            let _ = thread.join();
         }
-        self.has_come.load(Ordering::Relaxed)
     }
 }
 
 impl KillPlan {
-    /// True if it has ended by now.
+    /// Kills the unreaped child process `pid` after `delay`.
+    pub(crate) fn kill(pid: u32, delay: Duration) -> Self {
+        Self::Kill(Killer::arm(pid, delay))
+    }
+
+    /// Expects the child process `pid` to end by a panic.
+    pub(crate) fn defect(pid: u32) -> Self {
+        Self::Defect(pid, Cell::new(false))
+    }
+
+    /// True if it has ended by now; does not reap it.
     pub(crate) fn has_come_already(&self) -> bool {
         match self {
             Self::Kill(killer) => killer.has_fired(),
-            Self::Defect(defect) => defect.has_ended(),
+            Self::Defect(pid, has_come) => {
+                // Without a status the child was reaped; the earlier observation holds.
+                let status = peek(*pid).and_then(|status| status.exit_status());
+                has_come.set(has_come.get() || status == Some(DEFECT_STATUS));
+                has_come.get()
+            }
         }
     }
 
@@ -72,7 +106,7 @@ impl KillPlan {
     pub(crate) fn has_come_as(&self, error: &ProcessError) -> bool {
         match (self, error) {
             (Self::Kill(killer), ProcessError::Exited { .. }) => killer.has_fired(),
-            (Self::Defect(_), ProcessError::Exited { code, .. }) => *code == Some(DEFECT_STATUS),
+            (Self::Defect(..), ProcessError::Exited { code, .. }) => *code == Some(DEFECT_STATUS),
             _ => false,
         }
     }
@@ -80,9 +114,22 @@ impl KillPlan {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn kills_in_time_or_not_at_all() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("there is sleep");
+        let killer = KillPlan::kill(child.id(), Duration::from_mins(1));
+        assert!(!killer.has_come_already());
+        drop(killer);
+        assert!(child.try_wait().expect("a child").is_none(), "it lives");
+        let killer = KillPlan::kill(child.id(), Duration::ZERO);
+        assert_eq!(child.wait().expect("a child").signal(), Some(9));
+        assert!(killer.has_come_already());
+    }
 
     #[test]
     fn only_the_defect_status_counts() {
@@ -91,19 +138,13 @@ mod tests {
                 .args(["-c", &format!("exit {status}")])
                 .spawn()
                 .expect("a shell");
-            let defect = Defect::expect(child.id());
-            while child_is_running(&defect) {
+            let defect = KillPlan::defect(child.id());
+            while peek(child.id()).is_none() {
                 thread::sleep(Duration::from_millis(1));
             }
-            assert_eq!(defect.has_ended(), expected, "{status}");
+            assert_eq!(defect.has_come_already(), expected, "{status}");
             child.wait().expect("it is our child");
-            assert_eq!(defect.has_ended(), expected, "{status}, waited for");
+            assert_eq!(defect.has_come_already(), expected, "{status}, waited for");
         }
-    }
-
-    fn child_is_running(defect: &Defect) -> bool {
-        let pid = Pid::from_raw(defect.pid as i32).expect("a process");
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        waitid(WaitId::Pid(pid), options).expect("our child").is_none()
     }
 }

@@ -13,7 +13,6 @@
 
 mod index;
 mod kill_plan;
-mod killer;
 mod oracle;
 mod peer;
 mod report;
@@ -22,10 +21,9 @@ mod schedule;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use std::{fs, io};
+use std::time::Instant;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use assay_ledger::BlockLine;
 use assay_report::atomic_file;
 use assay_report::record::Record;
@@ -38,17 +36,13 @@ use crate::chain::Chain;
 use crate::electrum::ElectrumError;
 use crate::forge::ForgeJob;
 use crate::machine::Software;
-use crate::plan::{Delivery, Plan, TargetSpec, TargetsPlan, check_scale};
+use crate::machine::disk::{remove_folder, renew_folder};
+use crate::network::ASK_PAUSE;
+use crate::plan::{Delivery, Plan, TargetSpec, check_scale};
 use crate::process::rpc::RpcError;
 use crate::process::{Launch, Ports, ProcessError};
 use crate::progress::{Event, Reporter};
 use crate::target::Target;
-
-/// Pause between two requests to a starting node.
-const ASK_PAUSE: Duration = Duration::from_millis(5);
-
-/// Mean of the exponential distribution of life times after the first response.
-const MEAN_LIFE: Duration = Duration::from_millis(350);
 
 #[derive(Debug, Clone)]
 pub struct CrashOptions {
@@ -154,24 +148,19 @@ fn fault_of_index(error: &anyhow::Error) -> Option<bool> {
 
 /// Constants of all rounds.
 pub(crate) struct Setup<'a> {
+    pub(crate) options: &'a CrashOptions,
     pub(crate) target: Target,
     pub(crate) chains: [Chain; 2],
-    pub(crate) kills: u32,
-    pub(crate) panic_points: Option<Vec<String>>,
     /// Data folder of the node that serves blocks; `None` if blocks are submitted.
     pub(crate) peer_dir: Option<PathBuf>,
-    pub(crate) mean_life: Duration,
     pub(crate) log: PathBuf,
-    /// Starts between two comparisons of the index.
-    pub(crate) index_every: u32,
     pub(crate) reporter: &'a dyn Reporter,
-    targets_plan: TargetsPlan,
 }
 
 impl Setup<'_> {
     /// Command line for a data folder; `cache_mib` overrides the plan.
     pub(crate) fn launch(&self, datadir: &Path, ports: &Ports, cache_mib: Option<u32>) -> Launch {
-        let mut plan = self.targets_plan.clone();
+        let mut plan = self.options.plan.target.clone();
         if let Some(mib) = cache_mib {
             plan.bitcoind.dbcache_mib = mib;
             let args = &mut plan.assay.args;
@@ -201,20 +190,11 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> anyhow::Result<Re
     let chains = [forge(options, 0, reporter)?, forge(options, 1, reporter)?];
     target.check_chain(&chains[0].header.chain)?;
     target.method(Delivery::Rpc)?;
-    let setup = Setup {
-        target,
-        chains,
-        kills: options.kills,
-        panic_points: options.panic_points.clone(),
-        peer_dir: options.from_peer.then(|| options.out_dir.join("peer")),
-        mean_life: MEAN_LIFE,
-        log: logs.join("crash.log"),
-        index_every: options.index.every.max(1),
-        reporter,
-        targets_plan: options.plan.target.clone(),
-    };
+    let peer_dir = options.from_peer.then(|| options.out_dir.join("peer"));
+    let log = logs.join("crash.log");
+    let setup = Setup { options, target, chains, peer_dir, log, reporter };
     let datadir = options.out_dir.join("work");
-    renew(&datadir)?;
+    renew_folder(&datadir)?;
     let blocks = setup.chains[0].blocks.len();
     reporter.line(&format!("straight run, two chains of about {blocks} blocks"));
     reporter.step("a run without kills, for comparison");
@@ -230,7 +210,7 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> anyhow::Result<Re
     reporter.line(&format!("{of} kills"));
     reporter.event(&Event::Count { done: 0, of, unit: "kills" });
     while tally.kills < options.kills {
-        renew(&datadir)?;
+        renew_folder(&datadir)?;
         let index = end.rounds as usize % options.cache_mib.len();
         let cache_mib = options.cache_mib.get(index).copied().unwrap_or(first_cache);
         let seed = options.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(end.rounds));
@@ -247,10 +227,10 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> anyhow::Result<Re
     }
     end.took = start.elapsed();
     if end.failure.is_none() {
-        remove(&datadir)?;
-        setup.peer_dir.as_deref().map_or(Ok(()), remove)?;
+        remove_folder(&datadir)?;
+        setup.peer_dir.as_deref().map_or(Ok(()), remove_folder)?;
     }
-    let record = tally.record(options, (&setup, &oracle), &end);
+    let record = tally.record((&setup, &oracle), &end);
     record.write(&options.out_dir.join("crash.json"))?;
     reporter.event(&Event::Finished);
     Ok(record)
@@ -269,19 +249,4 @@ fn forge(options: &CrashOptions, rival: u64, reporter: &dyn Reporter) -> anyhow:
         reporter,
     };
     Ok(job.chain()?.0)
-}
-
-/// Removes and recreates a data folder.
-pub(crate) fn renew(datadir: &Path) -> anyhow::Result<()> {
-    remove(datadir)?;
-    Ok(atomic_file::create_folder(datadir)?)
-}
-
-fn remove(path: &Path) -> anyhow::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(source).with_context(|| format!("cannot remove {}", path.display()))
-        }
-        _ => Ok(()),
-    }
 }

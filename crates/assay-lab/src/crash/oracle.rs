@@ -10,10 +10,11 @@ use assay_ledger::BlockLine;
 use serde::Deserialize;
 
 use super::index::{IndexOracle, Tip};
-use super::{ASK_PAUSE, Fault, Setup, renew};
+use super::{ASK_PAUSE, Fault, Setup};
 use crate::chain::Chain;
-use crate::feed::compose_block;
-use crate::process::rpc::{Client, RpcError, read_result};
+use crate::feed::submit_block;
+use crate::machine::disk::renew_folder;
+use crate::process::rpc::{Client, RpcError};
 use crate::process::{Ports, Process};
 
 /// Number of timed clean starts.
@@ -56,10 +57,7 @@ pub(crate) fn submit(
     block: &BlockLine,
     body: &mut Vec<u8>,
 ) -> anyhow::Result<Option<String>> {
-    compose_block(chain, block, body, |_| ())?;
-    let method = "submitblock";
-    let reply = client.post(method, body, None)?;
-    let reason = read_result::<Option<String>>(method, &reply)?;
+    let reason = submit_block(client, chain, block, body)?;
     // Stored but not the tip, because a rival has as much work, or known from before a kill. Neither is a fault.
     let taken = ["inconclusive", "duplicate", "duplicate-inconclusive"];
     Ok(reason.filter(|reason| !taken.contains(&reason.as_str())))
@@ -84,7 +82,7 @@ impl Oracle {
             if rival == 0 {
                 oracle.time_clean_starts(setup, datadir)?;
             }
-            renew(datadir)?;
+            renew_folder(datadir)?;
         }
         Ok(oracle)
     }

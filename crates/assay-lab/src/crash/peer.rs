@@ -8,9 +8,10 @@ use anyhow::anyhow;
 use serde::Deserialize;
 
 use super::oracle::submit;
-use super::{ASK_PAUSE, Fault, Setup, renew};
+use super::{ASK_PAUSE, Fault, Setup};
+use crate::network::Node;
+use crate::process::Ports;
 use crate::process::rpc::Client;
-use crate::process::{Ports, Process};
 
 /// Longest wait for a connection to open or close.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,9 +23,7 @@ pub(crate) fn flags(ports: &Ports) -> [std::ffi::OsString; 2] {
 
 /// A running node that receives blocks by RPC.
 pub(crate) struct Peer {
-    process: Process,
-    client: Client,
-    address: String,
+    node: Node,
     /// Height of each chain that it has.
     heights: [u32; 2],
     /// The best chain; of two equally long ones the first received.
@@ -35,15 +34,13 @@ pub(crate) struct Peer {
 impl Peer {
     /// Starts it in a new folder.
     pub(crate) fn start(setup: &Setup<'_>, datadir: &Path) -> anyhow::Result<Self> {
-        renew(datadir)?;
-        let ports = Ports::free()?;
-        let mut launch = setup.launch(datadir, &ports, None);
-        launch.args.extend(flags(&ports));
         let log = setup.log.with_file_name("peer.log");
-        let (process, client) = Process::start_fresh(launch, ports.rpc, &log)?;
-        let address = format!("127.0.0.1:{}", ports.p2p);
-        let mut peer =
-            Self { process, client, address, heights: [0; 2], leader: 0, body: Vec::new() };
+        let node = Node::start_new(&setup.target, datadir, &log, |datadir, ports| {
+            let mut launch = setup.launch(datadir, ports, None);
+            launch.args.extend(flags(ports));
+            launch
+        })?;
+        let mut peer = Self { node, heights: [0; 2], leader: 0, body: Vec::new() };
         peer.give(setup, 0, 1)?;
         peer.end_initial_download(&setup.chains[0].blocks[0].hash)?;
         Ok(peer)
@@ -55,10 +52,10 @@ impl Peer {
         struct Header {
             time: u64,
         }
-        let header: Header = self.client.call("getblockheader", &format!(r#"["{hash}"]"#))?;
+        let header: Header = self.node.call("getblockheader", &format!(r#"["{hash}"]"#))?;
         for time in [header.time, 0] {
-            self.client.call::<()>("setmocktime", &format!("[{time}]"))?;
-            self.client.call::<serde_json::Value>("getblockchaininfo", "[]")?;
+            self.node.call::<()>("setmocktime", &format!("[{time}]"))?;
+            self.node.call::<serde_json::Value>("getblockchaininfo", "[]")?;
         }
         Ok(())
     }
@@ -74,7 +71,7 @@ impl Peer {
         for at in self.heights[rival] + 1..=height {
             let block = &chain.blocks[at as usize - 1];
             // Not the error itself: a loss of this node is none of the killed one.
-            let reason = submit(&self.client, chain, block, &mut self.body)
+            let reason = submit(self.node.client(), chain, block, &mut self.body)
                 .map_err(|error| anyhow!("the node that gives the blocks: {error:#}"))?;
             if let Some(reason) = reason {
                 return Err(Fault::rejected(block, &reason));
@@ -95,20 +92,19 @@ impl Peer {
     /// Connects the node behind `client` to this one.
     pub(crate) fn connect(&self, client: &Client) -> anyhow::Result<()> {
         // Not "add", which would reconnect by itself.
-        client.call::<()>("addnode", &format!(r#"["{}","onetry"]"#, self.address))?;
+        client.call::<()>("addnode", &format!(r#"["{}","onetry"]"#, self.node.p2p))?;
         wait_for_connections(client, 1)
     }
 
     /// Reconnects: a block announced while it counted as invalid is not announced again.
     pub(crate) fn reconnect(&self, client: &Client) -> anyhow::Result<()> {
-        client.call::<()>("disconnectnode", &format!(r#"["{}"]"#, self.address))?;
+        client.call::<()>("disconnectnode", &format!(r#"["{}"]"#, self.node.p2p))?;
         wait_for_connections(client, 0)?;
         self.connect(client)
     }
 
     pub(crate) fn stop(self) -> anyhow::Result<()> {
-        self.process.stop(&self.client)?;
-        Ok(())
+        Ok(self.node.stop()?)
     }
 }
 

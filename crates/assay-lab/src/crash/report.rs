@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use assay_report::record::{Outcome, Record, Unit, count};
 
+use super::Setup;
 use super::oracle::Oracle;
-use super::{CrashOptions, Setup};
 use crate::machine::new_record;
 
 /// Activity of the node at the time of the kill.
@@ -43,30 +43,18 @@ pub(crate) struct Tally {
     pub(crate) lost: u64,
     pub(crate) turns_back: u64,
     pub(crate) verified: u64,
-    starts_s: Vec<f64>,
-    index_s: Vec<f64>,
-    answers: u64,
+    /// Seconds from each start to the first response.
+    pub(crate) starts_s: Vec<f64>,
+    /// Seconds from a start until the index reached the tip, if it was compared.
+    pub(crate) index_s: Vec<f64>,
+    /// Script hashes compared.
+    pub(crate) answers: u64,
 }
 
 impl Tally {
-    pub(crate) fn starts(&self) -> usize {
-        self.starts_s.len()
-    }
-
-    /// Records that the index reached the tip after `took` and matched for `scripts` scripts.
-    pub(crate) fn index_verified(&mut self, took: Duration, scripts: usize) {
-        self.index_s.push(took.as_secs_f64());
-        self.answers += scripts as u64;
-    }
-
     pub(crate) fn killed(&mut self, activity: Activity) {
         self.kills += 1;
         *self.by_activity.entry(activity).or_default() += 1;
-    }
-
-    pub(crate) fn started(&mut self, took: Duration) {
-        // The first start of a round has nothing to recover; it is one in dozens and is included.
-        self.starts_s.push(took.as_secs_f64());
     }
 }
 
@@ -82,12 +70,8 @@ pub(crate) struct End {
 }
 
 impl Tally {
-    pub(super) fn record(
-        &self,
-        options: &CrashOptions,
-        (setup, oracle): (&Setup<'_>, &Oracle),
-        end: &End,
-    ) -> Record {
+    pub(super) fn record(&self, (setup, oracle): (&Setup<'_>, &Oracle), end: &End) -> Record {
+        let options = setup.options;
         let mut record = new_record("crash", &options.software, &options.rerun, &options.out_dir);
         let (name, [one, two]) = (setup.target.name.as_str(), &setup.chains);
         record.set("target", format!("{name} ({})", setup.target.version));
@@ -128,8 +112,8 @@ impl Tally {
         if let Some(index) = &oracle.index {
             record.check("index as without kills", Outcome::of(self.answers, failure(true)));
             figures.extend([
-                count("script hashes", index.scripts() as u64),
-                count("tips of the index without kills", index.tips() as u64),
+                count("script hashes", index.scripts.len() as u64),
+                count("tips of the index without kills", index.answers.len() as u64),
                 count("  of them compared with the ledger", index.ledger_tips),
                 count("index compared after starts", self.index_s.len() as u64),
                 count("script hashes compared", self.answers),

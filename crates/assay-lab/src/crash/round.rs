@@ -1,6 +1,5 @@
 //! One round: a fresh data folder, a schedule, and kills until the schedule is done.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::thread;
@@ -10,18 +9,19 @@ use anyhow::Context as _;
 use assay_report::stats::random::SplitMix64;
 
 use super::index::Tip;
-use super::kill_plan::{Defect, KillPlan};
-use super::killer::Killer;
+use super::kill_plan::KillPlan;
 use super::oracle::{Oracle, header_of, submit, utxo_set};
 use super::peer::{Peer, flags};
 use super::report::{Activity, Tally};
 use super::schedule::{Step, last_heights, schedule};
 use super::{ASK_PAUSE, Fault, Setup, is_loss};
 use crate::electrum::ElectrumError;
-use crate::process::rpc::{Client, RpcError, read_batch};
+use crate::process::rpc::{Answer, Client, RpcError};
 use crate::process::{Ports, Process};
 use crate::progress::Event;
 
+/// Mean of the exponential distribution of life times after the first response.
+const MEAN_LIFE: Duration = Duration::from_millis(350);
 /// In one of this many cases the test waits for the node to catch up.
 const FOLLOWED_ONE_IN: u64 = 2;
 /// One life in this many ends during start-up.
@@ -137,7 +137,7 @@ impl<'a> Round<'a> {
             self.setup.reporter.check_stop()?;
             if let End::Killed(activity) = self.live(&steps, &mut next)? {
                 self.tally.killed(activity);
-                let (done, of) = (self.tally.kills, self.setup.kills);
+                let (done, of) = (self.tally.kills, self.setup.options.kills);
                 self.setup.reporter.event(&Event::Count { done, of, unit: "kills" });
             }
         }
@@ -173,57 +173,48 @@ impl<'a> Round<'a> {
 
     /// One life of the node, from start to end.
     fn live(&mut self, steps: &[Step], next: &mut usize) -> anyhow::Result<End> {
-        let wants_kill = self.tally.kills < self.setup.kills;
+        let wants_kill = self.tally.kills < self.setup.options.kills;
         let early = wants_kill.then(|| self.early_kill_plan()).flatten();
         let Some(Started { mut process, client, server, kill_plan }) = self.start(early)? else {
             return Ok(End::Killed(Activity::Starting));
         };
-        let is_due = |kill_plan: &Option<KillPlan>, error: &anyhow::Error| {
-            is_loss(error) && kill_plan.as_ref().is_some_and(KillPlan::has_come)
+        let pid = process.pid();
+        let mut end = |error: anyhow::Error, kill_plan: Option<&KillPlan>, activity| {
+            if is_loss(&error) && kill_plan.is_some_and(KillPlan::has_come) {
+                Ok(End::Killed(activity))
+            } else {
+                Err(explain(&mut process, error))
+            }
         };
         // A killer that is too late for the start may hit the comparison.
         if let Err(error) = self.verify(&client) {
-            return if is_due(&kill_plan, &error) {
-                Ok(End::Killed(Activity::Starting))
-            } else {
-                Err(explain(&mut process, error))
-            };
+            return end(error, kill_plan.as_ref(), Activity::Starting);
         }
         // Some lives end during catch-up or queries of the index, the others later.
         let has_index = self.oracle.index.is_some();
         let early = wants_kill && has_index && self.random.below(KILL_AT_INDEX_ONE_IN) == 0;
         let mut kill_plan = kill_plan;
         if early && kill_plan.is_none() {
-            kill_plan = Some(KillPlan::Kill(Killer::arm(process.pid(), self.life_time())));
+            kill_plan = Some(KillPlan::kill(pid, self.life_time()));
         }
-        if has_index && self.tally.starts().is_multiple_of(self.setup.index_every as usize) {
-            match self.verify_index(&client, server, kill_plan.as_ref()) {
-                Ok(()) => {}
-                Err(error) if is_due(&kill_plan, &error) => {
-                    return Ok(End::Killed(Activity::Indexing));
-                }
-                Err(error) => return Err(explain(&mut process, error)),
-            }
+        let every = self.setup.options.index.every.max(1) as usize;
+        if has_index
+            && self.tally.starts_s.len().is_multiple_of(every)
+            && let Err(error) = self.verify_index(&client, server, kill_plan.as_ref())
+        {
+            return end(error, kill_plan.as_ref(), Activity::Indexing);
         }
-        let kill = |this: &mut Self| KillPlan::Kill(Killer::arm(process.pid(), this.life_time()));
-        let kill_plan = kill_plan.or_else(|| wants_kill.then(|| kill(self)));
+        let kill = || KillPlan::kill(pid, self.life_time());
+        let kill_plan = kill_plan.or_else(|| wants_kill.then(kill));
         let mut activity = Activity::Extending;
-        if let Some(peer) = &self.peer {
-            match peer.connect(&client) {
-                Ok(()) => {}
-                Err(error) if is_due(&kill_plan, &error) => return Ok(End::Killed(activity)),
-                Err(error) => return Err(explain(&mut process, error)),
-            }
+        if let Some(Err(error)) = self.peer.as_ref().map(|peer| peer.connect(&client)) {
+            return end(error, kill_plan.as_ref(), activity);
         }
-        while let Some(step) = steps.get(*next) {
-            if *step == Step::Restart {
-                break;
+        while let Some(step) = steps.get(*next).filter(|step| **step != Step::Restart) {
+            if let Err(error) = self.step(*step, &client, &mut activity) {
+                return end(error, kill_plan.as_ref(), activity);
             }
-            match self.step(*step, &client, &mut activity) {
-                Ok(()) => *next += 1,
-                Err(error) if is_due(&kill_plan, &error) => return Ok(End::Killed(activity)),
-                Err(error) => return Err(explain(&mut process, error)),
-            }
+            *next += 1;
         }
         *next += usize::from(steps.get(*next) == Some(&Step::Restart));
         stop(process, &client, kill_plan)
@@ -231,7 +222,7 @@ impl<'a> Round<'a> {
 
     /// Chooses an end that is decided before the life begins.
     fn early_kill_plan(&mut self) -> Option<Early> {
-        if let Some(points) = &self.setup.panic_points {
+        if let Some(points) = &self.setup.options.panic_points {
             let point = points[self.random.below(points.len() as u64) as usize].clone();
             // Early and late passes are equally likely in magnitude; a life may end before its pass.
             let magnitude = self.random.below(PANIC_STEP_BITS) + 1;
@@ -254,12 +245,13 @@ impl<'a> Round<'a> {
         let start = Instant::now();
         let mut process = Process::start(launch, ports.rpc, &self.setup.log)?;
         let kill_plan = early.map(|early| match early {
-            Early::Kill(delay) => KillPlan::Kill(Killer::arm(process.pid(), delay)),
-            Early::Panic { .. } => KillPlan::Defect(Defect::expect(process.pid())),
+            Early::Kill(delay) => KillPlan::kill(process.pid(), delay),
+            Early::Panic { .. } => KillPlan::defect(process.pid()),
         });
         match process.wait_answer(ASK_PAUSE) {
             Ok((cookie, _)) => {
-                self.tally.started(start.elapsed());
+                // The first start of a round has nothing to recover; it is one in dozens and is included.
+                self.tally.starts_s.push(start.elapsed().as_secs_f64());
                 let client = process.client(&cookie);
                 let server = ports.electrum_address();
                 Ok(Some(Started { process, client, server, kill_plan }))
@@ -367,7 +359,8 @@ impl<'a> Round<'a> {
         let took = index.verify(server, &Tip { hash: &hash, height, header: &header }, &|| {
             kill_plan.is_some_and(KillPlan::has_come_already)
         })?;
-        self.tally.index_verified(took, index.scripts());
+        self.tally.index_s.push(took.as_secs_f64());
+        self.tally.answers += index.scripts.len() as u64;
         Ok(())
     }
 
@@ -393,23 +386,15 @@ impl<'a> Round<'a> {
         rival: usize,
         count: u32,
     ) -> anyhow::Result<Vec<u32>> {
-        let mut unknown = Vec::new();
         if count == 0 {
-            return Ok(unknown);
+            return Ok(Vec::new());
         }
-        let method = "getblockheader";
-        let mut body = String::from("[");
-        for (id, block) in self.setup.chains[rival].blocks[..count as usize].iter().enumerate() {
-            let comma = if id == 0 { "" } else { "," };
-            let hash = &block.hash;
-            let entry =
-                format_args!(r#"{{"id":{id},"method":"{method}","params":["{hash}",false]}}"#);
-            write!(body, "{comma}{entry}").expect("writing to a string does not fail");
-        }
-        body.push(']');
-        let reply = client.post(method, body.as_bytes(), None)?;
-        read_batch(method, &reply, |place, _, _| unknown.push(place as u32))?;
-        Ok(unknown)
+        let blocks = &self.setup.chains[rival].blocks[..count as usize];
+        let params: Vec<String> =
+            blocks.iter().map(|block| format!(r#"["{}",false]"#, block.hash)).collect();
+        let answers = client.batch(params.iter().map(|params| ("getblockheader", &params[..])))?;
+        let is_unknown = |(_, answer): &(u32, Answer)| answer.is_err();
+        Ok((0..).zip(answers).filter(is_unknown).map(|(at, _)| at).collect())
     }
 
     /// Compares the last acknowledged block of each chain byte by byte.
@@ -460,7 +445,7 @@ impl<'a> Round<'a> {
     /// Exponentially distributed: the hazard is constant over a life.
     fn life_time(&mut self) -> Duration {
         let uniform = (self.random.below(1 << 32) + 1) as f64 / (1_u64 << 32) as f64;
-        self.setup.mean_life.mul_f64(-uniform.ln())
+        MEAN_LIFE.mul_f64(-uniform.ln())
     }
 }
 

@@ -1,12 +1,12 @@
-//! Progress display on standard error.
+//! Progress of an emission.
 
-use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use assay_report::number;
+
+use crate::progress::{Event, Reporter};
 
 /// Counts of one node, written by its thread.
 #[derive(Default)]
@@ -19,7 +19,6 @@ pub(super) struct Live {
     pub(super) orphans: AtomicU64,
     pub(super) in_mempool: AtomicU64,
     pub(super) rejected: AtomicU64,
-    pub(super) is_over: AtomicBool,
 }
 
 impl Live {
@@ -48,13 +47,10 @@ impl Live {
     }
 }
 
-/// Prints a line per node after two seconds: continuously on a terminal, else every ten seconds.
-pub(super) fn show(lives: &[Live], until: u32, is_done: &AtomicBool) {
+/// Reports the counts of all nodes every second, after two seconds.
+pub(super) fn show(lives: &[Live], until: u32, reporter: &dyn Reporter, is_done: &AtomicBool) {
     let started = Instant::now();
-    let is_terminal = std::io::stderr().is_terminal();
-    let pause = Duration::from_secs(if is_terminal { 1 } else { 10 });
     let mut next = started + Duration::from_secs(2);
-    let mut lines = 0;
     let mut firsts: Vec<Option<u64>> = vec![None; lives.len()];
     while !is_done.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(50));
@@ -67,24 +63,12 @@ pub(super) fn show(lives: &[Live], until: u32, is_done: &AtomicBool) {
         if Instant::now() < next {
             continue;
         }
-        next += pause;
-        let mut text = String::new();
-        if is_terminal && lines > 0 {
-            // Overwrites the previous lines.
-            let _ = write!(text, "\x1b[{lines}A");
-        }
-        lines = 0;
-        for (live, first) in lives.iter().zip(&firsts) {
-            if live.is_over.load(Ordering::Relaxed) && !is_terminal {
-                continue;
-            }
-            let line = live.line(until, first.unwrap_or(0), started.elapsed().as_secs_f64());
-            text.push_str(if is_terminal { "\x1b[2K" } else { "" });
-            text.push_str(&line);
-            text.push('\n');
-            lines += 1;
-        }
-        // A closed standard error is no reason to stop.
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        next += Duration::from_secs(1);
+        let seconds = started.elapsed().as_secs_f64();
+        let counts = lives.iter().zip(&firsts);
+        let counts = counts.map(|(live, first)| live.line(until, first.unwrap_or(0), seconds));
+        let counts: Vec<String> = counts.collect();
+        reporter.event(&Event::Status(&counts.join("; ")));
     }
+    reporter.event(&Event::Finished);
 }

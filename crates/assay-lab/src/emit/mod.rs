@@ -9,7 +9,6 @@ mod session;
 mod target;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -20,11 +19,12 @@ use crate::chain::Chain;
 use crate::machine::Software;
 use crate::machine::clock::Clock;
 use crate::plan::FeedPlan;
+use crate::progress::Reporter;
 
 use self::live::Live;
 use self::report::TargetReport;
 use self::session::Session;
-pub use self::target::{EmitTarget, EmitTargetError, Login};
+pub use self::target::{EmitTarget, Login};
 
 #[derive(Debug, Clone)]
 pub struct EmitOptions {
@@ -44,24 +44,25 @@ pub struct EmitOptions {
     pub rerun: String,
 }
 
-/// Sends to all nodes in parallel; `stop` ends it after the block in flight.
+/// Sends to all nodes in parallel; a stop ends it after the block in flight.
 ///
 /// # Errors
 /// When the chain cannot be read or the record cannot be written. Errors of single nodes are part of the record.
-pub fn run(options: &EmitOptions, stop: &Arc<AtomicBool>) -> anyhow::Result<Record> {
+pub fn run(options: &EmitOptions, reporter: &(dyn Reporter + Sync)) -> anyhow::Result<Record> {
     let chain = Chain::open(&options.chain)?;
     let clock = Clock::start();
     let until = options.until.unwrap_or(chain.tip.height).min(chain.tip.height);
     let lives: Vec<Live> = options.targets.iter().map(|target| Live::new(&target.name)).collect();
     let is_done = AtomicBool::new(false);
     let targets = thread::scope(|scope| {
-        let show = scope.spawn(|| live::show(&lives, until, &is_done));
+        let show = scope.spawn(|| live::show(&lives, until, reporter, &is_done));
         let sessions: Vec<_> = options
             .targets
             .iter()
             .zip(&lives)
             .map(|(target, live)| {
-                let session = Session { options, chain: &chain, target, live, stop, clock, until };
+                let chain = &chain;
+                let session = Session { options, chain, target, live, reporter, clock, until };
                 scope.spawn(move || session.report())
             })
             .collect();

@@ -3,10 +3,9 @@
 use std::cell::RefCell;
 use std::fs;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context as _, ensure};
-use assay_ledger::BlockLine;
 use assay_wire::Header;
 use assay_wire::p2p::HEADERS_MAX;
 
@@ -33,7 +32,7 @@ pub(super) struct Session<'a> {
     pub(super) chain: &'a Chain,
     pub(super) target: &'a EmitTarget,
     pub(super) live: &'a Live,
-    pub(super) stop: &'a AtomicBool,
+    pub(super) reporter: &'a (dyn Reporter + Sync),
     pub(super) clock: Clock,
     /// Last height to send.
     pub(super) until: u32,
@@ -42,7 +41,7 @@ pub(super) struct Session<'a> {
 /// Counts events of the feeder.
 struct Counts<'a> {
     live: &'a Live,
-    stop: &'a AtomicBool,
+    reporter: &'a dyn Reporter,
 }
 
 impl Reporter for Counts<'_> {
@@ -53,7 +52,7 @@ impl Reporter for Counts<'_> {
     }
 
     fn wants_stop(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.reporter.wants_stop()
     }
 }
 
@@ -68,7 +67,6 @@ impl Session<'_> {
             report.is_interrupted = matches!(feed_error, Some(FeedError::Interrupted { .. }));
             report.fault = Some(whole_story(&*error));
         }
-        self.live.is_over.store(true, Ordering::Relaxed);
         report
     }
 
@@ -83,7 +81,11 @@ impl Session<'_> {
         } else {
             None
         };
-        let height = self.height(client.as_ref(), p2p_feeder.as_ref())?;
+        let height = match (&client, &p2p_feeder) {
+            (Some(client), _) => self.height_by_rpc(client)?,
+            (None, Some(p2p_feeder)) => self.height_by_headers(p2p_feeder)?,
+            (None, None) => 0,
+        };
         report.borrow_mut().from_height = height + 1;
         ensure!(
             height == 0 || self.options.resume,
@@ -99,35 +101,25 @@ impl Session<'_> {
         let rpc = client
             .zip(self.client()?)
             .map(|(client, second)| Rpc { client, watch: TipWatch::start(second, self.clock) });
-        let counts = Counts { live: self.live, stop: self.stop };
+        let counts = Counts { live: self.live, reporter: self.reporter };
         let share = self.options.feed.seen.first().copied().unwrap_or(0.0);
         let job = FeedJob { chain: self.chain, plan: &plan, share, reporter: &counts };
         let reach = Reach { rpc, p2p_feeder, pid: None };
         let mut feeder = Feeder::new(job, self.clock, reach, before);
         let blocks =
             &self.chain.blocks[height as usize..(self.until as usize).max(height as usize)];
-        let outcome = self.feed(&mut feeder, blocks, &counts, report);
-        report.borrow_mut().tx_errors = feeder.finish().1;
-        drop(link);
-        outcome
-    }
-
-    fn feed(
-        &self,
-        feeder: &mut Feeder<'_>,
-        blocks: &[BlockLine],
-        counts: &Counts<'_>,
-        report: &RefCell<TargetReport>,
-    ) -> anyhow::Result<()> {
-        for block in blocks {
+        let outcome = blocks.iter().try_for_each(|block| {
             if counts.wants_stop() {
-                return Err(FeedError::Interrupted { height: block.height }.into());
+                return Err(FeedError::Interrupted { height: block.height });
             }
             let record = feeder.feed(block)?;
             self.count(&record);
             report.borrow_mut().blocks.push(record);
-        }
-        Ok(())
+            Ok(())
+        });
+        report.borrow_mut().tx_errors = feeder.finish().1;
+        drop(link);
+        Ok(outcome?)
     }
 
     fn count(&self, record: &BlockRecord) {
@@ -166,18 +158,6 @@ impl Session<'_> {
     }
 
     /// Height of the node; an error on another chain.
-    fn height(
-        &self,
-        client: Option<&Client>,
-        p2p_feeder: Option<&P2pFeeder>,
-    ) -> anyhow::Result<u32> {
-        match (client, p2p_feeder) {
-            (Some(client), _) => self.height_by_rpc(client),
-            (None, Some(p2p_feeder)) => self.height_by_headers(p2p_feeder),
-            (None, None) => Ok(0),
-        }
-    }
-
     fn height_by_rpc(&self, client: &Client) -> anyhow::Result<u32> {
         let rpc_address = self.target.rpc_address().unwrap_or(self.target.address);
         let rpc = || format!("{rpc_address} as RPC");
@@ -193,7 +173,7 @@ impl Session<'_> {
 
     fn height_by_headers(&self, p2p_feeder: &P2pFeeder) -> anyhow::Result<u32> {
         let (mut height, mut before) = (0, GENESIS);
-        let stop = || self.stop.load(Ordering::Relaxed);
+        let stop = || self.reporter.wants_stop();
         loop {
             let above = p2p_feeder.headers_above(&before, &stop)?;
             for hash in &above {

@@ -33,13 +33,6 @@ pub enum Login {
     None,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text}: {why}")]
-pub struct EmitTargetError {
-    text: String,
-    why: String,
-}
-
 impl EmitTarget {
     pub(crate) fn rpc_address(&self) -> Option<SocketAddr> {
         if self.via == Delivery::Rpc { Some(self.address) } else { self.rpc }
@@ -47,15 +40,16 @@ impl EmitTarget {
 }
 
 impl FromStr for EmitTarget {
-    type Err = EmitTargetError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, EmitTargetError> {
-        let error = |why: &str| EmitTargetError { text: text.to_owned(), why: why.to_owned() };
+    fn from_str(text: &str) -> Result<Self, String> {
+        let error = |why: &str| format!("{text}: {why}");
         let (via, rest) = text
             .split_once('@')
             .ok_or_else(|| error("write rpc@HOST:PORT, p2p@HOST:PORT or compact@HOST:PORT"))?;
-        let via = Delivery::from_name(via)
-            .filter(|via| !via.is_sync())
+        let via = [Delivery::Rpc, Delivery::P2p, Delivery::Compact]
+            .into_iter()
+            .find(|delivery| delivery.as_str() == via)
             .ok_or_else(|| error("use rpc, p2p or compact before the @"))?;
         let mut parts = rest.split(',');
         let address = parts.next().and_then(address_of);
@@ -158,7 +152,7 @@ mod tests {
             "p2p@127.0.0.1:1,rate=-1",
             "rpc@127.0.0.1:1,user=a:b,delay=5ms",
         ]
-        .map(|text| text.parse::<EmitTarget>().unwrap_err().to_string());
+        .map(|text| text.parse::<EmitTarget>().unwrap_err());
         insta::assert_snapshot!(errors.join("\n"), @"
         127.0.0.1:1: write rpc@HOST:PORT, p2p@HOST:PORT or compact@HOST:PORT
         peer@127.0.0.1:1: use rpc, p2p or compact before the @

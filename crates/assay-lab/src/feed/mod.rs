@@ -50,26 +50,21 @@ pub(crate) enum FeedError {
     Chain(#[from] ChainError),
     #[error("block {height}")]
     Rpc { height: u32, source: RpcError },
-    #[error("block {height} ({hash}) was rejected: {reason}")]
-    Refused {
-        height: u32,
-        hash: String,
-        /// The node's reject reason.
-        reason: String,
-    },
-    /// The node accepted the block, but the tip did not change.
-    #[error("block {height} was accepted, but is not the tip after {seconds} s")]
-    NoTip {
-        height: u32,
-        /// Time limit.
-        seconds: u64,
-    },
     #[error("block {height}")]
     Peer { height: u32, source: PeerError },
     #[error("interrupted at block {height}")]
     Interrupted { height: u32 },
-    #[error("the tip at height {height} is {found}, not {expected}")]
-    WrongTip { height: u32, expected: String, found: String },
+    /// The node rejected the block, or its tip is not the block.
+    #[error("{0}")]
+    Rejected(String),
+}
+
+impl FeedError {
+    fn no_tip(height: u32, timeout: Duration) -> Self {
+        let seconds = timeout.as_secs();
+        let text = format!("block {height} was accepted, but is not the tip after {seconds} s");
+        Self::Rejected(text)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -120,13 +115,16 @@ pub(crate) struct Feeder<'a> {
 }
 
 /// Result of sending transactions before a block.
-#[derive(Default)]
-struct Sent {
+#[derive(Clone, Default)]
+pub(crate) struct Sent {
     count: u64,
+    /// Accepted by RPC, or requested of a peer.
     accepted: u64,
     bytes: u64,
+    /// Sent before a parent in the block.
     orphans: u64,
     first_at_s: Option<f64>,
+    /// Time at which the node had processed them.
     last_at_s: Option<f64>,
 }
 
@@ -255,8 +253,10 @@ impl<'a> Feeder<'a> {
         };
         let height = block.height;
         let ready = Ready::new(std::mem::take(&mut self.raw), p2p_feeder.is_cash());
-        let no_block = || FeedError::Peer { height, source: PeerError::NoBlock { height } };
-        Ok(Task { chosen, ready: Some(Arc::new(ready.ok_or_else(no_block)?)) })
+        let no_block =
+            || PeerError::Other(format!("block {height} of the chain cannot be read as a block"));
+        let ready = ready.ok_or_else(|| FeedError::Peer { height, source: no_block() })?;
+        Ok(Task { chosen, ready: Some(Arc::new(ready)) })
     }
 
     fn send_transactions(&mut self, block: &BlockLine, task: &Task) -> Result<Sent, FeedError> {
@@ -285,19 +285,11 @@ impl<'a> Feeder<'a> {
         let stop = || reporter.wants_stop();
         let options = SendOptions { plan: self.job.plan, interval_s, stop: &stop };
         let places = self.places(ready, chosen);
-        let given = p2p_feeder
+        p2p_feeder
             .send_transactions(ready, &places, options, |sent| {
                 reporter.event(&Event::Transactions { height, sent, total });
             })
-            .map_err(|source| peer_fault(height, source))?;
-        Ok(Sent {
-            count: given.announced,
-            accepted: given.sent,
-            bytes: given.bytes,
-            orphans: given.orphans,
-            first_at_s: given.first_at_s,
-            last_at_s: given.last_at_s,
-        })
+            .map_err(|source| peer_fault(height, source))
     }
 
     fn call_with_transactions(
@@ -453,8 +445,8 @@ impl<'a> Feeder<'a> {
     fn submit(&self, block: &BlockLine) -> Result<(Stamps, Option<f64>), FeedError> {
         let height = block.height;
         let rpc_error = |source| FeedError::Rpc { height, source };
-        let no_rpc = FeedError::Peer { height, source: PeerError::NoWay };
-        let rpc = self.reach.rpc.as_ref().ok_or(no_rpc)?;
+        let no_rpc = || peer_fault(height, PeerError::no_way());
+        let rpc = self.reach.rpc.as_ref().ok_or_else(no_rpc)?;
         let method = "submitblock";
         let timeout = Duration::from_secs(self.job.plan.block_timeout_s);
         rpc.watch.expect(height);
@@ -463,10 +455,11 @@ impl<'a> Feeder<'a> {
         let reply = rpc.client.post(method, &self.body, Some(timeout)).map_err(rpc_error)?;
         let reply_at_s = self.clock.now_s();
         if let Some(reason) = read_result::<Option<String>>(method, &reply).map_err(rpc_error)? {
-            return Err(FeedError::Refused { height, hash: block.hash.clone(), reason });
+            let text = format!("block {height} ({}) was rejected: {reason}", block.hash);
+            return Err(FeedError::Rejected(text));
         }
         let Some(sighting) = rpc.watch.sighting(TIP_TIMEOUT) else {
-            return Err(FeedError::NoTip { height, seconds: TIP_TIMEOUT.as_secs() });
+            return Err(FeedError::no_tip(height, TIP_TIMEOUT));
         };
         let cpu_s = self.cpu_since(cpu_before_s);
         let tip_at_s = tip_of(block, sighting)?;
@@ -482,7 +475,7 @@ impl<'a> Feeder<'a> {
     ) -> Result<(Stamps, Option<f64>), FeedError> {
         let height = block.height;
         let Some(p2p_feeder) = &self.reach.p2p_feeder else {
-            return Err(peer_fault(height, PeerError::NoWay));
+            return Err(peer_fault(height, PeerError::no_way()));
         };
         let reporter = self.job.reporter;
         let stop = || reporter.wants_stop();
@@ -529,7 +522,7 @@ impl<'a> Feeder<'a> {
                 .check(&|| reporter.wants_stop())
                 .map_err(|source| peer_fault(height, source))?;
             if started.elapsed() > timeout {
-                return Err(FeedError::NoTip { height, seconds: timeout.as_secs() });
+                return Err(FeedError::no_tip(height, timeout));
             }
         }
     }
@@ -557,8 +550,9 @@ fn tip_of(block: &BlockLine, sighting: tip_watch::Sighting) -> Result<f64, FeedE
     let height = block.height;
     let (tip_at_s, found) = sighting.map_err(|source| FeedError::Rpc { height, source })?;
     if found != block.hash {
-        let expected = block.hash.clone();
-        return Err(FeedError::WrongTip { height, expected, found });
+        let expected = &block.hash;
+        let text = format!("the tip at height {height} is {found}, not {expected}");
+        return Err(FeedError::Rejected(text));
     }
     Ok(tip_at_s)
 }
@@ -567,6 +561,18 @@ fn tip_of(block: &BlockLine, sighting: tip_watch::Sighting) -> Result<f64, FeedE
 const PACE: u64 = 0x7061_6365_7061_6365;
 /// Interval of peer checks while waiting for the tip.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// Submits a block; returns the reject reason, if any. `body` is replaced.
+pub(crate) fn submit_block(
+    client: &Client,
+    chain: &Chain,
+    block: &BlockLine,
+    body: &mut Vec<u8>,
+) -> anyhow::Result<Option<String>> {
+    compose_block(chain, block, body, |_| ())?;
+    let method = "submitblock";
+    Ok(read_result(method, &client.post(method, body, None)?)?)
+}
 
 /// Replaces `body` with the JSON body of `submitblock`; `each` receives the block's bytes in pieces.
 pub(crate) fn compose_block(

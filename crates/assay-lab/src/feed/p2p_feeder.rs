@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use assay_wire::{BlockHash, Header};
 
+use super::Sent;
 use super::due::Due;
-use super::peer::{Habits, Peer, PeerError, Sighting, Stop};
+use super::peer::{Habits, Peer, PeerError, Stop};
 use super::ready::Ready;
 use crate::machine::clock::Clock;
 use crate::p2p::{CASH_REGTEST, REGTEST};
@@ -30,19 +31,6 @@ pub(crate) struct SendOptions<'a> {
     /// Seconds until the block is due, over which transactions may be spread.
     pub(crate) interval_s: Option<f64>,
     pub(crate) stop: Stop<'a>,
-}
-
-/// Result of sending transactions.
-#[derive(Debug, Default)]
-pub(crate) struct TxsGiven {
-    pub(crate) announced: u64,
-    pub(crate) sent: u64,
-    pub(crate) bytes: u64,
-    /// Sent before a parent.
-    pub(crate) orphans: u64,
-    pub(crate) first_at_s: Option<f64>,
-    /// Time at which the node had processed them.
-    pub(crate) last_at_s: Option<f64>,
 }
 
 impl P2pFeeder {
@@ -67,7 +55,8 @@ impl P2pFeeder {
     /// Registers headers of the node's blocks, which it may request again.
     pub(crate) fn has_blocks(&self, headers: &[Header]) {
         for peer in self.peers.iter().chain([&self.observer]) {
-            peer.link.has_blocks(headers);
+            let mut talk = peer.link.lock();
+            headers.iter().for_each(|header| talk.add_header(*header));
         }
     }
 
@@ -91,12 +80,12 @@ impl P2pFeeder {
         places: &[usize],
         options: SendOptions<'_>,
         mut progress: impl FnMut(u64),
-    ) -> Result<TxsGiven, PeerError> {
+    ) -> Result<Sent, PeerError> {
         for peer in &self.peers {
-            peer.link.take_up(block);
+            peer.link.lock().take_up(Arc::clone(block));
         }
         if places.is_empty() {
-            return Ok(TxsGiven::default());
+            return Ok(Sent::default());
         }
         let start_s = self.clock.now_s();
         let FeedPlan { rate, burst, batch, .. } = *options.plan;
@@ -107,8 +96,8 @@ impl P2pFeeder {
         loop {
             let (mut open, mut asked) = (0, 0);
             for peer in &self.peers {
-                let (open_here, asked_here) = peer.link.txs_open();
-                (open, asked) = (open + open_here, asked + asked_here);
+                let talk = peer.link.lock();
+                (open, asked) = (open + talk.announced - talk.asked, asked + talk.asked);
             }
             if asked != asked_before {
                 (asked_before, idle_since) = (asked, Instant::now());
@@ -130,14 +119,16 @@ impl P2pFeeder {
             due.sent(count, bytes);
             (rest, turn, idle_since) = (later, turn + 1, Instant::now());
         }
-        let mut given = TxsGiven { announced: places.len() as u64, ..TxsGiven::default() };
+        let mut given = Sent { count: places.len() as u64, ..Sent::default() };
         for peer in &self.peers {
             let at_s = peer.link.pong(self.patience, options.stop)?;
-            let stamps = peer.link.stamps();
-            given.sent += stamps.txs;
-            given.bytes += stamps.tx_bytes;
-            given.orphans += stamps.orphans;
-            given.first_at_s = earliest(given.first_at_s, stamps.first_tx_at_s);
+            let Sent { accepted, bytes, orphans, first_at_s, .. } =
+                peer.link.lock().stamps.sent.clone();
+            given.accepted += accepted;
+            given.bytes += bytes;
+            given.orphans += orphans;
+            let times = given.first_at_s.into_iter().chain(first_at_s);
+            given.first_at_s = times.reduce(f64::min);
             given.last_at_s = Some(given.last_at_s.map_or(at_s, |last: f64| last.max(at_s)));
         }
         Ok(given)
@@ -150,7 +141,10 @@ impl P2pFeeder {
         seen: &[usize],
         plan: &FeedPlan,
     ) -> Result<f64, PeerError> {
-        self.observer.link.look_for(block.hash);
+        {
+            let mut talk = self.observer.link.lock();
+            (talk.looked_for, talk.sighting) = (Some(block.hash), None);
+        }
         let prefilled = match plan.prefill {
             Prefill::Coinbase => vec![0],
             Prefill::Unseen => {
@@ -162,10 +156,9 @@ impl P2pFeeder {
             }
         };
         let link = &self.peers[0].link;
+        let is_chosen = link.lock().is_chosen;
         match (plan.by, plan.compact) {
-            (Delivery::Compact, Compact::High) if link.is_chosen() => {
-                link.push_compact(block, &prefilled)
-            }
+            (Delivery::Compact, Compact::High) if is_chosen => link.push_compact(block, &prefilled),
             _ => link.announce_block(block, &prefilled),
         }
     }
@@ -195,7 +188,8 @@ impl P2pFeeder {
                     0 => "no header".to_owned(),
                     count => format!("{count} other headers"),
                 };
-                return Err(PeerError::NotConnected { found });
+                let text = format!("the node has not connected the block: it answers with {found}");
+                return Err(PeerError::Other(text));
             }
             self.wait_a_little(stop)?;
         }
@@ -204,26 +198,15 @@ impl P2pFeeder {
     /// Observations of the block by the peers and the observer; the announcement may arrive slightly later than the tip.
     pub(crate) fn relay(&self, announced_at_s: f64, stop: Stop<'_>) -> BlockRelay {
         let started = Instant::now();
-        while self.observer.link.sighting().is_none()
+        while self.observer.link.lock().sighting.is_none()
             && started.elapsed() < SIGHTING_PATIENCE
             && !stop()
         {
             thread::sleep(PAUSE);
         }
-        let sighting: Option<Sighting> = self.observer.link.sighting();
-        let stamps = self.peers[0].link.stamps();
-        BlockRelay {
-            announced_at_s,
-            asked_at_s: stamps.asked_at_s,
-            compact_at_s: stamps.compact_at_s,
-            missing_asked_at_s: stamps.missing_asked_at_s,
-            missing_sent_at_s: stamps.missing_sent_at_s,
-            missing: stamps.missing,
-            missing_bytes: stamps.missing_bytes,
-            block_at_s: stamps.block_at_s,
-            seen_at_s: sighting.map(|sighting| sighting.at_s),
-            seen_as: sighting.map(|sighting| sighting.as_what),
-        }
+        let (seen_at_s, seen_as) = self.observer.link.lock().sighting.unzip();
+        let relay = self.peers[0].link.lock().stamps.relay.clone();
+        BlockRelay { announced_at_s, seen_at_s, seen_as, ..relay }
     }
 
     /// Informs the observer of the block: nodes send compact blocks only to peers that have the previous block.
@@ -234,13 +217,6 @@ impl P2pFeeder {
     fn wait_a_little(&self, stop: Stop<'_>) -> Result<(), PeerError> {
         thread::sleep(PAUSE);
         self.check(stop)
-    }
-}
-
-fn earliest(first: Option<f64>, second: Option<f64>) -> Option<f64> {
-    match (first, second) {
-        (Some(first), Some(second)) => Some(first.min(second)),
-        (one, other) => one.or(other),
     }
 }
 

@@ -3,19 +3,18 @@
 pub(crate) mod scripts;
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::path::Path;
 use std::time::{Duration, Instant};
-use std::{io, thread};
+use std::{fs, io};
 
+use anyhow::{Context as _, anyhow, ensure};
 use assay_ledger::{ChainLine, LedgerError};
-use assay_report::atomic_file::{self, WriteError};
-use assay_report::child;
+use assay_report::atomic_file;
 
 use crate::chain::{Chain, ChainError};
 use crate::machine::disk::folder_bytes;
 use crate::plan::{ChainPlan, Plan};
+use crate::process::child::{Supervised, command_of};
 use crate::process::tail;
 use crate::progress::Reporter;
 
@@ -32,31 +31,8 @@ const FINISHED: &str = "ledger.jsonl";
 pub(crate) enum ForgeError {
     #[error(transparent)]
     Chain(#[from] ChainError),
-    #[error("{} holds another chain: {difference}", dir.display())]
-    OtherChain {
-        dir: PathBuf,
-        /// Difference from the plan.
-        difference: String,
-    },
-    #[error("{} is not empty and holds no chain", dir.display())]
-    NotAChain { dir: PathBuf },
-    #[error("cannot remove {}", path.display())]
-    Remove { path: PathBuf, source: io::Error },
     #[error(transparent)]
-    Write(#[from] WriteError),
-    #[error("cannot start the forge {program}")]
-    Spawn { program: String, source: io::Error },
-    #[error("the forge failed ({status}); its last words:\n{log_tail}")]
-    Failed {
-        status: String,
-        /// Last lines of its output.
-        log_tail: String,
-    },
-    #[error("interrupted while forging into {}", dir.display())]
-    Interrupted {
-        /// Directory of the unfinished chain.
-        dir: PathBuf,
-    },
+    Other(#[from] anyhow::Error),
 }
 
 pub(crate) struct ForgeJob<'a> {
@@ -79,9 +55,7 @@ impl ForgeJob<'_> {
                     report_reused(self.reporter, &chain);
                     return Ok((chain, None));
                 }
-                Some(difference) if !self.own_dir => {
-                    return Err(ForgeError::OtherChain { dir: self.dir.to_owned(), difference });
-                }
+                Some(difference) if !self.own_dir => return Err(self.other_chain(&difference)),
                 Some(_) => {}
             },
             Err(ChainError::Ledger(LedgerError::Read { source, .. }))
@@ -90,7 +64,8 @@ impl ForgeJob<'_> {
                 let is_filled =
                     fs::read_dir(self.dir).is_ok_and(|mut entries| entries.next().is_some());
                 if is_filled && !self.dir.join(PARTS[0]).exists() {
-                    return Err(ForgeError::NotAChain { dir: self.dir.to_owned() });
+                    let dir = self.dir.display();
+                    return Err(anyhow!("{dir} is not empty and holds no chain").into());
                 }
             }
             Err(error @ ChainError::Ledger(LedgerError::Read { .. })) => return Err(error.into()),
@@ -104,7 +79,7 @@ impl ForgeJob<'_> {
         let seconds = self.forge()?;
         let chain = Chain::open(self.dir)?;
         if let Some(difference) = self.difference(&chain.header) {
-            return Err(ForgeError::OtherChain { dir: self.dir.to_owned(), difference });
+            return Err(self.other_chain(&difference));
         }
         let rate = assay_report::stats::rate(chain.tip.signatures as f64, seconds);
         let what = chain.summary();
@@ -112,44 +87,36 @@ impl ForgeJob<'_> {
         Ok((chain, Some(seconds)))
     }
 
+    fn other_chain(&self, difference: &str) -> ForgeError {
+        anyhow!("{} holds another chain: {difference}", self.dir.display()).into()
+    }
+
     /// Difference between a chain and the plan, if any.
     fn difference(&self, header: &ChainLine) -> Option<String> {
         let plan = &self.plan.chain;
         let is_file = self.plan.recipe_is_file();
+        let scale = |byte_scale: Option<f64>| byte_scale.unwrap_or(1.0).to_string();
+        let stop = |height: Option<u32>| {
+            height.map_or_else(|| "not set".to_owned(), |height| height.to_string())
+        };
+        // A recipe file sets its own name; its digest is compared instead.
+        let recipe = if is_file { &header.recipe } else { &plan.recipe };
+        // The keys of a history are always distinct.
+        let is_history = header.byte_scale.is_some();
+        let keys = if is_history { header.distinct_keys } else { plan.distinct_keys };
         let pairs = [
-            // A recipe file sets its own name; its digest is compared instead.
-            (!is_file && header.recipe != plan.recipe, "recipe", header.recipe.clone()),
-            (header.seed != plan.seed, "seed", header.seed.to_string()),
-            (header.scale.to_bits() != plan.scale.to_bits(), "scale", header.scale.to_string()),
-            (
-                header.byte_scale.unwrap_or(1.0).to_bits()
-                    != plan.byte_scale.unwrap_or(1.0).to_bits(),
-                "byte_scale",
-                header.byte_scale.unwrap_or(1.0).to_string(),
-            ),
-            (header.variant != plan.variant.as_str(), "variant", header.variant.clone()),
-            (
-                // The keys of a history are always distinct.
-                header.byte_scale.is_none() && header.distinct_keys != plan.distinct_keys,
-                "distinct_keys",
-                header.distinct_keys.to_string(),
-            ),
-            (
-                header.stop_height != plan.stop_height,
-                "stop_height",
-                header
-                    .stop_height
-                    .map_or_else(|| "not set".to_owned(), |height| height.to_string()),
-            ),
-            (
-                header.assay_version != self.assay_version,
-                "assay_version",
-                header.assay_version.clone(),
-            ),
+            ("recipe", header.recipe.clone(), recipe.clone()),
+            ("seed", header.seed.to_string(), plan.seed.to_string()),
+            ("scale", header.scale.to_string(), plan.scale.to_string()),
+            ("byte_scale", scale(header.byte_scale), scale(plan.byte_scale)),
+            ("variant", header.variant.clone(), plan.variant.as_str().to_owned()),
+            ("distinct_keys", header.distinct_keys.to_string(), keys.to_string()),
+            ("stop_height", stop(header.stop_height), stop(plan.stop_height)),
+            ("assay_version", header.assay_version.clone(), self.assay_version.to_owned()),
         ];
-        let different = pairs.into_iter().find(|(differs, ..)| *differs);
-        if let Some((_, key, value)) = different {
-            return Some(format!("{key} is {value}"));
+        let different = pairs.into_iter().find(|(_, found, expected)| found != expected);
+        if let Some((key, found, _)) = different {
+            return Some(format!("{key} is {found}"));
         }
         (is_file && self.recipe_is_newer()).then(|| "its recipe was changed since".to_owned())
     }
@@ -163,14 +130,14 @@ impl ForgeJob<'_> {
     }
 
     /// Removes the files of a chain and nothing else.
-    fn remove_old(&self) -> Result<(), ForgeError> {
+    fn remove_old(&self) -> anyhow::Result<()> {
         for part in PARTS.into_iter().rev() {
             let path = self.dir.join(part);
             let removed =
                 if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
             match removed {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(ForgeError::Remove { path, source: error });
+                    return Err(error).with_context(|| format!("cannot remove {}", path.display()));
                 }
                 _ => {}
             }
@@ -178,28 +145,30 @@ impl ForgeJob<'_> {
         Ok(())
     }
 
-    /// Runs the forge to its end.
-    fn forge(&self) -> Result<f64, ForgeError> {
+    /// Runs the forge to its end; returns the seconds.
+    fn forge(&self) -> anyhow::Result<f64> {
         atomic_file::create_folder(self.dir)?;
-        let log_error = |source| WriteError { path: self.log.to_owned(), source };
-        let out = File::create(self.log).map_err(log_error)?;
-        let err = out.try_clone().map_err(log_error)?;
-        let (program, first_args) = match self.command.split_first() {
-            Some((program, args)) => (program.clone(), args),
-            None => (OsString::new(), &[][..]),
-        };
         let start = Instant::now();
-        let mut command = Command::new(&program);
-        command.args(first_args).args(self.args()).stdin(Stdio::null()).stdout(out).stderr(err);
-        let child = child::spawn(&mut command).map_err(|source| ForgeError::Spawn {
-            program: program.to_string_lossy().into_owned(),
-            source,
-        })?;
-        let status = self.wait(Guard(child))?;
-        if status.success() {
-            return Ok(start.elapsed().as_secs_f64());
-        }
-        Err(ForgeError::Failed { status: status.to_string(), log_tail: tail(self.log) })
+        let mut command = command_of(self.command);
+        let mut forge = Supervised::logged(command.args(self.args()), &[], self.log)
+            .context("cannot start the forge")?;
+        let ChainPlan { recipe, seed, scale, .. } = &self.plan.chain;
+        let dir = self.dir.display();
+        self.reporter.line(&format!("forging {recipe}, seed {seed}, scale {scale}, into {dir}"));
+        self.reporter.step("forging");
+        let status = loop {
+            if let Some(status) = forge.status() {
+                break status;
+            }
+            ensure!(!self.reporter.wants_stop(), "interrupted while forging into {dir}");
+            forge.wait(LOOK_PERIOD);
+            let mib = folder_bytes(&self.dir.join("blocks")) as f64 / 1_048_576.0;
+            let seconds = start.elapsed().as_secs();
+            self.reporter.step(&format!("forging: {mib:.1} MiB in {seconds} s"));
+        };
+        let log_tail = || tail(self.log);
+        ensure!(status.success(), "the forge failed ({status}); its last words:\n{}", log_tail());
+        Ok(start.elapsed().as_secs_f64())
     }
 
     fn args(&self) -> Vec<OsString> {
@@ -227,43 +196,9 @@ impl ForgeJob<'_> {
         }
         args
     }
-
-    fn wait(&self, mut forge: Guard) -> Result<ExitStatus, ForgeError> {
-        let lost = |source| WriteError { path: self.dir.to_owned(), source };
-        let start = Instant::now();
-        let ChainPlan { recipe, seed, scale, .. } = &self.plan.chain;
-        let dir = self.dir.display();
-        self.reporter.line(&format!("forging {recipe}, seed {seed}, scale {scale}, into {dir}"));
-        self.reporter.step("forging");
-        loop {
-            if let Some(status) = forge.0.try_wait().map_err(lost)? {
-                return Ok(status);
-            }
-            if self.reporter.wants_stop() {
-                return Err(ForgeError::Interrupted { dir: self.dir.to_owned() });
-            }
-            thread::sleep(LOOK_PERIOD);
-            let mib = folder_bytes(&self.dir.join("blocks")) as f64 / 1_048_576.0;
-            let seconds = start.elapsed().as_secs();
-            self.reporter.step(&format!("forging: {mib:.1} MiB in {seconds} s"));
-        }
-    }
 }
 
 /// Reports a complete chain of the plan that was there before.
 pub(crate) fn report_reused(reporter: &dyn Reporter, chain: &Chain) {
     reporter.line(&format!("chain: {} (found in {})", chain.summary(), chain.dir.display()));
-}
-
-/// Kills the child on drop.
-struct Guard(Child);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if !matches!(self.0.try_wait(), Ok(Some(_))) {
-            // Both fail only if the process has ended, which is the goal.
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
 }

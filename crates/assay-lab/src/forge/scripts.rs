@@ -1,30 +1,18 @@
 //! Creates the script ledger of a chain: the expected responses of an index.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io;
 use std::path::Path;
-use std::process::Command;
+use std::time::Duration;
 
-use assay_report::atomic_file::WriteError;
-use assay_report::child;
+use anyhow::{Context as _, anyhow};
 
 use crate::plan::IndexCheckPlan;
+use crate::process::child::{Supervised, command_of};
 use crate::process::tail;
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ScriptsError {
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    #[error("cannot run {program} to make the script ledger")]
-    Spawn { program: String, source: io::Error },
-    #[error("the script ledger could not be made ({status}); last words:\n{log_tail}")]
-    Failed {
-        status: String,
-        /// Last lines of the output.
-        log_tail: String,
-    },
-}
+#[error(transparent)]
+pub(crate) struct ScriptsError(#[from] anyhow::Error);
 
 pub(crate) struct ScriptsJob<'a> {
     pub(crate) chain_dir: &'a Path,
@@ -37,30 +25,22 @@ pub(crate) struct ScriptsJob<'a> {
 impl ScriptsJob<'_> {
     /// Runs the program to its end.
     pub(crate) fn make(&self) -> Result<(), ScriptsError> {
-        let log_error = |source| WriteError { path: self.log.to_owned(), source };
-        let out = File::create(self.log).map_err(log_error)?;
-        let err = out.try_clone().map_err(log_error)?;
-        let (program, first_args) = match self.command.split_first() {
-            Some((program, args)) => (program.clone(), args),
-            None => (OsString::new(), &[][..]),
+        let [scripts_max, seed] = [self.check.scripts_max as u64, self.check.sample_seed];
+        let (scripts_max, seed) = (scripts_max.to_string(), seed.to_string());
+        let mut command = command_of(self.command);
+        command.arg(self.chain_dir).args(["--sample", &scripts_max, "--seed", &seed, "--out"]);
+        let mut child = Supervised::logged(command.arg(self.out), &[], self.log)
+            .context("the script ledger could not be made")?;
+        let status = loop {
+            match child.status() {
+                Some(status) => break status,
+                None => child.wait(Duration::from_secs(1)),
+            }
         };
-        let mut command = Command::new(&program);
-        command
-            .args(first_args)
-            .arg(self.chain_dir)
-            .args(["--sample", &self.check.scripts_max.to_string()])
-            .args(["--seed", &self.check.sample_seed.to_string()])
-            .arg("--out")
-            .arg(self.out)
-            .stdout(out)
-            .stderr(err);
-        let status = child::status(&mut command).map_err(|source| ScriptsError::Spawn {
-            program: program.to_string_lossy().into_owned(),
-            source,
-        })?;
         if status.success() {
             return Ok(());
         }
-        Err(ScriptsError::Failed { status: status.to_string(), log_tail: tail(self.log) })
+        let tail = tail(self.log);
+        Err(anyhow!("the script ledger could not be made ({status}); last words:\n{tail}").into())
     }
 }

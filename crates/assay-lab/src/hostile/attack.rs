@@ -65,24 +65,6 @@ pub enum Attack {
 }
 
 impl Attack {
-    pub const ALL: [Self; 15] = [
-        Self::Flood,
-        Self::SlowLoris,
-        Self::HalfOpen,
-        Self::Churn,
-        Self::Deaf,
-        Self::Headers,
-        Self::Blocks,
-        Self::Inventories,
-        Self::Requests,
-        Self::Compact,
-        Self::Orphans,
-        Self::Addresses,
-        Self::V2Garbage,
-        Self::Withhold,
-        Self::Garbage,
-    ];
-
     pub const fn name(self) -> &'static str {
         match self {
             Self::Flood => "2,000 pings a second",

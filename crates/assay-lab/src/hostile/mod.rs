@@ -23,8 +23,9 @@ use serde::Deserialize;
 use self::attack::Tip;
 use self::report::{Run, add_attacks};
 use self::swarm::Swarm;
+use crate::machine::disk::renew_folder;
 use crate::machine::{self, Software, new_record};
-use crate::network::{ASK_PAUSE, NetworkOptions, Node, Setup, generate, renew};
+use crate::network::{ASK_PAUSE, NetworkOptions, Node, Setup, generate};
 use crate::p2p::GENESIS;
 use crate::process::rpc::RpcError;
 use crate::progress::{Event, Reporter};
@@ -139,7 +140,7 @@ impl Experiment<'_> {
 
     fn run(&self, filled: &Path, pair: usize, is_hostile: bool) -> anyhow::Result<Run> {
         let work = self.options.network.out_dir.join("work");
-        renew(&work)?;
+        renew_folder(&work)?;
         let nodes = self.start(filled, &work)?;
         let tip = nodes.sources[0].tip()?;
         let swarm = is_hostile.then(|| {
@@ -181,7 +182,7 @@ impl Experiment<'_> {
         let Nodes { sources, target, observers } = nodes;
         target.stop()?;
         sources.into_iter().chain(observers).try_for_each(Node::stop)?;
-        renew(&work)?;
+        renew_folder(&work)?;
         Ok(run)
     }
 
@@ -193,7 +194,7 @@ impl Experiment<'_> {
             } else {
                 atomic_file::create_folder(&folder)?;
             }
-            Ok(self.setup.launcher.start(target, &folder, name)?)
+            Ok(self.setup.start(target, &folder, name, &[])?)
         };
         let sources = [
             start(&self.setup.ours, "source-1", true)?,

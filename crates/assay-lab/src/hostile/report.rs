@@ -37,7 +37,7 @@ pub(super) struct Run {
 }
 
 pub(super) fn record(options: &HostileOptions, setup: &Setup<'_>, runs: &[Run]) -> Record {
-    let mut record = setup.record("hostile", &options.network);
+    let mut record = setup.record("hostile");
     record.set("hostile peers", options.peers);
     record.set("honest peers", HONEST);
     record.set("seed of the attacks", options.seed);

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::{fs, io};
 
+use anyhow::Context as _;
+use assay_report::atomic_file;
 use serde::{Deserialize, Serialize};
 
 /// Total length of all files below a folder; zero if it does not exist.
@@ -14,6 +16,22 @@ pub(crate) fn folder_bytes(folder: &Path) -> u64 {
         _ => 0,
     };
     entries.map(bytes).sum()
+}
+
+/// Removes a folder with its contents, if it exists.
+pub(crate) fn remove_folder(folder: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes and recreates a folder.
+pub(crate) fn renew_folder(folder: &Path) -> anyhow::Result<()> {
+    remove_folder(folder)?;
+    Ok(atomic_file::create_folder(folder)?)
 }
 
 /// Evicts a file from the page cache, so that the next read goes to disk.

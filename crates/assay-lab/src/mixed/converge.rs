@@ -27,14 +27,16 @@ pub(super) struct Convergence {
     pub(super) pool_txs: usize,
     /// Per node, transactions of other mempools that it lacked at that time.
     pub(super) missed: Vec<usize>,
-    /// Mempool transactions that no block can include.
-    pub(super) leftovers: Vec<Leftover>,
+    /// Mempool transactions that no block can include, in words.
+    pub(super) leftovers: Vec<String>,
+    /// The same as known behaviour of the program: btcd 0.24 keeps some after a reorg.
+    pub(super) known_leftovers: Vec<String>,
     /// True if all mempools agreed, apart from these, after each node received its missing transactions.
     pub(super) is_pool_same: bool,
-    /// Reject reasons for transactions of other nodes.
-    pub(super) rejected: Vec<Rejection>,
-    /// Remaining differences of mempools.
-    pub(super) differences: Vec<Difference>,
+    /// Reject reasons for transactions of other nodes, in words.
+    pub(super) rejected: Vec<String>,
+    /// Remaining differences of mempools, in words.
+    pub(super) differences: Vec<String>,
     /// Transactions sent afterwards over restored links.
     pub(super) fresh_txs: usize,
     /// Seconds until all nodes had all of them; `None` if they never did.
@@ -47,38 +49,6 @@ pub(super) struct Convergence {
     pub(super) muhash: Vec<String>,
     /// True if all computed values agree.
     pub(super) is_muhash_same: bool,
-}
-
-/// Mempool transactions that no block can include.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Leftover {
-    pub(super) node: String,
-    pub(super) because: Outdated,
-    pub(super) txs: usize,
-    /// Txid of one of them.
-    pub(super) txid: String,
-    /// True for known behaviour of the program: btcd 0.24 keeps some after a reorg.
-    pub(super) is_known: bool,
-}
-
-/// Reject reasons of a program for transactions that others had.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Rejection {
-    pub(super) node: String,
-    /// Reason without numbers and hashes.
-    pub(super) reason: String,
-    pub(super) txs: u64,
-    /// Txid of one of them.
-    pub(super) txid: String,
-}
-
-/// A transaction that is not in all mempools.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Difference {
-    /// Node without it.
-    pub(super) node: String,
-    pub(super) txid: String,
-    pub(super) reason: String,
 }
 
 pub(super) fn run(
@@ -163,16 +133,19 @@ impl Settling<'_> {
     fn note_leftovers(&mut self, load: &Load<'_>) -> anyhow::Result<()> {
         let outdated = self.chain.outdated(load.handed_in_order());
         for (member, pool) in self.net.members.iter().zip(pools_of(self.net)?) {
-            for because in [Outdated::Confirmed, Outdated::DoubleSpent] {
+            for (because, which) in [
+                (Outdated::Confirmed, "that are confirmed"),
+                (Outdated::DoubleSpent, "whose inputs other confirmed ones spend"),
+            ] {
                 let mut kept = pool.iter().filter(|txid| outdated.get(*txid) == Some(&because));
-                if let Some(txid) = kept.next() {
-                    self.found.leftovers.push(Leftover {
-                        node: member.name.clone(),
-                        because,
-                        txs: 1 + kept.count(),
-                        txid: txid.clone(),
-                        is_known: member.family == Family::Btcd,
-                    });
+                let Some(txid) = kept.next() else { continue };
+                let (node, txs) = (&member.name, 1 + kept.count());
+                let text = format!("{node} keeps {txs} {which} (such as {txid})");
+                if member.family == Family::Btcd {
+                    let known = text + ", as btcd does after reorganisations";
+                    self.found.known_leftovers.push(known);
+                } else {
+                    self.found.leftovers.push(text);
                 }
             }
         }
@@ -223,22 +196,23 @@ impl Settling<'_> {
         }
         let pools = self.pools(load)?;
         self.found.is_pool_same = are_same(&pools);
-        let name = |at: usize| self.net.members[at].name.clone();
+        let name = |at: usize| &self.net.members[at].name;
         let mut rejected: BTreeMap<(usize, String), (u64, String)> = BTreeMap::new();
         for ((at, txid), reason) in &reasons {
             let entry = rejected.entry((*at, reason_of(reason))).or_insert((0, txid.clone()));
             entry.0 += 1;
         }
-        self.found.rejected = rejected
-            .into_iter()
-            .map(|((at, reason), (txs, txid))| Rejection { node: name(at), reason, txs, txid })
-            .collect();
+        let rejected = rejected.into_iter().map(|((at, reason), (txs, txid))| {
+            format!("{} rejected {txs}: {reason} (such as {txid})", name(at))
+        });
+        self.found.rejected = rejected.collect();
         let union: BTreeSet<&String> = pools.iter().flatten().collect();
         for (at, pool) in pools.iter().enumerate() {
             for txid in union.iter().filter(|txid| !pool.contains(**txid)) {
-                let txid = (*txid).clone();
-                let reason = reasons.get(&(at, txid.clone())).cloned().unwrap_or_default();
-                self.found.differences.push(Difference { node: name(at), txid, reason });
+                let reason = reasons.get(&(at, (*txid).clone()));
+                let reason = reason.filter(|reason| !reason.is_empty());
+                let reason = reason.map_or("was not asked", String::as_str);
+                self.found.differences.push(format!("{} lacks {txid}: {reason}", name(at)));
             }
         }
         Ok(())

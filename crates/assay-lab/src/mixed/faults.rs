@@ -2,46 +2,21 @@
 
 use std::fs;
 
-use super::net::Net;
+use super::net::{Member, Net};
+use super::proxy::Disconnect;
 use crate::target::Family;
 
-/// Log lines of a node that blame a peer.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Fault {
-    /// The reporting node.
-    pub(super) node: String,
-    pub(super) count: usize,
-    pub(super) lines: Vec<String>,
-}
-
-/// Connections of one peer that a node closed.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Departure {
-    /// Node that closed them.
-    pub(super) by: String,
-    /// Its peer.
-    pub(super) from: String,
-    pub(super) count: usize,
-    /// Seconds from the start of the load to the first.
-    pub(super) first_s: f64,
-}
-
-/// Log lines of each node that blame its peers.
-pub(super) fn find(net: &Net) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for member in &net.members {
-        let log = fs::read(&member.log).unwrap_or_default();
+/// Nodes that blame peers in their logs, with the first such lines.
+pub(super) fn blame(net: &Net) -> Vec<String> {
+    let of_member = |member: &Member| {
+        let log = member.node.log().and_then(|log| fs::read(log).ok()).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = blaming(&log, member.family).collect();
-        if !lines.is_empty() {
-            faults.push(Fault {
-                node: member.name.clone(),
-                count: lines.len(),
-                lines: lines.iter().take(LINES).map(|line| (*line).to_owned()).collect(),
-            });
-        }
-    }
-    faults
+        let (node, count, first) = (&member.name, lines.len(), lines.iter().take(LINES));
+        let first = first.copied().collect::<Vec<_>>().join("; ");
+        (count > 0).then(|| format!("{node} blames peers in {count} lines of its log: {first}"))
+    };
+    net.members.iter().filter_map(of_member).collect()
 }
 
 fn blaming(log: &str, family: Family) -> impl Iterator<Item = &str> {
@@ -56,17 +31,23 @@ fn blaming(log: &str, family: Family) -> impl Iterator<Item = &str> {
     log.lines().filter(|line| words.iter().any(|word| line.contains(word)))
 }
 
-pub(super) fn departures(net: &Net) -> Vec<Departure> {
-    let mut all: Vec<Departure> = Vec::new();
-    for ended in &net.ended {
-        let (by, from) = (&net.members[ended.by].name, &net.members[ended.from].name);
-        let known = all.iter_mut().find(|known| known.by == *by && known.from == *from);
-        if let Some(known) = known {
-            known.count += 1;
-        } else {
-            let first_s = ended.at.saturating_duration_since(net.started).as_secs_f64();
-            all.push(Departure { by: by.clone(), from: from.clone(), count: 1, first_s });
+/// Connections of one peer that a node closed, by both.
+pub(super) fn departures(net: &Net) -> Vec<String> {
+    let ended = |by: usize, from: usize| {
+        net.ended.iter().filter(move |one| (one.by, one.from) == (by, from))
+    };
+    let mut all = Vec::new();
+    for (at, Disconnect { by, from, at: first }) in net.ended.iter().enumerate() {
+        // Only the first of a pair.
+        if net.ended[..at].iter().any(|one| (one.by, one.from) == (*by, *from)) {
+            continue;
         }
+        let count = ended(*by, *from).count();
+        let first_s = first.saturating_duration_since(net.started).as_secs_f64();
+        let (by, from) = (&net.members[*by].name, &net.members[*from].name);
+        all.push(format!(
+            "{by} ended its connection to {from} {count} times, first after {first_s:.1} s"
+        ));
     }
     all
 }

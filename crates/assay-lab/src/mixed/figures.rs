@@ -2,125 +2,109 @@
 
 use std::time::{Duration, Instant};
 
+use assay_report::record::{Cell, Record, Unit, bytes, count};
 use assay_report::stats::median;
 use assay_report::stats::ratio::Ratio;
 
 use super::Programs;
+use super::message::Traffic;
 use super::net::Net;
-use super::record::{BlockSights, Sight, Sights};
+use super::record::{Sight, Sights};
 use crate::target::Family;
 
-/// Figures of the nodes of one program.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct ProgramFigures {
-    pub(super) program: String,
-    pub(super) nodes: usize,
-    /// By figure.
-    pub(super) latencies: [(&'static str, Latency); 4],
-    /// Compact blocks of transactions at least ten seconds old.
-    pub(super) compact_settled: CompactFigures,
-    /// Compact blocks of the miner's whole mempool.
-    pub(super) compact_fresh: CompactFigures,
-    /// Bytes of transaction messages, received and sent.
-    pub(super) tx_bytes: [u64; 2],
-    /// Bytes of block messages, received and sent.
-    pub(super) block_bytes: [u64; 2],
-    /// Bytes of other messages, received and sent.
-    pub(super) other_bytes: [u64; 2],
-}
-
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Latency {
-    pub(super) count: usize,
-    pub(super) median_s: f64,
-    pub(super) p90_s: f64,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct CompactFigures {
+struct CompactFigures {
     /// Blocks first received as a compact block.
-    pub(super) blocks: u64,
+    blocks: u64,
     /// Blocks of these reconstructed without a request.
-    pub(super) at_once: u64,
+    at_once: u64,
     /// Blocks of these with a request for missing transactions.
-    pub(super) asked: u64,
+    asked: u64,
     /// Transactions requested for them.
-    pub(super) missing: u64,
+    missing: u64,
     /// Blocks of these finally requested in full.
-    pub(super) given_up: u64,
+    given_up: u64,
     /// Blocks received in full.
-    pub(super) whole: u64,
+    whole: u64,
 }
 
-/// Assay against another program: times of the same transactions or blocks.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct RatioOf {
-    pub(super) figure: String,
-    pub(super) ours: String,
-    pub(super) against: String,
-    /// Ratio to the other's time, per transaction or block that nodes of both received from peers.
-    pub(super) ratio: Ratio,
-}
-
-pub(super) struct Figures {
-    pub(super) programs: Vec<ProgramFigures>,
-    pub(super) ratios: Vec<RatioOf>,
-}
-
-pub(super) fn of(net: &Net, programs: &Programs) -> Figures {
-    let sights = net.record.lock();
-    let of = |program: usize| {
-        let nodes: Vec<usize> =
-            (0..net.members.len()).filter(|at| net.members[*at].program == program).collect();
-        program_figures(&sights, &nodes, &programs.targets[program].name)
-    };
-    let all = (0..programs.targets.len()).map(of).collect();
-    let families: Vec<Family> = programs.targets.iter().map(|target| target.family).collect();
-    let of_nodes = &programs.of_nodes;
-    let mut ratios = Vec::new();
-    for ours in (0..families.len()).filter(|at| families[*at] == Family::Assay) {
-        for other in (0..families.len()).filter(|at| families[*at] != Family::Assay) {
-            let name = |program: usize| programs.targets[program].name.clone();
+/// Cells of the figures of each program, and of the ratios of Assay's times to those of the others.
+pub(super) fn cells(net: &Net, programs: &Programs) -> Vec<Cell> {
+    let (sights, mut record) = (net.record.lock(), Record::default());
+    let Programs { targets, of_nodes } = programs;
+    for (program, target) in targets.iter().enumerate() {
+        let nodes: Vec<usize> = (0..of_nodes.len()).filter(|at| of_nodes[*at] == program).collect();
+        add_program(&mut record, &sights, &target.name, &nodes);
+    }
+    let is_ours = |program: &usize| targets[*program].family == Family::Assay;
+    for ours in (0..targets.len()).filter(is_ours) {
+        for other in (0..targets.len()).filter(|program| !is_ours(program)) {
+            let (name, against) = (&targets[ours].name, &targets[other].name);
+            let case = format!("{name} / {against}");
             for figure in Figure::ALL {
                 if let Some(ratio) = figure.ratio(&sights, of_nodes, (ours, other)) {
-                    let (ours, against) = (name(ours), name(other));
-                    ratios.push(RatioOf { figure: figure.name().to_owned(), ours, against, ratio });
+                    record.add_interval((name, &case), (figure.name(), Unit::Ratio), &ratio);
                 }
             }
         }
     }
-    Figures { programs: all, ratios }
+    record.cells
 }
 
-fn program_figures(sights: &Sights, nodes: &[usize], name: &str) -> ProgramFigures {
-    let latency = |figure: Figure| {
+fn add_program(record: &mut Record, sights: &Sights, program: &str, nodes: &[usize]) {
+    record.add((program, "", None), &[count("nodes", nodes.len() as u64)]);
+    for figure in Figure::ALL {
         let of_nodes = |all: &Vec<Sight>| -> Vec<f64> {
             nodes.iter().filter_map(|node| figure.time(sights, &all[*node])).collect()
         };
-        Latency::of(figure.objects(sights).flat_map(of_nodes).collect())
-    };
-    let mut found = ProgramFigures {
-        program: name.to_owned(),
-        nodes: nodes.len(),
-        latencies: Figure::ALL.map(|figure| (figure.name(), latency(figure))),
-        ..ProgramFigures::default()
-    };
-    for node in nodes {
-        let bytes = &sights.bytes[*node];
-        for direction in 0..2 {
-            found.tx_bytes[direction] += bytes.txs[direction];
-            found.block_bytes[direction] += bytes.blocks[direction];
-            found.other_bytes[direction] += bytes.other[direction];
-        }
-        for block in sights.blocks.values() {
-            match block.is_settled {
-                Some(true) => found.compact_settled.add(&block.nodes[*node]),
-                Some(false) => found.compact_fresh.add(&block.nodes[*node]),
-                None => {}
-            }
-        }
+        let mut times: Vec<f64> = figure.objects(sights).flat_map(of_nodes).collect();
+        times.sort_by(f64::total_cmp);
+        let [number, middle, p90] =
+            ["number", "median", "p90"].map(|part| format!("{}, {part}", figure.name()));
+        record.add(
+            (program, "", None),
+            &[
+                (&middle, Unit::Seconds, (!times.is_empty()).then(|| median(&times))),
+                (&p90, Unit::Seconds, times.get(times.len() * 9 / 10).copied()),
+                count(&number, times.len() as u64),
+            ],
+        );
     }
-    found
+    for (what, traffic) in [
+        ("transactions", Traffic::Txs),
+        ("blocks", Traffic::Blocks),
+        ("other messages", Traffic::Other),
+    ] {
+        let of_node = |node: &usize| sights.bytes[*node][traffic as usize];
+        let sum = |direction: usize| -> u64 { nodes.iter().map(|at| of_node(at)[direction]).sum() };
+        record.add(
+            (program, "", None),
+            &[bytes(&format!("{what} received"), sum(0)), bytes(&format!("{what} sent"), sum(1))],
+        );
+    }
+    for (case, is_settled) in [
+        ("compact blocks of old transactions", true),
+        ("compact blocks of all transactions", false),
+    ] {
+        let mut compact = CompactFigures::default();
+        for block in sights.blocks.values().filter(|block| block.is_settled == Some(is_settled)) {
+            nodes.iter().for_each(|node| compact.add(&block.nodes[*node]));
+        }
+        let CompactFigures { blocks, at_once, asked, missing, given_up, whole } = compact;
+        record.add(
+            (program, case, None),
+            &[
+                count("compact", blocks),
+                count("at once", at_once),
+                ("rate", Unit::Percent, Some(100.0 * at_once as f64 / blocks as f64)),
+                count("with a request", asked),
+                count("requested transactions", missing),
+                ("each", Unit::Count, Some(missing as f64 / asked as f64)),
+                count("requested whole in the end", given_up),
+                count("whole", whole),
+            ],
+        );
+    }
 }
 
 impl CompactFigures {
@@ -136,14 +120,6 @@ impl CompactFigures {
         self.asked += u64::from(sight.missing.is_some());
         self.missing += sight.missing.unwrap_or(0) as u64;
         self.given_up += u64::from(sight.is_given_up);
-    }
-}
-
-impl Latency {
-    fn of(mut times: Vec<f64>) -> Self {
-        times.sort_by(f64::total_cmp);
-        let p90_s = times.get(times.len() * 9 / 10).copied().unwrap_or_default();
-        Self { count: times.len(), median_s: median(&times), p90_s }
     }
 }
 
@@ -176,7 +152,8 @@ impl Figure {
         match self {
             Self::TxAccepted | Self::TxHop => Box::new(sights.txs.iter()),
             Self::BlockAccepted | Self::BlockHop => {
-                Box::new(sights.blocks.values().filter(|block| is_of_load(block)).map(|b| &b.nodes))
+                let of_load = sights.blocks.values().filter(|block| block.is_settled.is_some());
+                Box::new(of_load.map(|block| &block.nodes))
             }
         }
     }
@@ -205,10 +182,6 @@ impl Figure {
             .unzip();
         Ratio::of_pairs(&ours, &others)
     }
-}
-
-fn is_of_load(block: &BlockSights) -> bool {
-    block.is_settled.is_some()
 }
 
 fn is_quiet(changes: &[Instant], from: Instant, to: Instant) -> bool {

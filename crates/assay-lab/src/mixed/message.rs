@@ -8,12 +8,10 @@ use crate::p2p::Hash;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Announced transactions, by txid or wtxid.
+    /// Transactions, by txid or wtxid: announced, or one itself.
     Txs(Vec<Hash>),
     /// Announced blocks.
     Blocks(Vec<Hash>),
-    /// A transaction, by its wtxid.
-    Tx(Hash),
     Block(Hash),
     Compact(Hash),
     /// Request for this number of transactions of a compact block.
@@ -59,7 +57,7 @@ impl Content {
             Message::Headers(headers) => {
                 Self::Blocks(headers.iter().map(|header| header.hash().0).collect())
             }
-            Message::Tx(raw) => Self::Tx(sha256d(raw)),
+            Message::Tx(raw) => Self::Txs(vec![sha256d(raw)]),
             Message::Block(raw) => Self::Block(block(raw)?),
             Message::CompactBlock(raw) => Self::Compact(block(raw)?),
             Message::GetBlockTxs(payload) => {
@@ -74,7 +72,7 @@ impl Content {
 impl Traffic {
     pub(super) fn of(command: &str, content: &Content) -> Self {
         match (command, content) {
-            (_, Content::Txs(_) | Content::Tx(_)) => Self::Txs,
+            (_, Content::Txs(_)) => Self::Txs,
             ("getdata", Content::Whole(blocks)) if blocks.is_empty() => Self::Txs,
             ("getheaders" | "blocktxn" | "getblocks" | "getdata", _) => Self::Blocks,
             (_, Content::Other) => Self::Other,

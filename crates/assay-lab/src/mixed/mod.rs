@@ -130,14 +130,12 @@ pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> anyhow::Result<Re
     let mut load = Load::new(options, reporter, random, wallet, base.coins.concat());
     load.run(&mut net)?;
     // Figures cover the load only.
-    let figures = figures::of(&net, &programs);
+    let figures = figures::cells(&net, &programs);
     reporter.line("load ended, links whole: waiting until all nodes agree");
     reporter.step("waiting until all nodes agree");
     let convergence = converge::run(&mut net, &mut load, base_height, reporter)?;
     reporter.event(&Event::Finished);
-    let faults = faults::find(&net);
-    let subject = (options, &programs);
-    let record = report::record(subject, &net, &load, &figures, &convergence, &faults);
+    let record = report::record((options, &programs), &net, &load, figures, convergence);
     net.stop()?;
     record.write(&options.out_dir.join("network.json"))?;
     Ok(record)

@@ -1,23 +1,22 @@
 //! The network: nodes, links between them, and an observer of each.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use assay_report::atomic_file;
 use assay_report::stats::random::SplitMix64;
 
 use super::proxy::{Disconnect, LinkState, Proxy};
 use super::record::Record;
 use super::watch::Observer;
 use super::{MixedOptions, Programs, topology};
+use crate::machine::disk::renew_folder;
 use crate::network::link::Properties;
-use crate::network::{ASK_PAUSE, CREDENTIALS, LISTEN, Node, renew};
+use crate::network::{ASK_PAUSE, LISTEN, Node};
+use crate::process::ProcessError;
 use crate::process::rpc::RpcError;
-use crate::process::{Ports, ProcessError};
-use crate::target::{Family, Target};
+use crate::target::Family;
 use crate::wallet::Base;
 
 /// A node of the network.
@@ -29,8 +28,6 @@ pub(super) struct Member {
     pub(super) family: Family,
     pub(super) makes_blocks: bool,
     pub(super) node: Node,
-    /// The program's own log file.
-    pub(super) log: std::path::PathBuf,
 }
 
 pub(super) struct Net {
@@ -55,16 +52,18 @@ impl Net {
         random: &mut SplitMix64,
     ) -> anyhow::Result<Self> {
         let work = options.out_dir.join("work");
-        renew(&work)?;
+        renew_folder(&work)?;
         let mut members = Vec::new();
         for (at, program) in programs.of_nodes.iter().enumerate() {
             let number = 1 + programs.of_nodes[..at].iter().filter(|p| *p == program).count();
             let target = &programs.targets[*program];
             let name = format!("{}-{number}", target.name);
-            let logs = options.out_dir.join("logs");
-            let (node, log) = start_node(target, &work.join(&name), &logs, &name)?;
+            let log = options.out_dir.join("logs").join(format!("{name}.log"));
+            let node = Node::start_new(target, &work.join(&name), &log, |datadir, ports| {
+                target.launch_member(datadir, ports)
+            })?;
             let (family, makes_blocks) = (target.family, target.makes_blocks());
-            members.push(Member { name, program: *program, family, makes_blocks, node, log });
+            members.push(Member { name, program: *program, family, makes_blocks, node });
         }
         for member in &members {
             base.give(&member.node)?;
@@ -173,20 +172,6 @@ impl Net {
         drop((self.proxies, self.observers));
         self.members.into_iter().try_for_each(|member| member.node.stop())
     }
-}
-
-fn start_node(
-    target: &Target,
-    datadir: &Path,
-    logs: &Path,
-    name: &str,
-) -> anyhow::Result<(Node, std::path::PathBuf)> {
-    atomic_file::create_folder(datadir)?;
-    let ports = Ports::free()?;
-    let launch = target.launch_member(datadir, &ports);
-    target.write_credentials(&launch, datadir).context(CREDENTIALS)?;
-    let log = launch.node_log.clone().unwrap_or_default();
-    Ok((Node::start(launch, &ports, &logs.join(format!("{name}.log")))?, log))
 }
 
 impl Member {

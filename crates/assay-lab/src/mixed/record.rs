@@ -37,21 +37,14 @@ pub(super) struct BlockSights {
     pub(super) nodes: Vec<Sight>,
 }
 
-/// Bytes of messages received and sent by a node.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Bytes {
-    pub(super) txs: [u64; 2],
-    pub(super) blocks: [u64; 2],
-    pub(super) other: [u64; 2],
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Sights {
     /// Indices into `txs`, by txid and by wtxid.
     places: HashMap<Hash, usize>,
     pub(super) txs: Vec<Vec<Sight>>,
     pub(super) blocks: HashMap<Hash, BlockSights>,
-    pub(super) bytes: Vec<Bytes>,
+    /// Bytes received and sent by a node, for each [`Traffic`].
+    pub(super) bytes: Vec<[[u64; 2]; 3]>,
     /// Times at which links were cut or restored.
     pub(super) changes: Vec<Instant>,
 }
@@ -64,7 +57,7 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn new(nodes: usize) -> Self {
-        let sights = Sights { bytes: vec![Bytes::default(); nodes], ..Sights::default() };
+        let sights = Sights { bytes: vec![[[0; 2]; 3]; nodes], ..Sights::default() };
         Self { nodes, sights: Mutex::new(sights) }
     }
 
@@ -101,7 +94,7 @@ impl Record {
     pub(super) fn sent(&self, from: usize, command: &str, bytes: usize, content: &Content) {
         let now = Instant::now();
         let mut sights = self.lock();
-        sights.count(from, 1, Traffic::of(command, content), bytes);
+        sights.bytes[from][Traffic::of(command, content) as usize][1] += bytes as u64;
         match content {
             Content::Missing(hash, count) => {
                 let sight = &mut sights.block(*hash, self.nodes).nodes[from];
@@ -123,7 +116,7 @@ impl Record {
     pub(super) fn delivered(&self, to: usize, command: &str, bytes: usize, content: &Content) {
         let now = Instant::now();
         let mut sights = self.lock();
-        sights.count(to, 0, Traffic::of(command, content), bytes);
+        sights.bytes[to][Traffic::of(command, content) as usize][0] += bytes as u64;
         if matches!(content, Content::Missing(..) | Content::Whole(_)) {
             return;
         }
@@ -161,13 +154,8 @@ impl Sights {
         mut see: impl FnMut(&mut Sight),
     ) {
         match content {
-            Content::Txs(hashes) => hashes.iter().for_each(|hash| {
-                if let Some(place) = self.places.get(hash) {
-                    see(&mut self.txs[*place][node]);
-                }
-            }),
-            Content::Tx(hash) => {
-                if let Some(place) = self.places.get(hash) {
+            Content::Txs(hashes) => {
+                for place in hashes.iter().filter_map(|hash| self.places.get(hash)) {
                     see(&mut self.txs[*place][node]);
                 }
             }
@@ -181,16 +169,6 @@ impl Sights {
             }
             Content::Missing(..) | Content::Whole(_) | Content::WantsCompact | Content::Other => {}
         }
-    }
-
-    fn count(&mut self, node: usize, direction: usize, traffic: Traffic, bytes: usize) {
-        let of = &mut self.bytes[node];
-        let sum = match traffic {
-            Traffic::Txs => &mut of.txs,
-            Traffic::Blocks => &mut of.blocks,
-            Traffic::Other => &mut of.other,
-        };
-        sum[direction] += bytes as u64;
     }
 }
 
@@ -222,7 +200,7 @@ mod tests {
         assert!(first.is_origin && first.passed.is_some() && first.heard.is_none());
         assert!(second.compact.is_some() && !second.is_whole && second.missing == Some(3));
         assert!(third.is_whole && third.compact.is_none() && !third.is_given_up);
-        assert_eq!(record.lock().bytes[1].blocks, [1_000, 40]);
+        assert_eq!(record.lock().bytes[1][Traffic::Blocks as usize], [1_000, 40]);
     }
 
     #[test]

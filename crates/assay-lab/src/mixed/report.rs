@@ -1,23 +1,19 @@
 //! Record of the network experiment.
 
-use assay_report::record::{Outcome, Record, Unit, bytes, count};
+use assay_report::record::{Cell, Outcome, Record, Unit, count};
 
-use super::converge::{Convergence, Difference, Leftover, Rejection};
-use super::faults::{Departure, Fault, departures};
-use super::figures::{CompactFigures, Figures, Latency, ProgramFigures, RatioOf};
+use super::converge::Convergence;
 use super::load::Load;
 use super::net::Net;
-use super::outdated::Outdated;
-use super::{MixedOptions, Programs};
+use super::{MixedOptions, Programs, faults};
 use crate::machine::new_record;
 
 pub(super) fn record(
     (options, programs): (&MixedOptions, &Programs),
     net: &Net,
     load: &Load<'_>,
-    figures: &Figures,
-    convergence: &Convergence,
-    faults: &[Fault],
+    figures: Vec<Cell>,
+    convergence: Convergence,
 ) -> Record {
     let mut record = new_record("network", &options.software, &options.rerun, &options.out_dir);
     record.set("links", net.links());
@@ -41,21 +37,11 @@ pub(super) fn record(
         record.set(&format!("MuHash at {}", member.name), muhash);
     }
     add_load(&mut record, programs, load);
-    figures.programs.iter().for_each(|program| add_program(&mut record, program));
-    for RatioOf { figure, ours, against, ratio } in &figures.ratios {
-        let case = format!("{ours} / {against}");
-        record.add_interval((ours, &case), (figure, Unit::Ratio), ratio);
-    }
-    add_agreement(&mut record, net.members.len() as u64, convergence);
+    record.cells.extend(figures);
     let nodes = net.members.len() as u64;
-    let blame = faults.iter().map(|Fault { node, count, lines }| {
-        format!("{node} blames peers in {count} lines of its log: {}", lines.join("; "))
-    });
-    add_check(&mut record, "no node blames a peer", nodes, blame.collect());
-    let end = departures(net).into_iter().map(|Departure { by, from, count, first_s }| {
-        format!("{by} ended its connection to {from} {count} times, first after {first_s:.1} s")
-    });
-    add_check(&mut record, "no node ends a connection", nodes, end.collect());
+    add_agreement(&mut record, nodes, convergence);
+    add_check(&mut record, "no node blames a peer", nodes, faults::blame(net));
+    add_check(&mut record, "no node ends a connection", nodes, faults::departures(net));
     let agree = if record.has_passed() { "agree" } else { "do NOT agree" };
     record.headline = format!(
         "{nodes} nodes {agree} after {} transactions, {} blocks and {} partitions.",
@@ -93,54 +79,7 @@ fn add_load(record: &mut Record, programs: &Programs, load: &Load<'_>) {
     }
 }
 
-fn add_program(record: &mut Record, figures: &ProgramFigures) {
-    let program = figures.program.as_str();
-    record.add((program, "", None), &[count("nodes", figures.nodes as u64)]);
-    for (name, Latency { count: samples, median_s, p90_s }) in &figures.latencies {
-        let [number, median, p90] =
-            ["number", "median", "p90"].map(|part| format!("{name}, {part}"));
-        let time = |time_s: f64| (*samples > 0).then_some(time_s);
-        record.add(
-            (program, "", None),
-            &[
-                (&median, Unit::Seconds, time(*median_s)),
-                (&p90, Unit::Seconds, time(*p90_s)),
-                count(&number, *samples as u64),
-            ],
-        );
-    }
-    for (what, [received, sent]) in [
-        ("transactions", figures.tx_bytes),
-        ("blocks", figures.block_bytes),
-        ("other messages", figures.other_bytes),
-    ] {
-        record.add(
-            (program, "", None),
-            &[bytes(&format!("{what} received"), received), bytes(&format!("{what} sent"), sent)],
-        );
-    }
-    for (case, compact) in [
-        ("compact blocks of old transactions", &figures.compact_settled),
-        ("compact blocks of all transactions", &figures.compact_fresh),
-    ] {
-        let CompactFigures { blocks, at_once, asked, missing, given_up, whole } = *compact;
-        record.add(
-            (program, case, None),
-            &[
-                count("compact", blocks),
-                count("at once", at_once),
-                ("rate", Unit::Percent, Some(100.0 * at_once as f64 / blocks as f64)),
-                count("with a request", asked),
-                count("requested transactions", missing),
-                ("each", Unit::Count, Some(missing as f64 / asked as f64)),
-                count("requested whole in the end", given_up),
-                count("whole", whole),
-            ],
-        );
-    }
-}
-
-fn add_agreement(record: &mut Record, nodes: u64, found: &Convergence) {
+fn add_agreement(record: &mut Record, nodes: u64, found: Convergence) {
     record.add(
         ("agreement", "", None),
         &[
@@ -158,26 +97,10 @@ fn add_agreement(record: &mut Record, nodes: u64, found: &Convergence) {
     record.check("tips", Outcome::of(nodes, tips));
     let mut pools: Vec<String> = Vec::new();
     pools.extend(failure(found.is_pool_same, "the mempools differ"));
-    for Leftover { node, because, txs, txid, is_known } in &found.leftovers {
-        let which = match because {
-            Outdated::Confirmed => "that are confirmed",
-            Outdated::DoubleSpent => "whose inputs other confirmed ones spend",
-        };
-        let text = format!("{node} keeps {txs} {which} (such as {txid})");
-        if *is_known {
-            record.notes.push(text + ", as btcd does after reorganisations");
-        } else {
-            pools.push(text);
-        }
-    }
-    pools.extend(found.differences.iter().map(|Difference { node, txid, reason }| {
-        let reason = if reason.is_empty() { "was not asked" } else { reason };
-        format!("{node} lacks {txid}: {reason}")
-    }));
+    pools.extend(found.leftovers.into_iter().chain(found.differences));
+    record.notes.extend(found.known_leftovers);
     add_check(record, "mempools, after each node was handed what it lacked", nodes, pools);
-    for Rejection { node, reason, txs, txid } in &found.rejected {
-        record.notes.push(format!("{node} rejected {txs}: {reason} (such as {txid})"));
-    }
+    record.notes.extend(found.rejected);
     let fresh = failure(found.fresh_s.is_some(), "not in all mempools");
     record.check("transactions after the load", Outcome::of(found.fresh_txs as u64, fresh));
     let emptied = failure(found.is_emptied, "a mempool is not empty, or tips differ");

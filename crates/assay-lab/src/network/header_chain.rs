@@ -1,12 +1,9 @@
-//! A chain served by a peer: headers, and locations of the blocks.
+//! A chain served by a peer.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context as _;
-use assay_ledger::BlockLine;
 use assay_wire::{BlockHash, Header};
 
 use super::Node;
@@ -17,13 +14,10 @@ use crate::p2p::synthetic::coinbase_block;
 #[derive(Clone)]
 pub(crate) struct HeaderChain {
     headers: Vec<Header>,
-    bodies: Vec<Body>,
-}
-
-#[derive(Clone)]
-enum Body {
-    File { path: PathBuf, offset: u64, bytes: usize },
-    Made(Vec<u8>),
+    /// Its first blocks.
+    chain: Arc<Chain>,
+    /// The blocks above them.
+    made: Vec<Vec<u8>>,
 }
 
 impl HeaderChain {
@@ -38,21 +32,14 @@ impl HeaderChain {
                 .with_context(|| format!("the node's header at height {}", block.height))?;
             headers.push(Header::parse(&header));
         }
-        let body = |block: &BlockLine| Body::File {
-            path: chain.path_of(block),
-            offset: block.offset,
-            bytes: block.bytes as usize,
-        };
-        Ok(Self { headers, bodies: chain.blocks.iter().map(body).collect() })
+        Ok(Self { headers, chain: Arc::new(chain.clone()), made: Vec::new() })
     }
 
     /// A branch with more work: the blocks up to `height`, then one whose coinbase pays too much, then blocks on top of it up to
     /// `tip_height`, the last of them at the time `now`.
     pub(crate) fn lie(&self, height: usize, tip_height: usize, now: u32) -> Self {
-        let mut lie = Self {
-            headers: self.headers[..height].to_vec(),
-            bodies: self.bodies[..height].to_vec(),
-        };
+        let (headers, chain) = (self.headers[..height].to_vec(), Arc::clone(&self.chain));
+        let mut lie = Self { headers, chain, made: Vec::new() };
         for made in height + 1..=tip_height {
             let prev = lie.headers[made - 2];
             let amount = if made == height + 1 { TOO_MUCH } else { 0 };
@@ -60,7 +47,7 @@ impl HeaderChain {
             let block = coinbase_block(prev.hash(), made as u32, time, amount);
             let header = block.first_chunk().expect("a block begins with its header");
             lie.headers.push(Header::parse(header));
-            lie.bodies.push(Body::Made(block));
+            lie.made.push(block);
         }
         lie
     }
@@ -73,15 +60,13 @@ impl HeaderChain {
     /// The block with this hash; `None` if unknown.
     pub(crate) fn block(&self, hash: BlockHash) -> Option<io::Result<Vec<u8>>> {
         let at = self.headers.iter().position(|header| header.hash() == hash)?;
-        Some(match &self.bodies[at] {
-            Body::Made(block) => Ok(block.clone()),
-            Body::File { path, offset, bytes } => {
-                let mut block = vec![0; *bytes];
-                File::open(path)
-                    .and_then(|file| file.read_exact_at(&mut block, *offset))
-                    .map(|()| block)
-            }
-        })
+        if let Some(at) = at.checked_sub(self.headers.len() - self.made.len()) {
+            return Some(Ok(self.made[at].clone()));
+        }
+        let mut block = Vec::new();
+        let read = |piece: &[u8]| block.extend_from_slice(piece);
+        let outcome = self.chain.read_block(&self.chain.blocks[at], read);
+        Some(outcome.map(|()| block).map_err(io::Error::other))
     }
 }
 

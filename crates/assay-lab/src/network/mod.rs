@@ -7,24 +7,25 @@ mod peer;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{bail, ensure};
 use assay_report::atomic_file;
 use assay_report::record::Record;
 
 use crate::chain::Chain;
-use crate::feed::compose_block;
+use crate::feed::submit_block;
 use crate::forge::ForgeJob;
+use crate::machine::disk::renew_folder;
 use crate::machine::{Software, new_record};
 use crate::plan::{NodeSpec, Plan, TargetSpec};
-use crate::process::rpc::{RpcError, read_result};
+use crate::process::rpc::RpcError;
+use crate::process::{Ports, ProcessError};
 use crate::progress::Reporter;
-use crate::target::Target;
+use crate::target::{Family, Target};
 
 pub(crate) use self::header_chain::HeaderChain;
 pub(crate) use self::link::Link;
-pub(crate) use self::node::{ASK_PAUSE, Launcher, Node};
+pub(crate) use self::node::{ASK_PAUSE, Node};
 pub(crate) use self::peer::{MisbehavingPeer, Misbehaviour};
 
 /// Coinbases pay to a witness script that is always true, so that spends need no signature: `OP_0`, SHA-256 of `OP_1` (BIP141).
@@ -32,9 +33,6 @@ const ANYONE: &str = "00204ae81572f06e1b88fd5ced7a1a000945432e83e1551e6f721ee9c0
 
 /// Context of errors of links and misbehaving peers.
 pub(crate) const LISTEN: &str = "cannot listen on loopback";
-
-/// Context of errors of credentials files.
-pub(crate) const CREDENTIALS: &str = "cannot write the credentials of a node";
 
 /// Common options of these experiments.
 #[derive(Debug, Clone)]
@@ -56,7 +54,7 @@ pub struct NetworkOptions {
 
 /// Programs with a chain for them.
 pub(crate) struct Setup<'a> {
-    pub(crate) launcher: Launcher<'a>,
+    options: &'a NetworkOptions,
     pub(crate) ours: Target,
     pub(crate) target: Target,
     pub(crate) chain: Chain,
@@ -86,19 +84,41 @@ impl<'a> Setup<'a> {
             reporter,
         };
         let chain = job.chain()?.0;
-        let name = chain.header.chain.clone();
+        let name = &chain.header.chain;
         ensure!(
             name == "regtest",
             "chain {name}: the peers of this experiment speak the protocol of regtest"
         );
-        target.check_chain(&name)?;
-        let launcher = Launcher { plan: &plan.target, chain: name, logs };
-        Ok(Self { launcher, ours, target, chain })
+        target.check_chain(name)?;
+        Ok(Self { options, ours, target, chain })
+    }
+
+    /// Starts `target` in `datadir` with further arguments; `name` is that of its log.
+    pub(crate) fn start(
+        &self,
+        target: &Target,
+        datadir: &Path,
+        name: &str,
+        more: &[String],
+    ) -> Result<Node, ProcessError> {
+        let ports = Ports::free()?;
+        let plan = &self.options.plan.target;
+        let mut launch = target.launch(&self.chain.header.chain, datadir, &ports, plan);
+        launch.args.extend(more.iter().map(Into::into));
+        let p2p = format!("127.0.0.1:{}", ports.p2p);
+        let flags = match target.family {
+            Family::Assay => ["--p2p".to_owned(), p2p],
+            _ => ["-listen=1".to_owned(), format!("-bind={p2p}")],
+        };
+        launch.args.extend(flags.map(Into::into));
+        let logs = self.options.out_dir.join("logs");
+        Node::start(launch, &ports, &logs.join(format!("{name}.log")))
     }
 
     /// Record of an experiment with target and chain, without figures.
-    pub(crate) fn record(&self, kind: &str, options: &NetworkOptions) -> Record {
-        let mut record = new_record(kind, &options.software, &options.rerun, &options.out_dir);
+    pub(crate) fn record(&self, kind: &str) -> Record {
+        let NetworkOptions { software, rerun, out_dir, .. } = self.options;
+        let mut record = new_record(kind, software, rerun, out_dir);
         record.set("target", format!("{} ({})", self.target.name, self.target.version));
         record.set("chain", &self.chain.header);
         record
@@ -111,15 +131,13 @@ impl<'a> Setup<'a> {
         generated: u32,
         reporter: &dyn Reporter,
     ) -> anyhow::Result<Node> {
-        renew(folder)?;
+        renew_folder(folder)?;
         reporter.step(&format!("filling the source with {} blocks", self.chain.blocks.len()));
-        let node = self.launcher.start(&self.ours, folder, "fill")?;
+        let node = self.start(&self.ours, folder, "fill", &[])?;
         let mut body = Vec::new();
         for block in &self.chain.blocks {
             reporter.check_stop()?;
-            compose_block(&self.chain, block, &mut body, |_| ())?;
-            let reply = node.post("submitblock", &body)?;
-            if let Some(reason) = read_result::<Option<String>>("submitblock", &reply)? {
+            if let Some(reason) = submit_block(node.client(), &self.chain, block, &mut body)? {
                 bail!("block {} was rejected: {reason}", block.height);
             }
         }
@@ -132,13 +150,4 @@ impl<'a> Setup<'a> {
 pub(crate) fn generate(node: &Node, count: u32) -> Result<Vec<String>, RpcError> {
     let params = format!(r#"[{count},"raw({ANYONE})"]"#);
     node.call("generatetodescriptor", &params)
-}
-
-pub(crate) fn renew(folder: &Path) -> anyhow::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(source).with_context(|| format!("cannot remove {}", folder.display()))
-        }
-        _ => Ok(atomic_file::create_folder(folder)?),
-    }
 }

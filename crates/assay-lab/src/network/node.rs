@@ -1,27 +1,21 @@
 //! Nodes of an experiment and requests to them.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use serde::de::DeserializeOwned;
 
-use crate::plan::TargetsPlan;
-use crate::process::rpc::{Answer, Client, RpcError};
+use crate::machine::disk::renew_folder;
+use crate::process::rpc::{Client, RpcError};
 use crate::process::sample::{Look, look};
 use crate::process::{Launch, Ports, Process, ProcessError};
-use crate::target::{Family, Target};
+use crate::target::Target;
 
 /// Poll interval.
 pub(crate) const ASK_PAUSE: Duration = Duration::from_millis(5);
-
-pub(crate) struct Launcher<'a> {
-    pub(crate) plan: &'a TargetsPlan,
-    pub(crate) chain: String,
-    pub(crate) logs: PathBuf,
-}
 
 /// A running node that accepts peers.
 pub(crate) struct Node {
@@ -30,59 +24,54 @@ pub(crate) struct Node {
     pub(crate) p2p: SocketAddr,
 }
 
-impl Launcher<'_> {
-    /// Starts `target` in `datadir`; `name` is that of its log.
-    pub(crate) fn start(
-        &self,
-        target: &Target,
-        datadir: &Path,
-        name: &str,
-    ) -> Result<Node, ProcessError> {
-        self.start_with(target, datadir, name, &[])
-    }
-
-    /// The same with additional arguments.
-    pub(crate) fn start_with(
-        &self,
-        target: &Target,
-        datadir: &Path,
-        name: &str,
-        more: &[String],
-    ) -> Result<Node, ProcessError> {
-        let ports = Ports::free()?;
-        let mut launch = target.launch(&self.chain, datadir, &ports, self.plan);
-        launch.args.extend(more.iter().map(Into::into));
-        let p2p = format!("127.0.0.1:{}", ports.p2p);
-        let flags = match target.family {
-            Family::Assay => ["--p2p".to_owned(), p2p],
-            _ => ["-listen=1".to_owned(), format!("-bind={p2p}")],
-        };
-        launch.args.extend(flags.map(Into::into));
-        Node::start(launch, &ports, &self.logs.join(format!("{name}.log")))
-    }
-}
-
 impl Node {
-    /// Starts it and waits until it responds and accepts peers; its output goes to `log`.
-    pub(crate) fn start(launch: Launch, ports: &Ports, log: &Path) -> Result<Self, ProcessError> {
+    /// Starts `target` in a new folder; `launch` makes its command line.
+    pub(crate) fn start_new(
+        target: &Target,
+        datadir: &Path,
+        log: &Path,
+        launch: impl FnOnce(&Path, &Ports) -> Launch,
+    ) -> anyhow::Result<Self> {
+        renew_folder(datadir)?;
+        // Absolute, because a node may change its working directory.
+        let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
+        let ports = Ports::free()?;
+        let launch = launch(&datadir, &ports);
+        target
+            .write_credentials(&launch, &datadir)
+            .context("cannot write the credentials of a node")?;
+        let (process, client) = Process::start_fresh(launch, ports.rpc, log)?;
+        Ok(Self::started(process, client, &ports)?)
+    }
+
+    /// Starts a node that listens for peers in a folder that may have data.
+    pub(super) fn start(launch: Launch, ports: &Ports, log: &Path) -> Result<Self, ProcessError> {
         let mut process = Process::start(launch, ports.rpc, log)?;
         let (cookie, _) = process.wait_answer(ASK_PAUSE)?;
         let client = process.client(&cookie);
+        Self::started(process, client, ports)
+    }
+
+    /// Waits until it accepts peers.
+    fn started(mut process: Process, client: Client, ports: &Ports) -> Result<Self, ProcessError> {
         let p2p = SocketAddr::from((Ipv4Addr::LOCALHOST, ports.p2p));
         process.wait_peers(ports.p2p, ASK_PAUSE)?;
         Ok(Self { process, client, p2p })
     }
 
+    /// After a failed call: the end of the process, if that is the cause.
+    pub(crate) fn death(&mut self, error: &RpcError) -> Option<ProcessError> {
+        self.process.death(error)
+    }
+
+    /// Log file that the program itself writes, if any.
+    pub(crate) fn log(&self) -> Option<&Path> {
+        self.process.node_log()
+    }
+
     /// Fails if it has exited.
     pub(crate) fn check_alive(&mut self) -> Result<(), ProcessError> {
-        match self.process.ended() {
-            None => Ok(()),
-            Some(Err(error)) => Err(error),
-            Some(Ok(())) => {
-                let (status, log_tail) = ("exit status: 0".to_owned(), self.process.log_tail());
-                Err(ProcessError::Exited { status, code: Some(0), log_tail })
-            }
-        }
+        self.process.check_alive()
     }
 
     pub(crate) fn call<T: DeserializeOwned>(
@@ -93,15 +82,8 @@ impl Node {
         self.client.call(method, params)
     }
 
-    pub(crate) fn batch<'a>(
-        &self,
-        calls: impl ExactSizeIterator<Item = (&'a str, &'a str)> + Clone,
-    ) -> Result<Vec<Answer>, RpcError> {
-        self.client.batch(calls)
-    }
-
-    pub(crate) fn post(&self, method: &str, body: &[u8]) -> Result<Vec<u8>, RpcError> {
-        self.client.post(method, body, None)
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
     }
 
     /// Connects to a node and stays connected.

@@ -156,12 +156,9 @@ impl Source {
             let limit = self.message_bytes_max;
             let header =
                 read(&mut self.stream, self.magic, limit, &mut self.payload).map_err(|error| {
-                    match error.kind() {
-                        io::ErrorKind::InvalidData => {
-                            anyhow::Error::new(error).context("not a message")
-                        }
-                        _ => anyhow::Error::new(error).context(BROKEN),
-                    }
+                    let is_message = error.kind() != io::ErrorKind::InvalidData;
+                    let text = if is_message { BROKEN } else { "not a message" };
+                    anyhow::Error::new(error).context(text)
                 })?;
             header.check(&self.payload).context("not a message")?;
             if header.command.as_str() != "ping" {

@@ -18,10 +18,11 @@ use serde::Deserialize;
 
 use self::report::{Scenario, ScenarioRun};
 use crate::machine;
+use crate::machine::disk::renew_folder;
 use crate::network::link::Properties;
 use crate::network::{
     ASK_PAUSE, HeaderChain, LISTEN, Link, MisbehavingPeer, Misbehaviour, NetworkOptions, Node,
-    Setup, renew,
+    Setup,
 };
 use crate::process::interference::Watch;
 use crate::process::sample::{self, Look};
@@ -75,8 +76,8 @@ pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> anyhow::Result<Re
     reporter.event(&Event::Finished);
     source.stop()?;
     buried_source.stop()?;
-    renew(&filled)?;
-    renew(&buried)?;
+    renew_folder(&filled)?;
+    renew_folder(&buried)?;
     let record = report::record(options, &setup, &runs);
     record.write(&out_dir.join("peers.json"))?;
     Ok(record)
@@ -110,9 +111,8 @@ impl Experiment<'_> {
             .context(LISTEN)?;
         let work = self.options.network.out_dir.join("work");
         let network = Links { source, good: &links, extra: extra_link.as_ref() };
-        let mut run = self.sync(&work, scenario, &network)?;
-        (run.round, run.scenario) = (round, scenario);
-        renew(&work)?;
+        let run = self.sync(&work, (round, scenario), &network)?;
+        renew_folder(&work)?;
         Ok(run)
     }
 
@@ -135,10 +135,10 @@ impl Experiment<'_> {
     fn sync(
         &self,
         work: &Path,
-        scenario: Scenario,
+        (round, scenario): (usize, Scenario),
         network: &Links<'_>,
     ) -> anyhow::Result<ScenarioRun> {
-        renew(work)?;
+        renew_folder(work)?;
         let folder = work.join("target");
         atomic_file::create_folder(&folder)?;
         let tip = &self.setup.chain.tip;
@@ -146,8 +146,7 @@ impl Experiment<'_> {
             Scenario::Assumed => assumes_valid(self.setup.target.family, &tip.hash),
             _ => Vec::new(),
         };
-        let target =
-            self.setup.launcher.start_with(&self.setup.target, &folder, "target", &more)?;
+        let target = self.setup.start(&self.setup.target, &folder, "target", &more)?;
         let watch = Watch::start();
         let looks = [&target, network.source].map(Node::look);
         let own = sample::cpu_s(process::id());
@@ -171,25 +170,23 @@ impl Experiment<'_> {
         let time_s = carried.started.elapsed().as_secs_f64();
         carried.note(network);
         let since = |node: &Node, before: Look| used(node.look().cpu_s, before.cpu_s);
-        let (cpu_s, source_cpu_s) = (since(&target, looks[0]), since(network.source, looks[1]));
-        let links_cpu_s = used(sample::cpu_s(process::id()), own);
+        let cpu_s = [
+            since(&target, looks[0]),
+            since(network.source, looks[1]),
+            used(sample::cpu_s(process::id()), own),
+        ];
         let surroundings = watch.finish();
         let memory_peak_bytes = target.look().rss_peak_bytes;
         let peers: Vec<PeerInfo> = target.call("getpeerinfo", "[]")?;
         let is_there =
             |link: &Link| peers.iter().any(|peer| peer.addr == link.address().to_string());
-        let (fetched_s, fetched_bytes) = carried.most();
         let run = ScenarioRun {
-            round: 0,
+            round,
             scenario,
             time_s,
-            fetched_s,
-            fetched_bytes,
+            fetched: carried.most(),
             cpu_s,
-            source_cpu_s,
-            links_cpu_s,
-            busy_cpu_s: surroundings.busy_s,
-            cores: surroundings.cores,
+            surroundings,
             memory_peak_bytes,
             good_connected: network.good.iter().filter(|link| is_there(link)).count(),
             is_extra_connected: network.extra.map(is_there),

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::pace::{Pace, Rate};
-use super::{BadValue, valid};
+use super::{BadValue, is_default, valid};
 
 /// Delivery method of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -29,20 +29,6 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    pub const ALL: [Self; 7] = [
-        Self::Rpc,
-        Self::P2p,
-        Self::Compact,
-        Self::Peer,
-        Self::Reindex,
-        Self::ReindexChainstate,
-        Self::LoadBlock,
-    ];
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|way| way.as_str() == name)
-    }
-
     /// Name in plans.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -190,8 +176,4 @@ impl FeedPlan {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
 const fn is_one(count: &usize) -> bool {
     *count == 1
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }

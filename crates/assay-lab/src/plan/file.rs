@@ -47,11 +47,6 @@ impl Kind {
         }
         read::<Head>(text, origin).map(|head| head.kind)
     }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
-    pub(super) fn is_chain(&self) -> bool {
-        *self == Self::Chain
-    }
 }
 
 /// Parses a plan of a known kind without validating its values; `origin` names it in errors.

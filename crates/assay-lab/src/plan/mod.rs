@@ -17,7 +17,7 @@ pub(crate) use self::chain::check_scale;
 pub use self::chain::{ChainPlan, Keys, Variant};
 pub use self::feed::{Compact, Delivery, FeedPlan, Prefill, SeenMode};
 pub use self::file::{BadValue, Kind, PlanError, checked, distinct, read, valid};
-pub use self::pace::{Pace, PaceError, Rate};
+pub use self::pace::{Pace, Rate};
 pub use self::published::{Figure, FigureKind, Published};
 pub use self::settings::{AssayPlan, BitcoindPlan, IndexPlan, Setting, TargetsPlan};
 pub use self::sync::{SyncPlan, TargetPlan};
@@ -31,7 +31,7 @@ pub const PLAN_FORMAT: u32 = 1;
 pub struct Plan {
     /// Version of the plan format; see [`PLAN_FORMAT`].
     pub format: u32,
-    #[serde(default, skip_serializing_if = "Kind::is_chain")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub kind: Kind,
     /// Short name, used for directories.
     pub name: String,
@@ -42,7 +42,7 @@ pub struct Plan {
     pub chain: ChainPlan,
     pub feed: FeedPlan,
     /// Sync settings shared by all targets.
-    #[serde(default, skip_serializing_if = "SyncPlan::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub sync: SyncPlan,
     pub runs: RunsPlan,
     #[serde(default)]
@@ -249,8 +249,12 @@ const fn yes() -> bool {
     true
 }
 
-fn default_targets() -> Vec<String> {
+pub(crate) fn default_targets() -> Vec<String> {
     vec!["assay".to_owned()]
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A transaction kind of several widths, each in its own phase named SERIES-WIDTH.

@@ -33,11 +33,8 @@ pub enum Rate {
     Interval,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not understood: {rule}")]
-pub struct PaceError {
-    text: String,
-    rule: &'static str,
+fn not_understood(text: &str, rule: &str) -> String {
+    format!("{text:?} is not understood: {rule}")
 }
 
 impl Pace {
@@ -52,11 +49,11 @@ impl Pace {
 }
 
 impl FromStr for Pace {
-    type Err = PaceError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, PaceError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let rule = "use asap, 600s or poisson(600s), with 0.001s to 86400s";
-        let error = || PaceError { text: text.to_owned(), rule };
+        let error = || not_understood(text, rule);
         let seconds = |text: &str| {
             let number: f64 = text.strip_suffix('s')?.trim_end().parse().ok()?;
             (0.001..=86_400.0).contains(&number).then_some(number)
@@ -71,9 +68,9 @@ impl FromStr for Pace {
 }
 
 impl FromStr for Rate {
-    type Err = PaceError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, PaceError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let rule = "use asap, interval, 500tx/s or 2MiB/s, above zero";
         let number = |unit: &str| -> Option<f64> {
             let number: f64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
@@ -85,7 +82,7 @@ impl FromStr for Rate {
             _ => number("tx/s")
                 .map(Self::Txs)
                 .or_else(|| number("MiB/s").map(Self::Mib))
-                .ok_or_else(|| PaceError { text: text.to_owned(), rule }),
+                .ok_or_else(|| not_understood(text, rule)),
         }
     }
 }
@@ -111,33 +108,26 @@ impl fmt::Display for Rate {
     }
 }
 
-impl TryFrom<String> for Pace {
-    type Error = PaceError;
+/// Conversions for serde, which takes and gives text.
+macro_rules! as_text {
+    ($($name:ident),*) => {$(
+        impl TryFrom<String> for $name {
+            type Error = String;
 
-    fn try_from(text: String) -> Result<Self, PaceError> {
-        text.parse()
-    }
+            fn try_from(text: String) -> Result<Self, String> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.to_string()
+            }
+        }
+    )*};
 }
 
-impl TryFrom<String> for Rate {
-    type Error = PaceError;
-
-    fn try_from(text: String) -> Result<Self, PaceError> {
-        text.parse()
-    }
-}
-
-impl From<Pace> for String {
-    fn from(pace: Pace) -> Self {
-        pace.to_string()
-    }
-}
-
-impl From<Rate> for String {
-    fn from(rate: Rate) -> Self {
-        rate.to_string()
-    }
-}
+as_text!(Pace, Rate);
 
 #[cfg(test)]
 mod tests {

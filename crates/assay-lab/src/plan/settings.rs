@@ -13,13 +13,13 @@ pub struct TargetsPlan {
     /// For `bitcoind=PATH`.
     pub bitcoind: BitcoindPlan,
     /// For `+fulcrum=PATH`.
-    #[serde(skip_serializing_if = "IndexPlan::is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub fulcrum: IndexPlan,
     /// For `+electrs=PATH`.
-    #[serde(skip_serializing_if = "IndexPlan::is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub electrs: IndexPlan,
     /// For `+electrumx=PATH`.
-    #[serde(skip_serializing_if = "IndexPlan::is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub electrumx: IndexPlan,
 }
 
@@ -31,12 +31,6 @@ pub struct IndexPlan {
     pub args: Vec<String>,
     /// Additions to the configuration file (Fulcrum, electrs) or the environment (`ElectrumX`).
     pub config: BTreeMap<String, Setting>,
-}
-
-impl IndexPlan {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BadValue, FeedPlan, Plan, TargetSpec, TargetSpecError, USE_TARGETS, is_target_name, valid,
+    BadValue, FeedPlan, Plan, TargetSpec, TargetSpecError, USE_TARGETS, is_default, is_target_name,
+    valid,
 };
 
 /// A target with a name or arguments of its own: `[[runs.target]]`.
@@ -56,7 +57,7 @@ pub struct SyncPlan {
     /// Poll interval of the height in milliseconds.
     pub poll_ms: u64,
     /// Runs after which nodes compute the `MuHash` of their UTXO set.
-    #[serde(skip_serializing_if = "MuHashAfter::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub muhash: MuHashAfter,
 }
 
@@ -71,11 +72,6 @@ pub enum MuHashAfter {
 }
 
 impl MuHashAfter {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields so")]
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// True if the run of this round hashes.
     pub(crate) fn includes(self, repeat: u32) -> bool {
         self == Self::EveryRun || repeat == 0
@@ -93,12 +89,6 @@ impl Default for SyncPlan {
             poll_ms: 10,
             muhash: MuHashAfter::default(),
         }
-    }
-}
-
-impl SyncPlan {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
     }
 }
 

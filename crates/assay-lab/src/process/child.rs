@@ -1,15 +1,19 @@
 //! A child process on chosen cores, awaited without polling, with its resource usage.
 
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::process::{Child, Command, ExitStatus};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use assay_report::child;
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid};
 use serde::{Deserialize, Serialize};
 use wait4::{ResUse, Wait4};
 
-use super::cores;
+use super::{cores, pid_of};
 
 /// Resource usage of a process, as the system reports it at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -28,6 +32,20 @@ impl Usage {
     pub fn cpu_s(&self) -> f64 {
         self.user_s + self.system_s
     }
+}
+
+/// Status of a child process that has ended and was not reaped; it stays so.
+pub(crate) fn peek(id: u32) -> Option<WaitIdStatus> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(pid_of(id)?), options).ok()?
+}
+
+/// A command of a program with its first arguments.
+pub(crate) fn command_of(words: &[OsString]) -> Command {
+    let (program, args) = words.split_at(words.len().min(1));
+    let mut command = Command::new(program.first().unwrap_or(&OsString::new()));
+    command.args(args);
+    command
 }
 
 /// A child. Dropping it kills the process.
@@ -53,16 +71,27 @@ impl Supervised {
         Ok(spawned.map(|child| Self { id: child.id(), child: Some(child), start, end: None }))
     }
 
+    /// Starts `command` without input on these cores, on any if empty; its output goes to `log`.
+    pub(crate) fn logged(
+        command: &mut Command,
+        cores: &[usize],
+        log: &Path,
+    ) -> anyhow::Result<Self> {
+        let create = || File::create(log).and_then(|out| Ok((out.try_clone()?, out)));
+        let (err, out) = create().with_context(|| format!("cannot write {}", log.display()))?;
+        command.stdin(Stdio::null()).stdout(out).stderr(err);
+        Self::spawn(command, cores)
+            .with_context(|| format!("cannot run on cores {cores:?}"))?
+            .with_context(|| format!("cannot start {}", command.get_program().display()))
+    }
+
     pub(crate) const fn id(&self) -> u32 {
         self.id
     }
 
-    fn pid(&self) -> Option<Pid> {
-        i32::try_from(self.id).ok().and_then(Pid::from_raw)
-    }
-
     pub(crate) fn status(&mut self) -> Option<ExitStatus> {
-        if self.has_ended()
+        if self.child.is_some()
+            && peek(self.id).is_some()
             && let Some(child) = self.child.take()
         {
             // Returns at once, and is the only call with resource usage.
@@ -76,13 +105,6 @@ impl Supervised {
             self.end = Some((status, usage));
         }
         self.end.map(|(status, _)| status)
-    }
-
-    /// True if it has ended but was not reaped.
-    fn has_ended(&self) -> bool {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let Some(pid) = self.pid().filter(|_| self.child.is_some()) else { return false };
-        waitid(WaitId::Pid(pid), options).is_ok_and(|status| status.is_some())
     }
 
     /// Resource usage, once its end was observed.
@@ -103,7 +125,7 @@ impl Supervised {
     fn wait_for_end(&self, at_most: Duration) -> io::Result<()> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         use rustix::process::{PidfdFlags, pidfd_open};
-        let pid = self.pid().ok_or(io::ErrorKind::NotFound)?;
+        let pid = pid_of(self.id).ok_or(io::ErrorKind::NotFound)?;
         let end = pidfd_open(pid, PidfdFlags::empty())?;
         let timeout = Timespec::try_from(at_most).map_err(io::Error::other)?;
         poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&timeout))?;
@@ -112,9 +134,9 @@ impl Supervised {
 
     /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
-        if let (Some(pid), Some(_)) = (self.pid(), &self.child) {
+        if let (Some(pid), Some(_)) = (pid_of(self.id), &self.child) {
             // A process that has ended needs no signal.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            let _ = kill_process(pid, Signal::TERM);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Descendants of this process.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
 use assay_report::child;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
+
+use super::{pid_of, sample};
 
 /// Kills all descendants, for a process that exits at once and starts no others. Finds none on systems without `/proc`.
 pub fn kill_descendants() {
@@ -28,7 +29,7 @@ fn kill_descendants_of(pid: u32) {
 
 fn send<'a>(to: impl IntoIterator<Item = &'a u32>, signal: Signal) {
     for pid in to {
-        if let Some(pid) = i32::try_from(*pid).ok().and_then(Pid::from_raw) {
+        if let Some(pid) = pid_of(*pid) {
             // A process that has ended needs no signal.
             let _ = kill_process(pid, signal);
         }
@@ -37,12 +38,10 @@ fn send<'a>(to: impl IntoIterator<Item = &'a u32>, signal: Signal) {
 
 fn descendants(of: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        let Some(parent) = parent(pid) else { continue };
-        children.entry(parent).or_default().push(pid);
+    for (pid, stat) in sample::all_stats() {
+        if let Some(parent) = sample::parent(&stat) {
+            children.entry(parent).or_default().push(pid);
+        }
     }
     let mut all = vec![of];
     let mut at = 0;
@@ -53,15 +52,9 @@ fn descendants(of: u32) -> Vec<u32> {
     all.split_off(1)
 }
 
-/// Parent of a process; its name, in brackets, may contain anything.
-fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(") ")?;
-    rest.split(' ').nth(1)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
     use std::thread;
@@ -85,8 +78,7 @@ mod tests {
         let sleep: u32 = line.trim().parse().expect("a process");
         assert_eq!(descendants(shell.id()), [sleep]);
         assert!(descendants(std::process::id()).contains(&sleep));
-        let pid = Pid::from_raw(i32::try_from(sleep).expect("small")).expect("not zero");
-        kill_process(pid, Signal::KILL).expect("it runs");
+        kill_process(pid_of(sleep).expect("not zero"), Signal::KILL).expect("it runs");
         shell.wait().expect("it ends");
     }
 

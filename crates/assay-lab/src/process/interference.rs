@@ -5,8 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -92,13 +91,11 @@ impl Counters {
 
 /// CPU time of kernel threads, which write and send on behalf of all processes.
 fn kernel_threads() -> HashMap<u32, f64> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let of_kernel = |entry: fs::DirEntry| {
-        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        sample::is_kernel_thread(&stat).then_some((pid, sample::cpu_seconds(&stat)?))
+    let of_kernel = |(pid, stat): (u32, String)| {
+        let is_thread = sample::parent(&stat) == Some(sample::KERNEL);
+        is_thread.then_some((pid, sample::cpu_seconds(&stat)?))
     };
-    processes.filter_map(of_kernel).collect()
+    sample::all_stats().filter_map(of_kernel).collect()
 }
 
 /// CPU time between two readings, without threads that ended in between.
@@ -146,33 +143,31 @@ pub struct Watch {
     start: Instant,
     allowed: Vec<usize>,
     before: Counters,
-    stop: Arc<Stop>,
-    probes: Vec<JoinHandle<CoreProbe>>,
+    /// A thread for each core, which ends when its channel is closed.
+    probes: Vec<(Sender<()>, JoinHandle<CoreProbe>)>,
 }
 
 impl Watch {
     #[must_use]
     pub fn start() -> Self {
         let allowed = cores::allowed().unwrap_or_default();
-        let stop = Arc::new(Stop::default());
         let probe = |&core: &usize| {
-            let stop = Arc::clone(&stop);
-            thread::Builder::new()
-                .name(format!("probe {core}"))
-                .spawn(move || probe(core, &stop))
-                .ok()
+            let (sender, stop) = channel();
+            let thread = thread::Builder::new().name(format!("probe {core}"));
+            Some((sender, thread.spawn(move || probe(core, &stop)).ok()?))
         };
         let probes = allowed.iter().filter_map(probe).collect();
         let before = Counters::read(&allowed);
-        Self { start: Instant::now(), before, allowed, stop, probes }
+        Self { start: Instant::now(), before, allowed, probes }
     }
 
     /// Ends the watch. Children of the laboratory must have been reaped, or they count as foreign.
     pub fn finish(self) -> Interference {
         let after = Counters::read(&self.allowed);
         let wall_s = self.start.elapsed().as_secs_f64();
-        self.stop.set();
-        let probes = self.probes.into_iter().filter_map(|thread| thread.join().ok());
+        let (senders, threads): (Vec<_>, Vec<_>) = self.probes.into_iter().unzip();
+        drop(senders);
+        let probes = threads.into_iter().filter_map(|thread| thread.join().ok());
         let between = |counter: fn(&Counters) -> Option<f64>| {
             counter(&after).zip(counter(&self.before)).map(|(after, before)| after - before)
         };
@@ -189,37 +184,12 @@ impl Watch {
     }
 }
 
-/// Stops all probes.
-#[derive(Debug, Default)]
-struct Stop {
-    is_set: AtomicBool,
-    lock: Mutex<()>,
-    changed: Condvar,
-}
-
-impl Stop {
-    fn set(&self) {
-        let _held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_set.store(true, Ordering::Release);
-        self.changed.notify_all();
-    }
-
-    /// True if stopped within `PERIOD`.
-    fn wait(&self) -> bool {
-        let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_set.load(Ordering::Acquire) {
-            let _held =
-                self.changed.wait_timeout(held, PERIOD).unwrap_or_else(PoisonError::into_inner);
-        }
-        self.is_set.load(Ordering::Acquire)
-    }
-}
-
-fn probe(core: usize, stop: &Stop) -> CoreProbe {
+/// Probes a core until `stop` is closed.
+fn probe(core: usize, stop: &Receiver<()>) -> CoreProbe {
     let mut times_us = Vec::new();
     // An offline core has no probe.
     let _ = cores::on(&[core], || {
-        while !stop.wait() {
+        while stop.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
             let start_s = cpu_time_s();
             std::hint::black_box(mix(std::hint::black_box(PROBE_ROUNDS)));
             times_us.push((cpu_time_s() - start_s) * 1e6);

@@ -15,10 +15,12 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, anyhow};
+use rustix::process::{Pid, Signal};
 use serde::Deserialize;
 
 use self::child::Supervised;
@@ -45,14 +47,6 @@ const TAIL_LINES: usize = 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    #[error("cannot start {program}")]
-    Spawn { program: String, source: io::Error },
-    #[error("cannot run on cores {cores:?}")]
-    Cores { cores: Vec<usize>, source: io::Error },
-    #[error("cannot write {}", path.display())]
-    Log { path: PathBuf, source: io::Error },
-    #[error("no free port on 127.0.0.1")]
-    Port { source: io::Error },
     #[error("the target ended by itself ({status}); its last words:\n{log_tail}")]
     Exited {
         /// Exit code or signal.
@@ -74,11 +68,8 @@ pub enum ProcessError {
         chain: String,
         blocks: u64,
     },
-    #[error("the target did not end within {seconds} s after stop and was killed")]
-    NotStopped {
-        /// Time limit.
-        seconds: u64,
-    },
+    #[error(transparent)]
+    Other(#[from] anyhow::Error),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -148,7 +139,7 @@ impl Ports {
         let mut ports = [0; 5];
         for (port, listener) in ports.iter_mut().zip(held) {
             let address = listener.and_then(|listener| listener.local_addr());
-            *port = address.map_err(|source| ProcessError::Port { source })?.port();
+            *port = address.context("no free port on 127.0.0.1")?.port();
         }
         let [rpc, electrum, p2p, zmq, metrics] = ports;
         Ok(Self { rpc, electrum, p2p, zmq, metrics })
@@ -163,18 +154,10 @@ impl Ports {
 impl Process {
     /// Starts `launch`; its output goes to `log`.
     pub(crate) fn start(launch: Launch, port: u16, log: &Path) -> Result<Self, ProcessError> {
-        let log_error = |source| ProcessError::Log { path: log.to_owned(), source };
-        let out = File::create(log).map_err(log_error)?;
-        let err = out.try_clone().map_err(log_error)?;
         let command = launch.words();
-        let mut child = Command::new(&launch.program);
-        child.args(&launch.args).envs(launch.env).stdin(Stdio::null()).stdout(out).stderr(err);
-        let child = Supervised::spawn(&mut child, &launch.cores)
-            .map_err(|source| ProcessError::Cores { cores: launch.cores, source })?
-            .map_err(|source| ProcessError::Spawn {
-                program: launch.program.to_string_lossy().into_owned(),
-                source,
-            })?;
+        let mut program = Command::new(&launch.program);
+        program.args(&launch.args).envs(launch.env);
+        let child = Supervised::logged(&mut program, &launch.cores, log)?;
         let mark = Mark::write(log, child.id());
         Ok(Self {
             child,
@@ -206,6 +189,10 @@ impl Process {
         &self.command
     }
 
+    pub(crate) fn node_log(&self) -> Option<&Path> {
+        self.node_log.as_deref()
+    }
+
     /// Waits until a node with a fresh data folder responds, and returns its credentials.
     pub(crate) fn wait_ready(&mut self) -> Result<String, ProcessError> {
         let (cookie, info) = self.wait_answer(Duration::from_millis(20))?;
@@ -220,78 +207,87 @@ impl Process {
         &mut self,
         pause: Duration,
     ) -> Result<(String, ChainInfo), ProcessError> {
-        let start = Instant::now();
+        let (path, port) = (self.cookie.clone(), self.port);
+        // The last error, while a cookie is there.
         let mut last = "no cookie file yet".to_owned();
-        while start.elapsed() < READY_TIMEOUT {
-            if let Some(status) = self.exit_status() {
-                return Err(self.exited(status));
-            }
+        self.poll(READY_TIMEOUT, pause, || {
             // After a kill an old cookie may remain: the node rejects it until it has written its own.
-            if let Ok(cookie) = fs::read_to_string(&self.cookie)
-                && cookie.contains(':')
-            {
-                let cookie = cookie.trim().to_owned();
-                match chain_info(&Client::new(self.port, &cookie)) {
-                    Ok(info) => return Ok((cookie, info)),
-                    Err(error) => last = error.to_string(),
+            let cookie = fs::read_to_string(&path).ok().filter(|cookie| cookie.contains(':'));
+            let Some(cookie) = cookie else { return Err(last.clone()) };
+            let cookie = cookie.trim().to_owned();
+            match chain_info(&Client::new(port, &cookie)) {
+                Ok(info) => Ok((cookie, info)),
+                Err(error) => {
+                    last = error.to_string();
+                    Err(last.clone())
                 }
             }
-            thread::sleep(pause);
-        }
-        let (seconds, log_tail) = (READY_TIMEOUT.as_secs(), self.log_tail());
-        Err(ProcessError::NotReady { seconds, last, log_tail })
+        })
     }
 
     /// Waits until a node accepts peers on a port of loopback, polling every `pause`.
     pub(crate) fn wait_peers(&mut self, port: u16, pause: Duration) -> Result<(), ProcessError> {
-        let start = Instant::now();
-        while let Err(error) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
-            if let Some(status) = self.exit_status() {
-                return Err(self.exited(status));
-            }
-            if start.elapsed() > PEERS_TIMEOUT {
-                let (seconds, log_tail) = (PEERS_TIMEOUT.as_secs(), self.log_tail());
-                return Err(ProcessError::NotReady { seconds, last: error.to_string(), log_tail });
-            }
-            thread::sleep(pause);
-        }
-        Ok(())
+        let connect = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).map(drop);
+        self.poll(PEERS_TIMEOUT, pause, || connect().map_err(|error| error.to_string()))
     }
 
     /// Waits until an index responds on its port and has a tip.
     pub(crate) fn wait_electrum(&mut self, address: SocketAddr) -> Result<(), ProcessError> {
+        self.poll(READY_TIMEOUT, Duration::from_millis(20), || {
+            electrum::Client::connect(address, Duration::from_secs(5))
+                .and_then(|mut client| client.hello().and_then(|_| client.subscribe_headers()))
+                .map(drop)
+                .map_err(|error| error.to_string())
+        })
+    }
+
+    /// Polls until `look` succeeds, for a time of `limit`.
+    fn poll<T>(
+        &mut self,
+        limit: Duration,
+        pause: Duration,
+        mut look: impl FnMut() -> Result<T, String>,
+    ) -> Result<T, ProcessError> {
         let start = Instant::now();
-        let mut last = String::new();
-        while start.elapsed() < READY_TIMEOUT {
-            if let Some(status) = self.exit_status() {
-                return Err(self.exited(status));
+        loop {
+            self.check_alive()?;
+            match look() {
+                Ok(found) => return Ok(found),
+                Err(last) if start.elapsed() > limit => {
+                    let (seconds, log_tail) = (limit.as_secs(), self.log_tail());
+                    return Err(ProcessError::NotReady { seconds, last, log_tail });
+                }
+                Err(_) => thread::sleep(pause),
             }
-            let answer = electrum::Client::connect(address, Duration::from_secs(5))
-                .and_then(|mut client| client.hello().and_then(|_| client.subscribe_headers()));
-            match answer {
-                Ok(_) => return Ok(()),
-                Err(error) => last = error.to_string(),
-            }
-            thread::sleep(Duration::from_millis(20));
         }
-        let (seconds, log_tail) = (READY_TIMEOUT.as_secs(), self.log_tail());
-        Err(ProcessError::NotReady { seconds, last, log_tail })
     }
 
     /// Stops a program without a `stop` request by signal, and waits; returns the time taken.
     pub(crate) fn stop_by_signal(mut self) -> Result<Duration, ProcessError> {
         let start = Instant::now();
         self.child.terminate();
+        // A program without a signal handler is ended by the signal, which is accepted.
+        let term = Signal::TERM.as_raw();
+        self.wait_end(start, |status| {
+            status.success() || status.signal() == Some(term) || status.code() == Some(143)
+        })
+    }
+
+    /// Waits for the end after a request to stop at `start`; returns the time taken.
+    fn wait_end(
+        &mut self,
+        start: Instant,
+        is_good: impl Fn(ExitStatus) -> bool,
+    ) -> Result<Duration, ProcessError> {
         while start.elapsed() < STOP_TIMEOUT {
             if let Some(status) = self.exit_status() {
-                // A program without a signal handler is ended by the signal, which is accepted.
-                let by_signal = status.signal() == Some(rustix::process::Signal::TERM.as_raw());
-                let is_end = status.success() || by_signal || status.code() == Some(143);
-                return if is_end { Ok(start.elapsed()) } else { Err(self.exited(status)) };
+                let took = start.elapsed();
+                return if is_good(status) { Ok(took) } else { Err(self.exited(status)) };
             }
             thread::sleep(Duration::from_millis(2));
         }
-        Err(ProcessError::NotStopped { seconds: STOP_TIMEOUT.as_secs() })
+        let seconds = STOP_TIMEOUT.as_secs();
+        Err(anyhow!("the target did not end within {seconds} s after stop and was killed").into())
     }
 
     /// Sends SIGTERM without waiting.
@@ -302,6 +298,11 @@ impl Process {
     /// File with its standard output.
     pub(crate) fn stdout(&self) -> &Path {
         &self.log
+    }
+
+    /// Fails if it has ended.
+    pub(crate) fn check_alive(&mut self) -> Result<(), ProcessError> {
+        self.exit_status().map_or(Ok(()), |status| Err(self.exited(status)))
     }
 
     /// Result of its end, if it has ended.
@@ -332,14 +333,7 @@ impl Process {
         if answer.is_err_and(|error| error.is_answer()) {
             self.child.terminate();
         }
-        while start.elapsed() < STOP_TIMEOUT {
-            if let Some(status) = self.exit_status() {
-                let elapsed = start.elapsed();
-                return if status.success() { Ok(elapsed) } else { Err(self.exited(status)) };
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
-        Err(ProcessError::NotStopped { seconds: STOP_TIMEOUT.as_secs() })
+        self.wait_end(start, |status| status.success())
     }
 
     /// After a failed call: the end of the process, if that is the cause.
@@ -374,6 +368,11 @@ impl Process {
         let (code, log_tail) = (status.code(), self.log_tail());
         ProcessError::Exited { status: status.to_string(), code, log_tail }
     }
+}
+
+/// Number of a process, for signals.
+pub(crate) fn pid_of(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().and_then(Pid::from_raw)
 }
 
 /// Chain and height; nodes older than 0.9.2 only report the height.

@@ -201,14 +201,7 @@ pub(crate) fn read_batch(
     reply: &[u8],
     mut each: impl FnMut(usize, i64, &str),
 ) -> Result<usize, RpcError> {
-    let unexpected = |source| RpcError::Reply { method: method.to_owned(), source };
-    if reply.first() == Some(&b'{') {
-        // A single object is an error about the batch itself.
-        read_result::<serde::de::IgnoredAny>(method, reply)?;
-        let source = serde::de::Error::custom("one object in reply to a batch");
-        return Err(unexpected(source));
-    }
-    let entries: Vec<ReplyObject<'_>> = serde_json::from_slice(reply).map_err(unexpected)?;
+    let entries = entries(method, reply)?;
     for (place, entry) in entries.iter().enumerate() {
         if let Some(error) = &entry.error {
             each(place, error.code, &error.message);
@@ -217,16 +210,21 @@ pub(crate) fn read_batch(
     Ok(entries.len())
 }
 
+fn entries<'a>(method: &str, reply: &'a [u8]) -> Result<Vec<ReplyObject<'a>>, RpcError> {
+    if reply.first() == Some(&b'{') {
+        // A single object is an error about the batch itself; without one it is no list, which the parser rejects.
+        read_result::<serde::de::IgnoredAny>(method, reply)?;
+    }
+    let unexpected = |source| RpcError::Reply { method: method.to_owned(), source };
+    serde_json::from_slice(reply).map_err(unexpected)
+}
+
 /// A result, or code and message of an error.
 pub type Answer = Result<serde_json::Value, (i64, String)>;
 
 pub(crate) fn read_answers(method: &str, reply: &[u8]) -> Result<Vec<Answer>, RpcError> {
     let unexpected = |source| RpcError::Reply { method: method.to_owned(), source };
-    if reply.first() == Some(&b'{') {
-        read_result::<serde::de::IgnoredAny>(method, reply)?;
-    }
-    let entries: Vec<ReplyObject<'_>> = serde_json::from_slice(reply).map_err(unexpected)?;
-    entries
+    entries(method, reply)?
         .into_iter()
         .map(|entry| {
             if let Some(error) = entry.error {

@@ -90,10 +90,20 @@ pub(crate) fn cpu_seconds(stat: &str) -> Option<f64> {
     ticks_s(stat, 2)
 }
 
-/// True for a kernel thread: a child of process 2, `kthreadd`.
-pub(crate) fn is_kernel_thread(stat: &str) -> bool {
-    fields_after_name(stat).and_then(|mut fields| fields.nth(1)) == Some("2")
+/// Every process with the text of its `stat` file; none on systems without `/proc`.
+pub(super) fn all_stats() -> impl Iterator<Item = (u32, String)> {
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        Some((pid, fs::read_to_string(entry.path().join("stat")).ok()?))
+    })
 }
+
+pub(super) fn parent(stat: &str) -> Option<u32> {
+    fields_after_name(stat)?.nth(1)?.parse().ok()
+}
+
+/// Process whose children are the kernel threads, `kthreadd`.
+pub(super) const KERNEL: u32 = 2;
 
 /// Sum of `fields` fields from `utime` on: user and system time of the process, then of its children.
 fn ticks_s(stat: &str, fields: usize) -> Option<f64> {
@@ -165,7 +175,7 @@ mod tests {
     fn stat_with_brackets_in_the_name() {
         let stat = "7 (a) (b) x) S 1 7 7 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 4 0 100 1 2";
         assert_eq!(cpu_seconds(stat), Some(2.0));
-        assert!(!is_kernel_thread(stat) && is_kernel_thread("9 (kworker/0:1) I 2 0 0 0"));
+        assert_eq!([stat, "9 (kworker/0:1) I 2 0 0 0"].map(parent), [Some(1), Some(KERNEL)]);
         assert_eq!(ticks_s(stat, 4), Some(2.0));
         assert_eq!(cpu_seconds("garbage"), None);
         assert_eq!(cpu_seconds("7 (x) S 1"), None);

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 
-use super::sample;
+use super::{pid_of, sample};
 
 /// Extension of such files.
 const EXTENSION: &str = "pid";
@@ -60,7 +60,7 @@ impl Process {
 
     /// Stops it cleanly, or kills it after the time limit.
     fn end(self) {
-        let Some(pid) = i32::try_from(self.id).ok().and_then(Pid::from_raw) else { return };
+        let Some(pid) = pid_of(self.id) else { return };
         for signal in [Signal::TERM, Signal::KILL] {
             let start = Instant::now();
             if self.is_there() {

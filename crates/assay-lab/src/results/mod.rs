@@ -471,7 +471,7 @@ impl std::iter::Sum for BlockDisk {
 }
 
 /// Observations of the delivering peers on the run's clock.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct BlockRelay {
     /// Time of its header, or of the unsolicited compact block.
     pub announced_at_s: f64,

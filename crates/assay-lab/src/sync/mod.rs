@@ -172,7 +172,7 @@ fn chain_dir(options: &SyncOptions, work_dir: &Path) -> PathBuf {
 }
 
 /// Runs in execution order: every second round was reversed.
-fn in_order(subjects: &[Subject], results: &Results) -> anyhow::Result<Vec<SyncRun>> {
+fn in_order<'a>(subjects: &[Subject], results: &'a Results) -> anyhow::Result<Vec<SyncRun<'a>>> {
     let rounds = results.targets.iter().map(|target| target.runs.len()).max().unwrap_or_default();
     let mut runs = Vec::new();
     for pair in 0..rounds {
@@ -190,7 +190,7 @@ fn in_order(subjects: &[Subject], results: &Results) -> anyhow::Result<Vec<SyncR
 }
 
 /// A run of this comparison, which must match the ledger in everything.
-fn checked(subject: Subject, pair: usize, run: &Run) -> anyhow::Result<SyncRun> {
+fn checked(subject: Subject, pair: usize, run: &Run) -> anyhow::Result<SyncRun<'_>> {
     let side = subject.name();
     let is_wrong = |check: &&Check| check.found.as_ref() != Some(&check.expected);
     if let Some(check) = run.checks.iter().find(is_wrong) {
@@ -200,14 +200,7 @@ fn checked(subject: Subject, pair: usize, run: &Run) -> anyhow::Result<SyncRun> 
     }
     let process = run.process.as_ref();
     let process = process.with_context(|| format!("the system gave no account of {side}"))?;
-    Ok(SyncRun {
-        subject,
-        pair,
-        usage: process.usage,
-        connect_s: process.connect_s,
-        hash_s: process.hash_s,
-        is_disturbed: run.disturbance.is_some(),
-    })
+    Ok(SyncRun { subject, pair, process, is_disturbed: run.disturbance.is_some() })
 }
 
 #[cfg(test)]
@@ -276,7 +269,8 @@ mod tests {
 
     #[test]
     fn pairs_alternate() {
-        let runs = in_order(&[Subject::Ours, Subject::Kernel], &results()).expect("all agree");
+        let results = results();
+        let runs = in_order(&[Subject::Ours, Subject::Kernel], &results).expect("all agree");
         let order: Vec<(&str, usize)> =
             runs.iter().map(|run| (run.subject.name(), run.pair)).collect();
         let expected =

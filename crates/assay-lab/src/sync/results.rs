@@ -5,28 +5,21 @@ use assay_report::stats::ratio::Ratio;
 
 use super::{DB_CACHE_MIB, Subject, SyncOptions};
 use crate::machine::new_record;
-use crate::process::Usage;
-use crate::results::{Results, Run};
+use crate::results::{Results, Run, WholeProcess};
 
 /// One process.
 #[derive(Debug, Clone)]
-pub(super) struct SyncRun {
-    /// `assay`, `kernel`, `assay on one core`, `assay on two cores`, `assay, sampled`, `assay, not sampled`.
+pub(super) struct SyncRun<'a> {
     pub(super) subject: Subject,
     pub(super) pair: usize,
-    /// The whole process, observed from outside.
-    pub(super) usage: Usage,
-    /// Finding and connecting blocks, by its own clock.
-    pub(super) connect_s: f64,
-    /// Counting and hashing the UTXO set at the end, by its own clock; the kernel does not do this.
-    pub(super) hash_s: Option<f64>,
+    pub(super) process: &'a WholeProcess,
     /// True if disturbed by the rules of the report.
     pub(super) is_disturbed: bool,
 }
 
 /// Record of `runs`, which are those of `results`. Ratios are the first figure over the second: above 1 Assay's engine is faster or
 /// smaller than the kernel.
-pub(super) fn record(options: &SyncOptions, results: &Results, runs: &[SyncRun]) -> Record {
+pub(super) fn record(options: &SyncOptions, results: &Results, runs: &[SyncRun<'_>]) -> Record {
     let work = options.chain_dir.as_deref().unwrap_or(std::path::Path::new("."));
     let mut record = new_record("sync", &results.software, &results.rerun, work);
     record.machine = results.machine.clone();
@@ -62,7 +55,8 @@ pub(super) fn record(options: &SyncOptions, results: &Results, runs: &[SyncRun])
             count("coins", chain.utxo_count),
         ],
     );
-    for SyncRun { subject, pair, usage, connect_s, hash_s, is_disturbed } in runs {
+    for SyncRun { subject, pair, process, is_disturbed } in runs {
+        let WholeProcess { usage, connect_s, hash_s, .. } = process;
         record.add(
             (subject.name(), "", Some(*pair as u32)),
             &[
@@ -117,7 +111,7 @@ const NOTES: [&str; 4] = [
 ];
 
 /// Caveats with the number of disturbed runs, which are kept because the number of pairs is fixed in advance.
-fn notes(runs: &[SyncRun]) -> Vec<String> {
+fn notes(runs: &[SyncRun<'_>]) -> Vec<String> {
     let disturbed = runs.iter().filter(|run| run.is_disturbed).count();
     let note = format!(
         "Something else used the machine during {disturbed} of {} runs; they are included.",

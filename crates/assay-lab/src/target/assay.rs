@@ -4,10 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::SyncLaunch;
-use super::program::{
-    fingerprint, first_line, long_options_in_help, options_in_help, output_of, version_number,
-};
-use super::{Family, Target, TargetError};
+use super::program::{banner_of, long_options_in_help, options_in_help, output_of, version_number};
+use super::{Family, Target};
 use crate::machine::disk::folder_bytes;
 use crate::plan::{IndexKind, TargetsPlan};
 use crate::process::Ports;
@@ -37,25 +35,13 @@ const OWN_INDEX_FOLDERS: [&str; 2] = ["indexes/electrum", "electrum"];
 
 impl Target {
     pub(super) fn ours(family: Family, name: &str, version: &str, command: Vec<OsString>) -> Self {
-        let fingerprint = command.first().map(|program| fingerprint(program)).unwrap_or_default();
-        Self {
-            name: name.to_owned(),
-            family,
-            version: format!("Assay {version}"),
-            command,
-            fingerprint,
-            options: OPTIONS.map(str::to_owned).into(),
-            extra: Vec::new(),
-            cores: Vec::new(),
-            index: None,
-        }
+        let names = (name.to_owned(), format!("Assay {version}"));
+        Self::of(family, names, command, OPTIONS.map(str::to_owned).into())
     }
 
-    pub(super) fn detect_assay(family: Family, program: &Path) -> Result<Self, TargetError> {
-        let banner = first_line(&output_of(program, &["--version"])?);
-        let Some(version) = banner.strip_prefix("assay ") else {
-            return Err(TargetError::UnknownFamily { program: program.to_owned(), banner });
-        };
+    pub(super) fn detect_assay(family: Family, program: &Path) -> anyhow::Result<Self> {
+        let banner = banner_of(program, "assay ")?;
+        let version = banner.trim_start_matches("assay ");
         let options = match family {
             Family::Engine => long_options_in_help(&output_of(program, &["validate", "--help"])?),
             // Builds without it print a usage error, which lists no option in this form.

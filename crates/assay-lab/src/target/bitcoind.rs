@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use anyhow::Context as _;
+
 use super::network::Network;
 use super::program::{
-    datadir_arg, fingerprint, first_line, options_in_help, output_of, version_number,
+    datadir_arg, first_line, options_in_help, output_of, unknown_family, version_number,
 };
 use super::{DeliveryMethod, SyncLaunch};
-use super::{Family, Target, TargetError};
+use super::{Family, Target};
 use crate::builds::Cache;
 use crate::chain::block_files;
 use crate::plan::{BuiltSpec, TargetsPlan};
@@ -55,31 +57,23 @@ impl Family {
 }
 
 impl Target {
-    pub(super) fn detect_bitcoind(program: &Path) -> Result<Self, TargetError> {
+    pub(super) fn detect_bitcoind(program: &Path) -> anyhow::Result<Self> {
         // Programs before 0.9 lack `-version` and would start. All support `-?` and ignore unknown options next to it; the first
         // line has name and version.
         let help = output_of(program, &["-?", "-help-debug"])?;
         let banner = first_line(&help);
         let Some(family) = Family::of_banner(&banner) else {
-            return Err(TargetError::UnknownFamily { program: program.to_owned(), banner });
+            return Err(unknown_family(program, &banner));
         };
-        let number = version_number(&banner);
-        Ok(Self {
-            name: format!("{}-{number}", family.as_str()).trim_end_matches('-').to_owned(),
-            family,
-            version: banner,
-            command: vec![program.as_os_str().to_owned()],
-            fingerprint: fingerprint(program.as_os_str()),
-            options: options_in_help(&help),
-            extra: Vec::new(),
-            cores: Vec::new(),
-            index: None,
-        })
+        let name = format!("{}-{}", family.as_str(), version_number(&banner));
+        let names = (name.trim_end_matches('-').to_owned(), banner);
+        Ok(Self::of(family, names, vec![program.into()], options_in_help(&help)))
     }
 
     /// A program from the build cache. It is named after its revision, because builds of one release have the same version.
-    pub(super) fn detect_built(spec: &BuiltSpec) -> Result<Self, TargetError> {
-        let cache = Cache::of_user().ok_or(TargetError::NoBuilds)?;
+    pub(super) fn detect_built(spec: &BuiltSpec) -> anyhow::Result<Self> {
+        let cache = Cache::of_user()
+            .context("no folder of builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")?;
         let build = cache.find(&spec.revision, &spec.with, PROGRAM)?;
         let program = build.program(PROGRAM).unwrap_or(Path::new(PROGRAM));
         let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');

@@ -5,32 +5,18 @@ use std::path::Path;
 
 use super::SyncLaunch;
 use super::network::Network;
-use super::program::{
-    datadir_arg, fingerprint, first_line, long_options_in_help, output_of, version_number,
-};
-use super::{Family, Target, TargetError};
+use super::program::{banner_of, datadir_arg, long_options_in_help, output_of, version_number};
+use super::{Family, Target};
 
 /// Dedicated settings file of btcd: the user's is ignored, and the password is not visible in the process list.
 pub(super) const SETTINGS: &str = "btcd.conf";
 
 impl Target {
-    pub(super) fn detect_btcd(program: &Path) -> Result<Self, TargetError> {
-        let banner = first_line(&output_of(program, &["--version"])?);
-        if !banner.starts_with("btcd version") {
-            return Err(TargetError::UnknownFamily { program: program.to_owned(), banner });
-        }
+    pub(super) fn detect_btcd(program: &Path) -> anyhow::Result<Self> {
+        let banner = banner_of(program, "btcd version")?;
         let options = long_options_in_help(&output_of(program, &["--help"])?);
-        Ok(Self {
-            name: format!("btcd-{}", version_number(&banner)),
-            family: Family::Btcd,
-            version: banner,
-            command: vec![program.as_os_str().to_owned()],
-            fingerprint: fingerprint(program.as_os_str()),
-            options,
-            extra: Vec::new(),
-            cores: Vec::new(),
-            index: None,
-        })
+        let name = format!("btcd-{}", version_number(&banner));
+        Ok(Self::of(Family::Btcd, (name, banner), vec![program.into()], options))
     }
 
     pub(super) fn btcd_args(&self, with: &SyncLaunch<'_>) -> Vec<OsString> {

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::{fs, io};
 
+use anyhow::anyhow;
+
 use super::bitcoind::CHAINSTATE;
 use super::network::{Network, is_bitcoin};
 use super::{DeliveryMethod, Family, SyncLaunch, Target, TargetError, btcd, kernel};
@@ -13,26 +15,25 @@ use crate::process::Launch;
 impl Target {
     /// Delivery method of this target for the plan's `by`.
     pub(crate) fn method(&self, by: Delivery) -> Result<DeliveryMethod, TargetError> {
-        let refuse = |why| Err(TargetError::Delivery { name: self.name.clone(), why });
+        let unable = |why| Err(self.unable(why));
         let is_bitcoind =
             matches!(self.family, Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn);
         match (by.is_sync(), self.family) {
             (false, Family::Btcd | Family::Kernel | Family::Engine) => {
-                refuse("it is a target of syncs alone, such as core-evolution")
+                unable("it is a target of syncs alone, such as core-evolution")
             }
             (false, _) => Ok(DeliveryMethod::Rpc),
-            (true, _) if self.index.is_some() => refuse("an index cannot be measured in a sync"),
+            (true, _) if self.index.is_some() => unable("an index cannot be measured in a sync"),
             (true, Family::Engine | Family::Kernel) => Ok(DeliveryMethod::Files),
-            (true, Family::Assay) if !self.knows("-connect") => refuse(
+            (true, Family::Assay) if !self.knows("-connect") => unable(
                 "this build has no `assay bitcoind`; engine=PATH has it read the block files",
             ),
             (true, _) if is_bitcoind && self.is_older_than((0, 8)) => {
-                let (name, what) = (self.name.clone(), "-regtest");
-                Err(TargetError::TooOld { name, what, needed: "0.8" })
+                Err(anyhow!("{}: -regtest needs version 0.8 or later", self.name).into())
             }
-            (true, Family::Btcd) if by != Delivery::Peer => refuse("btcd takes blocks from peers"),
+            (true, Family::Btcd) if by != Delivery::Peer => unable("btcd takes blocks from peers"),
             (true, _) if by == Delivery::ReindexChainstate && !self.knows(CHAINSTATE) => {
-                refuse("its help lists no -reindex-chainstate")
+                unable("its help lists no -reindex-chainstate")
             }
             (true, _) => Ok(match by {
                 Delivery::Rpc | Delivery::P2p | Delivery::Compact => DeliveryMethod::Rpc,
@@ -50,16 +51,15 @@ impl Target {
             return Ok(());
         }
         let why = "our node syncs chains of Bitcoin so; name the target `engine` to have the block files read";
-        Err(TargetError::Delivery { name: self.name.clone(), why })
+        Err(self.unable(why))
     }
 
     pub(crate) fn launch_sync(&self, method: DeliveryMethod, with: &SyncLaunch<'_>) -> Launch {
-        let program = self.command.first().cloned().unwrap_or_default();
         let mut env = Vec::new();
         let network = Network::of(with.chain);
         let folder = with.datadir.join(network.folder);
         let mut node_log = None;
-        let mut args = match (method, self.family) {
+        let args = match (method, self.family) {
             (_, Family::Kernel) => kernel::sync_args(with),
             (_, Family::Btcd) => {
                 let threads = with.plan.sync.threads;
@@ -81,9 +81,7 @@ impl Target {
                 self.bitcoind_sync_args(method, with)
             }
         };
-        args.extend(self.extra.iter().map(OsString::from));
-        let cores = self.cores.clone();
-        Launch { program, args, env, cookie: folder.join(".cookie"), node_log, cores }
+        Launch { env, ..self.launch_with(args, &folder, node_log) }
     }
 
     /// Writes a cookie file for programs that create none, where others look for it.
@@ -122,24 +120,16 @@ pub(super) mod tests {
     use crate::plan::Plan;
     use crate::plan::SyncPlan;
     use crate::process::Ports;
-    use crate::target::Fingerprint;
 
     pub(in super::super) fn example(family: Family, version: &str, help: &str) -> Target {
         let options = match family {
             Family::Btcd | Family::Engine => crate::target::program::long_options_in_help(help),
             _ => crate::target::program::options_in_help(help),
         };
-        Target {
-            name: "example".to_owned(),
-            family,
-            version: version.to_owned(),
-            command: vec!["program".into(), "node".into()],
-            fingerprint: Fingerprint::default(),
-            options,
-            extra: vec!["-extra".to_owned()],
-            cores: Vec::new(),
-            index: None,
-        }
+        let command = vec!["program".into(), "node".into()];
+        let names = ("example".to_owned(), version.to_owned());
+        let target = Target::of(family, names, command, options);
+        Target { extra: vec!["-extra".to_owned()], ..target }
     }
 
     fn line(target: &Target) -> String {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::SyncLaunch;
 use super::assay::files_args;
-use super::program::{fingerprint, first_line, output_of};
+use super::program::banner_of;
 use super::{Family, Target, TargetError};
 use crate::companion::{self, Companion};
 
@@ -45,12 +45,12 @@ impl Build {
 /// # Errors
 /// If no file exists at these paths.
 pub fn find_build(build: Build, path: Option<&Path>) -> Result<PathBuf, KernelNotFound> {
-    match build {
-        Build::Ordinary => find(path),
-        Build::Element8000 => first(
-            path.map_or_else(|| build.companion().in_checkouts(), |path| vec![path.to_owned()]),
-        ),
-    }
+    let looked = match (build, path) {
+        (Build::Element8000, None) => build.companion().in_checkouts(),
+        _ => build.companion().places(path),
+    };
+    let found = looked.iter().find(|path| path.is_file()).cloned();
+    found.ok_or(KernelNotFound { looked })
 }
 
 /// Path of the program: `path`, else `ASSAY_PEER_KERNEL`, else the folder of this program, else
@@ -59,34 +59,14 @@ pub fn find_build(build: Build, path: Option<&Path>) -> Result<PathBuf, KernelNo
 /// # Errors
 /// If no file exists at these paths.
 pub fn find(path: Option<&Path>) -> Result<PathBuf, KernelNotFound> {
-    first(Build::Ordinary.companion().places(path))
-}
-
-fn first(looked: Vec<PathBuf>) -> Result<PathBuf, KernelNotFound> {
-    match looked.iter().find(|path| path.is_file()) {
-        Some(found) => Ok(found.clone()),
-        None => Err(KernelNotFound { looked }),
-    }
+    find_build(Build::Ordinary, path)
 }
 
 impl Target {
     pub(super) fn detect_kernel(program: Option<&Path>) -> Result<Self, TargetError> {
         let program = find(program)?;
-        let banner = first_line(&output_of(&program, &["--version"])?);
-        if !banner.starts_with(PROGRAM) {
-            return Err(TargetError::UnknownFamily { program, banner });
-        }
-        Ok(Self {
-            name: "kernel".to_owned(),
-            family: Family::Kernel,
-            version: banner,
-            command: vec![program.as_os_str().to_owned()],
-            fingerprint: fingerprint(program.as_os_str()),
-            options: BTreeSet::new(),
-            extra: Vec::new(),
-            cores: Vec::new(),
-            index: None,
-        })
+        let names = ("kernel".to_owned(), banner_of(&program, PROGRAM)?);
+        Ok(Self::of(Family::Kernel, names, vec![program.into()], BTreeSet::new()))
     }
 }
 

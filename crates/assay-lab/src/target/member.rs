@@ -1,7 +1,7 @@
 //! Starts targets as members of a network: peers of each other, without encryption, so that their traffic can be read.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::bitcoind::{QUIET, rpc_args};
 use super::program::datadir_arg;
@@ -14,10 +14,9 @@ const OBSERVERS: &str = "127.99.0.0/16";
 impl Target {
     /// Checks that the target can be a member.
     pub(crate) fn check_member(&self) -> Result<(), TargetError> {
-        let refuse = |why| Err(TargetError::Delivery { name: self.name.clone(), why });
         match self.family {
-            Family::Kernel => refuse("it has no peers"),
-            _ if self.index.is_some() => refuse("a network has nodes alone"),
+            Family::Kernel => Err(self.unable("it has no peers")),
+            _ if self.index.is_some() => Err(self.unable("a network has nodes alone")),
             _ => self.check_chain("regtest"),
         }
     }
@@ -30,7 +29,8 @@ impl Target {
     pub(crate) fn launch_member(&self, datadir: &Path, ports: &Ports) -> Launch {
         if self.family == Family::Btcd {
             let log = datadir.join("logs").join("regtest").join("btcd.log");
-            return self.launch_with(self.btcd_member(datadir, ports), datadir, log);
+            let args = self.btcd_member(datadir, ports);
+            return self.launch_with(args, &datadir.join("regtest"), Some(log));
         }
         let more = [format!("-whitelist=noban@{OBSERVERS}"), "-debug=net".to_owned()];
         let mut args = self.core_args(datadir, ports, &more);
@@ -39,22 +39,18 @@ impl Target {
         } else {
             args.extend(self.known(&["-v2transport=0"]));
         }
-        self.launch_with(args, datadir, datadir.join("regtest").join("debug.log"))
+        self.launch_core(args, datadir)
     }
 
     /// Command line of a node in a mempool benchmark: it trusts the laboratory as a peer, and its mempool is limited to
     /// `mempool_mb` MB. Assay has the same as Bitcoin Core.
     pub(crate) fn launch_mempool(&self, datadir: &Path, ports: &Ports, mempool_mb: u32) -> Launch {
-        // Before 0.21 permissions had no names (Core's release notes).
-        let whitelist =
-            if self.is_older_than((0, 21)) { "127.0.0.1" } else { "noban,relay@127.0.0.1" };
         let more = [
-            format!("-whitelist={whitelist}"),
+            format!("-whitelist={}", self.trusted()),
             format!("-maxmempool={mempool_mb}"),
             "-persistmempool=0".to_owned(),
         ];
-        let args = self.core_args(datadir, ports, &more);
-        self.launch_with(args, datadir, datadir.join("regtest").join("debug.log"))
+        self.launch_core(self.core_args(datadir, ports, &more), datadir)
     }
 
     /// Arguments of Core's command line for a node on regtest that accepts peers and connects to none.
@@ -73,30 +69,13 @@ impl Target {
         args
     }
 
-    /// Adds what all command lines have.
-    fn launch_with(&self, mut args: Vec<OsString>, datadir: &Path, node_log: PathBuf) -> Launch {
-        args.extend(self.extra.iter().map(OsString::from));
-        Launch {
-            program: self.program().to_owned(),
-            args,
-            env: Vec::new(),
-            cookie: datadir.join("regtest").join(".cookie"),
-            node_log: Some(node_log),
-            cores: self.cores.clone(),
-        }
-    }
-
     /// Checks that its mempool can be measured.
     pub(crate) fn check_mempool(&self) -> Result<(), TargetError> {
-        let refuse = |why| Err(TargetError::Delivery { name: self.name.clone(), why });
+        let why = "mempools are measured of our node and the Bitcoin Core family, on regtest";
         match self.family {
-            Family::Assay | Family::BitcoinCore | Family::BitcoinKnots if self.index.is_none() => {
-                Ok(())
-            }
-            _ if self.index.is_some() => refuse("a mempool is measured without an index"),
-            _ => {
-                refuse("mempools are measured of our node and the Bitcoin Core family, on regtest")
-            }
+            _ if self.index.is_some() => Err(self.unable("a mempool is measured without an index")),
+            Family::Assay | Family::BitcoinCore | Family::BitcoinKnots => Ok(()),
+            _ => Err(self.unable(why)),
         }
     }
 

@@ -12,16 +12,15 @@ mod program;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
 
 use self::index::IndexTarget;
 use self::kernel::KernelNotFound;
 use self::network::{Network, is_bitcoin};
-use self::program::{options_in_help, output_of};
-use crate::builds::FindError;
+use self::program::{fingerprint, options_in_help, output_of};
 use crate::plan::{IndexKind, NodeSpec, Plan, TargetSpec, TargetsPlan};
 use crate::process::{Launch, Ports};
 
@@ -30,36 +29,16 @@ pub(crate) use self::program::Fingerprint;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    #[error("cannot run {}", program.display())]
-    Run { program: PathBuf, source: io::Error },
-    #[error("{} is of no known family; it calls itself {banner:?}", program.display())]
-    UnknownFamily {
-        program: PathBuf,
-        /// First line of its version output.
-        banner: String,
-    },
-    /// No build or several builds match.
-    #[error(transparent)]
-    Build(Box<FindError>),
-    #[error("no folder of builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")]
-    NoBuilds,
     #[error(transparent)]
     Kernel(#[from] KernelNotFound),
-    #[error("{name}: {what} needs version {needed} or later")]
-    TooOld {
-        name: String,
-        what: &'static str,
-        /// First version with the feature.
-        needed: &'static str,
-    },
-    #[error("{name} cannot take blocks as the plan asks: {why}")]
-    Delivery {
-        name: String,
-        /// Reason.
-        why: &'static str,
-    },
-    #[error("{name} ({family}) cannot take chain {chain}")]
-    WrongChain { name: String, family: &'static str, chain: String },
+    #[error(transparent)]
+    Other(#[from] anyhow::Error),
+}
+
+impl TargetError {
+    fn wrong_chain(name: &str, family: &str, chain: &str) -> Self {
+        anyhow!("{name} ({family}) cannot take chain {chain}").into()
+    }
 }
 
 /// Delivery method of a target.
@@ -97,12 +76,6 @@ pub(crate) struct SyncLaunch<'a> {
     pub(crate) is_own: bool,
     /// Last height to read from block files that extend further.
     pub(crate) stop_height: Option<u32>,
-}
-
-impl From<FindError> for TargetError {
-    fn from(error: FindError) -> Self {
-        Self::Build(Box::new(error))
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,6 +136,23 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// A program alone: without an index, and without anything of the user.
+    fn of(
+        family: Family,
+        (name, version): (String, String),
+        command: Vec<OsString>,
+        options: BTreeSet<String>,
+    ) -> Self {
+        let fingerprint = command.first().map(|program| fingerprint(program)).unwrap_or_default();
+        let (extra, cores, index) = (Vec::new(), Vec::new(), None);
+        Self { name, family, version, command, fingerprint, options, extra, cores, index }
+    }
+
+    /// The target cannot do what the plan asks for.
+    pub(crate) fn unable(&self, why: &str) -> TargetError {
+        anyhow!("{} cannot take blocks as the plan asks: {why}", self.name).into()
+    }
+
     /// Adds it to others; a repeated name gets a number.
     pub(crate) fn push_to(mut self, targets: &mut Vec<Self>) {
         let base = self.name.clone();
@@ -231,11 +221,7 @@ impl Target {
         if self.family.takes(chain) && is_known {
             return self.index.as_ref().map_or(Ok(()), |index| index.check_chain(chain));
         }
-        Err(TargetError::WrongChain {
-            name: self.name.clone(),
-            family: self.family.as_str(),
-            chain: chain.to_owned(),
-        })
+        Err(TargetError::wrong_chain(&self.name, self.family.as_str(), chain))
     }
 
     /// Command line of the node for a fresh `datadir` and these ports.
@@ -246,12 +232,7 @@ impl Target {
         ports: &Ports,
         plan: &TargetsPlan,
     ) -> Launch {
-        let (program, first_args) = match self.command.split_first() {
-            Some((program, args)) => (program.clone(), args.to_vec()),
-            None => (OsString::new(), Vec::new()),
-        };
-        let mut args = first_args;
-        let subfolder = datadir.join("regtest");
+        let mut args: Vec<OsString> = self.command.iter().skip(1).cloned().collect();
         match self.family {
             // Indexes of other programs require Core's command line.
             Family::Assay if chain == "regtest" && self.has_other_index() => {
@@ -265,10 +246,33 @@ impl Target {
             // They accept no blocks over RPC: [`Self::method`] rejects them.
             Family::Btcd | Family::Kernel | Family::Engine => {}
         }
+        self.launch_core(args, datadir)
+    }
+
+    /// A node on regtest that writes its log where Bitcoin Core does.
+    fn launch_core(&self, args: Vec<OsString>, datadir: &Path) -> Launch {
+        let folder = datadir.join("regtest");
+        let node_log = folder.join("debug.log");
+        self.launch_with(args, &folder, Some(node_log))
+    }
+
+    /// Adds what all command lines have; `folder` is that of the chain.
+    fn launch_with(
+        &self,
+        mut args: Vec<OsString>,
+        folder: &Path,
+        node_log: Option<PathBuf>,
+    ) -> Launch {
         args.extend(self.extra.iter().map(OsString::from));
-        let (cookie, log) = (subfolder.join(".cookie"), subfolder.join("debug.log"));
-        let cores = self.cores.clone();
-        Launch { program, args, env: Vec::new(), cookie, node_log: Some(log), cores }
+        let (program, cookie) = (self.program().to_owned(), folder.join(".cookie"));
+        Launch { program, args, env: Vec::new(), cookie, node_log, cores: self.cores.clone() }
+    }
+
+    /// Value of `-whitelist` that grants the laboratory all permissions. Before 0.21 permissions had no names (Core's release notes), and BCHN still grants
+    /// all of them.
+    fn trusted(&self) -> &'static str {
+        let is_plain = self.family == Family::Bchn || self.is_older_than((0, 21));
+        if is_plain { "127.0.0.1" } else { "noban,relay@127.0.0.1" }
     }
 
     /// The same node, which trusts the laboratory as a peer: its delays for other peers are not measured.
@@ -282,11 +286,8 @@ impl Target {
             launch.args.extend(["--max-tip-age", "3153600000"].map(OsString::from));
             return launch;
         }
-        // Before 0.21 permissions had no names (Core's release notes), and BCHN still grants all of them.
-        let is_plain = self.family == Family::Bchn || self.is_older_than((0, 21));
-        let whitelist = if is_plain { "127.0.0.1" } else { "noban,relay@127.0.0.1" };
-        let args =
-            ["-listen=1".to_owned(), format!("-bind={address}"), format!("-whitelist={whitelist}")];
+        let whitelist = format!("-whitelist={}", self.trusted());
+        let args = ["-listen=1".to_owned(), format!("-bind={address}"), whitelist];
         launch.args.extend(args.map(OsString::from));
         launch
     }

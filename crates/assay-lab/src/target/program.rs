@@ -6,17 +6,27 @@ use std::path::Path;
 use std::process::Command;
 use std::time::UNIX_EPOCH;
 
+use anyhow::{Context as _, anyhow};
 use assay_report::child;
 use serde::{Deserialize, Serialize};
 
-use super::TargetError;
-
-pub(super) fn output_of(program: &Path, args: &[&str]) -> Result<String, TargetError> {
+pub(super) fn output_of(program: &Path, args: &[&str]) -> anyhow::Result<String> {
     let output = child::output(Command::new(program).args(args))
-        .map_err(|source| TargetError::Run { program: program.to_owned(), source })?;
+        .with_context(|| format!("cannot run {}", program.display()))?;
     // btcd prints its help to standard error.
     let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
     Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// First line of the version output, which begins with `start`.
+pub(super) fn banner_of(program: &Path, start: &str) -> anyhow::Result<String> {
+    let banner = first_line(&output_of(program, &["--version"])?);
+    if banner.starts_with(start) { Ok(banner) } else { Err(unknown_family(program, &banner)) }
+}
+
+pub(super) fn unknown_family(program: &Path, banner: &str) -> anyhow::Error {
+    let program = program.display();
+    anyhow!("{program} is of no known family; it calls itself {banner:?}")
 }
 
 pub(super) fn first_line(text: &str) -> String {
@@ -25,27 +35,25 @@ pub(super) fn first_line(text: &str) -> String {
 
 /// Option names in a help text: lines that begin, after blanks and a short form, with two dashes.
 pub(super) fn long_options_in_help(help: &str) -> BTreeSet<String> {
-    let name = |line: &str| {
+    fn rest(line: &str) -> Option<&str> {
         let line = line.trim_start();
         let line = line.split_once(", ").map_or(line, |(short, long)| {
             if short.len() == 2 && short.starts_with('-') { long } else { line }
         });
-        let allowed = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
-        line.strip_prefix("--").map(|rest| rest.chars().take_while(allowed).collect::<String>())
-    };
-    help.lines().filter_map(name).filter(|name| !name.is_empty()).collect()
+        line.strip_prefix("--")
+    }
+    names_at_start(help.lines().filter_map(rest))
 }
 
 /// Option names in a help text: lines that begin with two blanks and a dash. Deeper lines belong to descriptions.
 pub(super) fn options_in_help(help: &str) -> BTreeSet<String> {
-    help.lines()
-        .filter_map(|line| line.strip_prefix("  -"))
-        .map(|rest| {
-            let is_name = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
-            rest.chars().take_while(is_name).collect::<String>()
-        })
-        .filter(|name| !name.is_empty())
-        .collect()
+    names_at_start(help.lines().filter_map(|line| line.strip_prefix("  -")))
+}
+
+fn names_at_start<'a>(texts: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+    let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '-';
+    let names = texts.filter_map(|text| text.split(is_end).next());
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// `31.99.0` from `Bitcoin Core daemon version v31.99.0-unk`, for file names; results keep the suffix, which identifies the commit.

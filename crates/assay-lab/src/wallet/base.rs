@@ -89,7 +89,7 @@ impl Base {
             let hex = |block: &Vec<u8>| format!(r#"["{}"]"#, faster_hex::hex_string(block));
             let params: Vec<String> = blocks.iter().map(hex).collect();
             let calls = params.iter().map(|params| ("submitblock", params.as_str()));
-            for answer in node.batch(calls)? {
+            for answer in node.client().batch(calls)? {
                 height += 1;
                 let reason = match answer {
                     Ok(serde_json::Value::Null) => continue,

@@ -54,8 +54,8 @@ impl Kind {
     }
 }
 
-/// Keys of a script.
-pub(super) struct Lock {
+/// The keys of one script, shared by all its coins.
+pub(crate) struct Wallet {
     pub(super) kind: Kind,
     pub(super) script_pubkey: Vec<u8>,
     keys: Vec<SecretKey>,
@@ -65,8 +65,8 @@ pub(super) struct Lock {
     public: [u8; 33],
 }
 
-impl Lock {
-    pub(super) fn new(kind: Kind, random: &mut SplitMix64) -> Self {
+impl Wallet {
+    pub(crate) fn new(kind: Kind, random: &mut SplitMix64) -> Self {
         let keys: Vec<SecretKey> = (0..kind.keys()).map(|_| secret_key(random)).collect();
         let publics: Vec<[u8; 33]> =
             keys.iter().map(|key| PublicKey::from_secret_key(key).serialize()).collect();

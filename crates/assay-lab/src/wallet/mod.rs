@@ -3,12 +3,11 @@
 mod base;
 mod lock;
 
-use assay_report::stats::random::SplitMix64;
 use assay_wire::{OutPoint, Transaction, TxBuilder, Txid, Wtxid, encode};
 
 pub(crate) use self::base::Base;
 pub use self::lock::Kind;
-use self::lock::Lock;
+pub(crate) use self::lock::Wallet;
 
 /// An output that a wallet can spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,16 +36,7 @@ impl Signed {
     }
 }
 
-/// The keys of one script, shared by all its coins.
-pub(crate) struct Wallet {
-    lock: Lock,
-}
-
 impl Wallet {
-    pub(crate) fn new(kind: Kind, random: &mut SplitMix64) -> Self {
-        Self { lock: Lock::new(kind, random) }
-    }
-
     /// Splits an anyone-can-spend output into `count` coins. It has no witness, so its block needs no witness commitment.
     pub(crate) fn split(&self, from: Coin, count: usize, fee: u64) -> Signed {
         let values = vec![(from.value - fee) / count as u64; count];
@@ -62,10 +52,10 @@ impl Wallet {
 
     /// Fee of a transaction with these inputs and outputs at `rate` satoshi per virtual byte.
     pub(crate) fn fee(&self, inputs: usize, outputs: usize, rate: u64) -> u64 {
-        let output_bytes = 8 + 1 + self.lock.script_pubkey.len();
+        let output_bytes = 8 + 1 + self.script_pubkey.len();
         let count_bytes = |count| encode::compact_size_len(count as u64);
         let base_bytes = 8 + count_bytes(inputs) + count_bytes(outputs) + outputs * output_bytes;
-        let weight = 4 * base_bytes + self.lock.kind.input_weight() * inputs + 2;
+        let weight = 4 * base_bytes + self.kind.input_weight() * inputs + 2;
         rate * (weight as u64).div_ceil(4)
     }
 
@@ -74,7 +64,7 @@ impl Wallet {
         let mut tx = self.unsigned(from, values);
         let unsigned = tx.build();
         for at in 0..from.len() {
-            let (script_sig, witness) = self.lock.unlock(unsigned.view(), from, at);
+            let (script_sig, witness) = self.unlock(unsigned.view(), from, at);
             tx = tx.unlock(at, &script_sig, &witness);
         }
         Signed::new(&tx.build())
@@ -86,7 +76,7 @@ impl Wallet {
             tx = tx.spend(coin.outpoint, &[], SEQUENCE);
         }
         for value in values {
-            tx = tx.output(*value as i64, &self.lock.script_pubkey);
+            tx = tx.output(*value as i64, &self.script_pubkey);
         }
         tx
     }
@@ -98,6 +88,7 @@ const SEQUENCE: u32 = 0xffff_fffd;
 
 #[cfg(test)]
 mod tests {
+    use assay_report::stats::random::SplitMix64;
     use assay_wire::Encoding;
 
     use super::*;

@@ -7,7 +7,7 @@ use assay_lab::builds::{
     Cache, Cleaned, Compiler, Entry, Made, MakeOptions, Preset, Repository, State, make,
 };
 use assay_lab::plan::PlanError;
-use assay_lab::progress::Terminal;
+use assay_lab::progress::{Reporter as _, Terminal};
 use assay_report::{Table, number};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ fn make_all(arguments: &BuildsMakeArguments) -> anyhow::Result<Outcome> {
     let BuildsMakeArguments { revisions, preset, how, json, .. } = arguments;
     let made = build(&cache, repository, revisions.clone(), preset, how, &terminal)?;
     output::print_as(*json, &printed(&cache, &made), || targets(&made))?;
-    let is_stopped = assay_lab::builds::Watch::wants_stop(&terminal);
+    let is_stopped = terminal.wants_stop();
     let is_whole = made.iter().all(|made| made.build().is_some());
     Ok(if is_stopped {
         Outcome::Interrupted

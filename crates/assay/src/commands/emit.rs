@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use anyhow::bail;
 use assay_lab::emit::{EmitOptions, run as send};
 use assay_lab::plan::FeedPlan;
+use assay_lab::progress::Terminal;
 
 use super::bench::software;
 use super::stop_flag;
@@ -24,7 +25,7 @@ pub(crate) fn run(arguments: &EmitArguments) -> anyhow::Result<Outcome> {
         rerun: rerun(),
     };
     let stop = stop_flag();
-    let record = send(&options, &stop)?;
+    let record = send(&options, &Terminal::stopped_by(stop.clone()))?;
     match output::print_record(&record, arguments.json)? {
         Outcome::Negative if stop.load(Ordering::Relaxed) => Ok(Outcome::Interrupted),
         Outcome::Negative => bail!(

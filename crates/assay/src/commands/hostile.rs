@@ -5,6 +5,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use anyhow::{Context, ensure};
 use assay_lab::hostile::{Attack, HostileOptions, attack, run as run_pairs};
 use assay_lab::progress::Terminal;
+use clap::ValueEnum as _;
 
 use super::bench::software;
 use super::{network_options, stop_flag};
@@ -14,7 +15,7 @@ use crate::{Outcome, output};
 
 pub(crate) fn run(arguments: &LoadP2pArguments, peers: usize) -> anyhow::Result<Outcome> {
     let attacks: Vec<Attack> = match arguments.attacks.as_slice() {
-        [] => Attack::ALL.to_vec(),
+        [] => Attack::value_variants().to_vec(),
         some => some.to_vec(),
     };
     match &arguments.address {

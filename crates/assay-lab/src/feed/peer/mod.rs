@@ -16,7 +16,6 @@ use assay_wire::p2p::{
 use assay_wire::{BlockHash, Header};
 
 use self::talk::Talk;
-pub(crate) use self::talk::{Sighting, Stamps};
 use super::ready::Ready;
 use crate::machine::clock::Clock;
 use crate::p2p::{self, Magic};
@@ -24,14 +23,6 @@ use crate::results::SeenAs;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PeerError {
-    #[error("cannot connect to {address} as a peer: {source}")]
-    Connect { address: SocketAddr, source: io::Error },
-    #[error("{address} has not shaken hands within {seconds} s; is it a node of this network?")]
-    NoHandshake {
-        address: SocketAddr,
-        /// Time limit.
-        seconds: u64,
-    },
     #[error("the connection ended ({why}): the node stopped, or rejected what was sent")]
     Closed {
         /// Error of the operating system.
@@ -43,18 +34,17 @@ pub(crate) enum PeerError {
         /// Current operation.
         doing: &'static str,
     },
-    #[error("block {height} of the chain cannot be read as a block")]
-    NoBlock { height: u32 },
-    #[error("the node has not connected the block: it answers with {found}")]
-    NotConnected {
-        /// Headers of the node above the previous block.
-        found: String,
-    },
-    /// Neither RPC nor P2P is available.
-    #[error("there is no connection over which it could be sent")]
-    NoWay,
     #[error("interrupted")]
     Interrupted,
+    #[error("{0}")]
+    Other(String),
+}
+
+impl PeerError {
+    /// Neither RPC nor P2P is available.
+    pub(crate) fn no_way() -> Self {
+        Self::Other("there is no connection over which it could be sent".to_owned())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +84,9 @@ impl Peer {
         habits: Habits,
         clock: Clock,
     ) -> Result<Self, PeerError> {
-        let connect = |source| PeerError::Connect { address, source };
+        let connect = |error: io::Error| {
+            PeerError::Other(format!("cannot connect to {address} as a peer: {error}"))
+        };
         let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map_err(connect)?;
         stream.set_nodelay(true).map_err(connect)?;
         // On a cut network a write would block forever.
@@ -125,7 +117,9 @@ impl Peer {
         });
         match shaken {
             Err(PeerError::Stuck { .. } | PeerError::Closed { .. }) => {
-                Err(PeerError::NoHandshake { address, seconds })
+                Err(PeerError::Other(format!(
+                    "{address} has not shaken hands within {seconds} s; is it a node of this network?"
+                )))
             }
             other => other.map(|()| peer),
         }
@@ -144,7 +138,7 @@ impl Drop for Peer {
 }
 
 impl Link {
-    fn lock(&self) -> MutexGuard<'_, Talk> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Talk> {
         self.talk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -191,48 +185,12 @@ impl Link {
         }
     }
 
-    /// Registers headers of the node's chain, which it may request again.
-    pub(crate) fn has_blocks(&self, headers: &[Header]) {
-        let mut talk = self.lock();
-        for header in headers {
-            talk.add_header(*header);
-        }
-    }
-
     /// Fails if the connection is closed.
     pub(crate) fn check(&self, stop: Stop<'_>) -> Result<(), PeerError> {
         if let Some(why) = &self.lock().closed {
             return Err(PeerError::Closed { why: why.clone() });
         }
         if stop() { Err(PeerError::Interrupted) } else { Ok(()) }
-    }
-
-    /// Serves a block's transactions, and the block itself after its announcement.
-    pub(crate) fn take_up(&self, block: &Arc<Ready>) {
-        let mut talk = self.lock();
-        talk.take_up(Arc::clone(block));
-    }
-
-    /// Timestamps of the block served last.
-    pub(crate) fn stamps(&self) -> Stamps {
-        self.lock().stamps.clone()
-    }
-
-    /// Starts to watch for the node's announcement of a block.
-    pub(crate) fn look_for(&self, hash: BlockHash) {
-        let mut talk = self.lock();
-        (talk.looked_for, talk.sighting) = (Some(hash), None);
-    }
-
-    /// First announcement of the watched block.
-    pub(crate) fn sighting(&self) -> Option<Sighting> {
-        self.lock().sighting
-    }
-
-    /// Transactions announced but not requested, and total requested.
-    pub(crate) fn txs_open(&self) -> (usize, usize) {
-        let talk = self.lock();
-        (talk.announced - talk.asked, talk.asked)
     }
 
     /// Announces transactions; the node requests the missing ones.
@@ -242,11 +200,6 @@ impl Link {
         let entries: Vec<Inventory> = places.iter().map(entry).collect();
         self.lock().announce(places);
         self.send(&Message::Inv(entries[..].into()))
-    }
-
-    /// Lets the node request the block from now on.
-    pub(crate) fn open_block(&self, block: &Ready) {
-        self.lock().open_block(block.header());
     }
 
     /// Waits until the node has processed everything sent: it responds in order.
@@ -353,16 +306,16 @@ impl Link {
                     }
                 }
                 InventoryKind::BLOCK if is_open() => {
-                    self.lock().stamps.asked_at_s.get_or_insert(now_s);
+                    self.lock().stamps.relay.asked_at_s.get_or_insert(now_s);
                     let sent_s = self.send(&Message::Block(block.bytes()))?;
-                    self.lock().stamps.block_at_s.get_or_insert(sent_s);
+                    self.lock().stamps.relay.block_at_s.get_or_insert(sent_s);
                 }
                 InventoryKind::COMPACT_BLOCK if is_open() => {
-                    self.lock().stamps.asked_at_s.get_or_insert(now_s);
+                    self.lock().stamps.relay.asked_at_s.get_or_insert(now_s);
                     let prefilled = self.lock().prefilled.clone();
                     let payload = block.compact(NONCE, &prefilled);
                     let sent_s = self.send(&Message::CompactBlock(&payload))?;
-                    self.lock().stamps.compact_at_s.get_or_insert(sent_s);
+                    self.lock().stamps.relay.compact_at_s.get_or_insert(sent_s);
                 }
                 _ => {}
             }
@@ -388,20 +341,14 @@ impl Link {
         let missing = block.missing(&request.indexes);
         {
             let mut talk = self.lock();
-            talk.stamps.missing_asked_at_s.get_or_insert(now_s);
-            talk.stamps.missing = request.indexes.len() as u64;
+            talk.stamps.relay.missing_asked_at_s.get_or_insert(now_s);
+            talk.stamps.relay.missing = request.indexes.len() as u64;
             let length = |index: &u32| block.tx(*index as usize).len() as u64;
-            talk.stamps.missing_bytes = request.indexes.iter().map(length).sum();
+            talk.stamps.relay.missing_bytes = request.indexes.iter().map(length).sum();
         }
         let sent_s = self.send(&Message::BlockTxs(&missing))?;
-        self.lock().stamps.missing_sent_at_s.get_or_insert(sent_s);
+        self.lock().stamps.relay.missing_sent_at_s.get_or_insert(sent_s);
         Ok(())
-    }
-
-    /// True if the node selected this peer for unsolicited compact blocks; it ignores others (Core `net_processing.cpp`,
-    /// CMPCTBLOCK).
-    pub(crate) fn is_chosen(&self) -> bool {
-        self.lock().is_chosen
     }
 
     /// Sends an unsolicited compact block.
@@ -411,9 +358,9 @@ impl Link {
         prefilled: &[usize],
     ) -> Result<f64, PeerError> {
         let payload = block.compact(NONCE, prefilled);
-        self.open_block(block);
+        self.lock().open_block(block.header());
         let sent_s = self.send(&Message::CompactBlock(&payload))?;
-        self.lock().stamps.compact_at_s = Some(sent_s);
+        self.lock().stamps.relay.compact_at_s = Some(sent_s);
         Ok(sent_s)
     }
 
@@ -424,7 +371,7 @@ impl Link {
         prefilled: &[usize],
     ) -> Result<f64, PeerError> {
         prefilled.clone_into(&mut self.lock().prefilled);
-        self.open_block(block);
+        self.lock().open_block(block.header());
         self.send(&Message::Headers([block.header()][..].into()))
     }
 }

@@ -6,33 +6,36 @@ use std::sync::Arc;
 use assay_wire::p2p::{HEADERS_MAX, Locator};
 use assay_wire::{BlockHash, Header};
 
+use crate::feed::Sent;
 use crate::feed::ready::Ready;
-use crate::results::SeenAs;
+use crate::results::{BlockRelay, SeenAs};
 
 /// Shared by the reading and the feeding thread.
 #[derive(Default)]
 pub(crate) struct Talk {
-    pub(super) is_ready: bool,
+    pub(in crate::feed) is_ready: bool,
     /// Reason for the end of the connection.
-    pub(super) closed: Option<String>,
+    pub(in crate::feed) closed: Option<String>,
     /// Headers from height 1 up to the last announced block.
     headers: Vec<Header>,
     heights: HashMap<BlockHash, usize>,
-    pub(super) block: Option<Arc<Ready>>,
+    pub(in crate::feed) block: Option<Arc<Ready>>,
     /// True if the block itself may be requested.
-    pub(super) is_open: bool,
-    pub(super) prefilled: Vec<usize>,
-    /// True if the node selected this peer for unsolicited compact blocks.
-    pub(super) is_chosen: bool,
+    pub(in crate::feed) is_open: bool,
+    pub(in crate::feed) prefilled: Vec<usize>,
+    /// True if the node selected this peer for unsolicited compact blocks; it ignores others (Core `net_processing.cpp`,
+    /// CMPCTBLOCK).
+    pub(in crate::feed) is_chosen: bool,
     txs: Vec<TxState>,
-    pub(super) announced: usize,
-    pub(super) asked: usize,
-    pub(super) stamps: Stamps,
-    pub(super) pong: Option<(u64, f64)>,
+    pub(in crate::feed) announced: usize,
+    pub(in crate::feed) asked: usize,
+    pub(in crate::feed) stamps: Stamps,
+    pub(in crate::feed) pong: Option<(u64, f64)>,
     /// Hashes of the latest `headers`.
-    pub(super) answer: Option<Vec<BlockHash>>,
-    pub(super) looked_for: Option<BlockHash>,
-    pub(super) sighting: Option<Sighting>,
+    pub(in crate::feed) answer: Option<Vec<BlockHash>>,
+    /// Block whose announcement by the node is watched for.
+    pub(in crate::feed) looked_for: Option<BlockHash>,
+    pub(in crate::feed) sighting: Option<Sighting>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -42,36 +45,19 @@ struct TxState {
     is_sent: bool,
 }
 
-/// Times of one block and its transactions on the run's clock.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Transactions sent, and messages about their block, with times on the run's clock.
+#[derive(Clone, Default)]
 pub(crate) struct Stamps {
-    pub(crate) first_tx_at_s: Option<f64>,
-    pub(crate) last_tx_at_s: Option<f64>,
-    /// Number and size of the transactions sent.
-    pub(crate) txs: u64,
-    pub(crate) tx_bytes: u64,
-    /// Sent before a parent in the block.
-    pub(crate) orphans: u64,
-    /// Request for the compact or full block.
-    pub(crate) asked_at_s: Option<f64>,
-    pub(crate) block_at_s: Option<f64>,
-    pub(crate) compact_at_s: Option<f64>,
-    pub(crate) missing_asked_at_s: Option<f64>,
-    pub(crate) missing_sent_at_s: Option<f64>,
-    /// Number and size of the compact block's transactions that the node requested.
-    pub(crate) missing: u64,
-    pub(crate) missing_bytes: u64,
+    pub(crate) sent: Sent,
+    pub(crate) relay: BlockRelay,
 }
 
 /// The node's announcement of the block.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Sighting {
-    pub(crate) at_s: f64,
-    pub(crate) as_what: SeenAs,
-}
+pub(crate) type Sighting = (f64, SeenAs);
 
 impl Talk {
-    pub(super) fn take_up(&mut self, block: Arc<Ready>) {
+    /// Serves a block's transactions, and the block itself after its announcement.
+    pub(in crate::feed) fn take_up(&mut self, block: Arc<Ready>) {
         self.txs = vec![TxState::default(); block.tx_count()];
         (self.announced, self.asked, self.is_open) = (0, 0, false);
         self.stamps = Stamps::default();
@@ -79,53 +65,55 @@ impl Talk {
         self.block = Some(block);
     }
 
-    pub(super) fn announce(&mut self, places: &[usize]) {
+    pub(in crate::feed) fn announce(&mut self, places: &[usize]) {
         for &at in places {
             self.announced += usize::from(!std::mem::replace(&mut self.txs[at].is_announced, true));
         }
     }
 
     /// Records a request for a transaction; an orphan's parent may be requested before its announcement.
-    pub(super) fn ask(&mut self, at: usize) {
+    pub(in crate::feed) fn ask(&mut self, at: usize) {
         let Some(tx) = self.txs.get_mut(at) else { return };
         self.announced += usize::from(!std::mem::replace(&mut tx.is_announced, true));
         self.asked += usize::from(!std::mem::replace(&mut tx.is_asked, true));
     }
 
-    pub(super) fn note_tx(&mut self, at: usize, sent_s: f64) {
+    pub(in crate::feed) fn note_tx(&mut self, at: usize, sent_s: f64) {
         let Some(block) = self.block.clone() else { return };
         if std::mem::replace(&mut self.txs[at].is_sent, true) {
             return;
         }
         let mut parents = block.parents(at).filter_map(|txid| block.find(&txid.0));
         let is_orphan = parents.any(|parent| !self.txs[parent].is_sent);
-        self.stamps.first_tx_at_s.get_or_insert(sent_s);
-        self.stamps.last_tx_at_s = Some(sent_s);
-        self.stamps.txs += 1;
-        self.stamps.tx_bytes += block.tx(at).len() as u64;
-        self.stamps.orphans += u64::from(is_orphan);
+        let sent = &mut self.stamps.sent;
+        sent.first_at_s.get_or_insert(sent_s);
+        sent.accepted += 1;
+        sent.bytes += block.tx(at).len() as u64;
+        sent.orphans += u64::from(is_orphan);
     }
 
-    pub(super) fn open_block(&mut self, header: Header) {
+    /// Lets the node request the block from now on.
+    pub(in crate::feed) fn open_block(&mut self, header: Header) {
         self.is_open = true;
         self.add_header(header);
     }
 
-    pub(super) fn add_header(&mut self, header: Header) {
+    /// Adds a header of the node's chain, whose block it may request again.
+    pub(in crate::feed) fn add_header(&mut self, header: Header) {
         self.heights.insert(header.hash(), self.headers.len());
         self.headers.push(header);
     }
 
     /// Headers after the first known block of a locator, or from the first one if none is known.
-    pub(super) fn headers_for(&self, locator: &Locator<'_>) -> Vec<Header> {
+    pub(in crate::feed) fn headers_for(&self, locator: &Locator<'_>) -> Vec<Header> {
         let known = locator.hashes.iter().find_map(|hash| self.heights.get(&hash));
         let from = known.map_or(0, |at| at + 1);
         self.headers[from..].iter().take(HEADERS_MAX).copied().collect()
     }
 
-    pub(super) fn see(&mut self, hashes: &[BlockHash], as_what: SeenAs, at_s: f64) {
+    pub(in crate::feed) fn see(&mut self, hashes: &[BlockHash], as_what: SeenAs, at_s: f64) {
         if self.sighting.is_none() && self.looked_for.is_some_and(|hash| hashes.contains(&hash)) {
-            self.sighting = Some(Sighting { at_s, as_what });
+            self.sighting = Some((at_s, as_what));
         }
     }
 }
@@ -161,6 +149,6 @@ mod tests {
         talk.see(&[two], SeenAs::Inv, 1.0);
         talk.see(&[two, one], SeenAs::Compact, 2.0);
         talk.see(&[one], SeenAs::Headers, 3.0);
-        assert_eq!(talk.sighting, Some(Sighting { at_s: 2.0, as_what: SeenAs::Compact }));
+        assert_eq!(talk.sighting, Some((2.0, SeenAs::Compact)));
     }
 }

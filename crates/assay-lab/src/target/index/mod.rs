@@ -9,10 +9,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::Context as _;
 use assay_report::atomic_file::{self, WriteError};
 use assay_report::child;
 
-use super::program::{Fingerprint, fingerprint, version_number};
+use super::program::{Fingerprint, fingerprint, unknown_family, version_number};
 use super::{Family, TargetError};
 use crate::plan::{IndexKind, IndexPlan, IndexSpec, TargetsPlan};
 use crate::process::{Launch, Ports};
@@ -34,7 +35,7 @@ pub(crate) struct NodeOfIndex<'a> {
 }
 
 impl IndexTarget {
-    pub(crate) fn detect(spec: &IndexSpec) -> Result<Self, TargetError> {
+    pub(crate) fn detect(spec: &IndexSpec) -> anyhow::Result<Self> {
         match spec {
             IndexSpec::Own => Ok(Self {
                 kind: IndexKind::Own,
@@ -62,8 +63,7 @@ impl IndexTarget {
         if self.kind.takes(chain) {
             return Ok(());
         }
-        let (name, family) = (self.name(), self.kind.as_str());
-        Err(TargetError::WrongChain { name, family, chain: chain.to_owned() })
+        Err(TargetError::wrong_chain(&self.name(), self.kind.as_str(), chain))
     }
 
     /// The plan's settings of this kind.
@@ -102,12 +102,14 @@ impl IndexTarget {
             IndexKind::Own => return Ok(None),
             IndexKind::Fulcrum => {
                 let path = dir.join("fulcrum.conf");
-                write_config(&path, &settings::fulcrum(node, dir, ports, plan))?;
+                let text = settings::fulcrum(node, dir, ports, plan);
+                atomic_file::write(&path, text.as_bytes())?;
                 launch.args.push(path.into());
             }
             IndexKind::Electrs => {
                 let path = dir.join("electrs.toml");
-                write_config(&path, &settings::electrs(node, &self.version, dir, ports, plan))?;
+                let text = settings::electrs(node, &self.version, dir, ports, plan);
+                atomic_file::write(&path, text.as_bytes())?;
                 launch.args.extend(["--skip-default-conf-files".into(), "--conf".into()]);
                 launch.args.push(path.into());
             }
@@ -118,18 +120,14 @@ impl IndexTarget {
     }
 }
 
-fn write_config(path: &Path, text: &str) -> Result<(), WriteError> {
-    atomic_file::write(path, text.as_bytes())
-}
-
 /// Version string of a program; `ElectrumX` starts regardless of its arguments, so its version is queried at runtime.
-fn version_of(kind: IndexKind, program: &Path) -> Result<String, TargetError> {
-    let failed = |source| TargetError::Run { program: program.to_owned(), source };
+fn version_of(kind: IndexKind, program: &Path) -> anyhow::Result<String> {
+    let failed = || format!("cannot run {}", program.display());
     if kind == IndexKind::ElectrumX {
-        std::fs::metadata(program).map_err(failed)?;
+        std::fs::metadata(program).with_context(failed)?;
         return Ok("ElectrumX".to_owned());
     }
-    let output = child::output(Command::new(program).arg("--version")).map_err(failed)?;
+    let output = child::output(Command::new(program).arg("--version")).with_context(failed)?;
     let (out, err) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let banner = out.lines().chain(err.lines()).map(str::trim).find(|line| !line.is_empty());
@@ -142,7 +140,7 @@ fn version_of(kind: IndexKind, program: &Path) -> Result<String, TargetError> {
     if name.to_ascii_lowercase().contains(kind.as_str()) {
         return Ok(name);
     }
-    Err(TargetError::UnknownFamily { program: program.to_owned(), banner: name })
+    Err(unknown_family(program, &name))
 }
 
 #[cfg(test)]
@@ -272,9 +270,10 @@ mod tests {
     #[test]
     fn rejects_other_programs() {
         let spec = IndexSpec::Program(IndexKind::Fulcrum, "/bin/echo".into());
-        let error = IndexTarget::detect(&spec).expect_err("echo is no Fulcrum");
-        assert!(matches!(error, TargetError::UnknownFamily { .. }), "{error}");
+        let error = IndexTarget::detect(&spec).expect_err("echo is no Fulcrum").to_string();
+        assert!(error.starts_with("/bin/echo is of no known family"), "{error}");
         let spec = IndexSpec::Program(IndexKind::ElectrumX, "/nonexistent".into());
-        assert!(matches!(IndexTarget::detect(&spec), Err(TargetError::Run { .. })));
+        let error = IndexTarget::detect(&spec).expect_err("not there").to_string();
+        assert_eq!(error, "cannot run /nonexistent");
     }
 }
