@@ -42,6 +42,7 @@ pub use coin::Coin;
 pub use error::{ParseError, ParseErrorKind};
 pub use header::Header;
 pub use id::{BlockHash, IdParseError, OutPoint, Txid, Wtxid};
+pub use reader::Reader;
 pub use script::Script;
 pub use transaction::{Transaction, Tx, TxIn, TxOut};
 pub use witness::{Witness, WitnessItems};

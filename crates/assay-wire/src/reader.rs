@@ -5,21 +5,26 @@ use crate::error::{ParseError, ParseErrorKind};
 /// Maximum count or length (Core `serialize.h`, `MAX_SIZE`).
 pub(crate) const COMPACT_SIZE_MAX: u64 = 0x0200_0000;
 
-pub(crate) struct Reader<'a> {
+/// Reads the integers, byte strings and counts of the wire format.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8], position: usize) -> Self {
+    /// A reader of `bytes` from `position` on.
+    pub fn new(bytes: &'a [u8], position: usize) -> Self {
         Self { bytes, position }
     }
 
-    pub(crate) fn position(&self) -> usize {
+    /// Number of bytes before the next one.
+    pub fn position(&self) -> usize {
         self.position
     }
 
-    pub(crate) fn remaining(&self) -> usize {
+    /// Number of unread bytes.
+    pub fn remaining(&self) -> usize {
         self.bytes.len() - self.position
     }
 
@@ -37,14 +42,21 @@ impl<'a> Reader<'a> {
     }
 
     /// The next `count` bytes.
-    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], ParseError> {
+    ///
+    /// # Errors
+    /// Fewer remain.
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], ParseError> {
         let start = self.position;
         self.skip(count)?;
         Ok(&self.bytes[start..self.position])
     }
 
+    /// The next `N` bytes.
+    ///
+    /// # Errors
+    /// Fewer remain.
     #[inline]
-    pub(crate) fn take<const N: usize>(&mut self) -> Result<&'a [u8; N], ParseError> {
+    pub fn take<const N: usize>(&mut self) -> Result<&'a [u8; N], ParseError> {
         match self.bytes[self.position..].first_chunk::<N>() {
             Some(chunk) => {
                 self.position += N;
@@ -54,8 +66,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A compact size.
+    ///
+    /// # Errors
+    /// It is cut off, not in its shortest form, or above 32 MiB.
     #[inline]
-    pub(crate) fn compact_size(&mut self) -> Result<u64, ParseError> {
+    pub fn compact_size(&mut self) -> Result<u64, ParseError> {
         let first = self.take::<1>()?[0];
         if first < 253 {
             return Ok(u64::from(first));
@@ -100,8 +116,11 @@ impl<'a> Reader<'a> {
 
     /// A count of items with at least `item_bytes_min` bytes each. A count that cannot fit into the remaining bytes is rejected,
     /// so that memory reservations are bounded by the size of the data.
+    ///
+    /// # Errors
+    /// As [`Reader::compact_size`], or the items cannot follow.
     #[inline]
-    pub(crate) fn count(&mut self, item_bytes_min: usize) -> Result<usize, ParseError> {
+    pub fn count(&mut self, item_bytes_min: usize) -> Result<usize, ParseError> {
         let start = self.position;
         let count = self.compact_size()? as usize;
         if count.saturating_mul(item_bytes_min) > self.remaining() {

@@ -13,6 +13,7 @@ use hyper::StatusCode;
 pub use assay_json::{Array, Json, Object};
 
 pub use self::error::{Code, RpcError};
+pub(crate) use self::request::unhex;
 pub use self::request::{Params, Value};
 
 use self::body_decoder::Text;

@@ -149,10 +149,7 @@ impl<'a> Value<'a> {
         if let Some(bytes) = self.text.take(self.raw) {
             return Some(bytes);
         }
-        let digits = unquote(self.raw)?;
-        let mut bytes = vec![0; digits.len() / 2];
-        let even = digits.len().is_multiple_of(2);
-        (even && faster_hex::hex_decode(digits.as_bytes(), &mut bytes).is_ok()).then_some(bytes)
+        unhex(unquote(self.raw)?.as_bytes())
     }
 
     /// Member of an object unless null; `None` also for other values.
@@ -257,6 +254,13 @@ fn params<'a>(raw: Option<&'a RawValue>, text: &'a Text) -> Option<Params<'a>> {
     let value = Value { raw, text };
     let positional = value.elements().map(Params::Positional);
     positional.or_else(|| value.members().map(Params::Named))
+}
+
+/// Bytes of hexadecimal digits of either case.
+pub(crate) fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; digits.len() / 2];
+    let is_even = digits.len().is_multiple_of(2);
+    (is_even && faster_hex::hex_decode(digits, &mut bytes).is_ok()).then_some(bytes)
 }
 
 /// Text of a JSON string, borrowed unless it contains escapes; `None` for other values.

@@ -19,7 +19,7 @@ use super::script::{
     write_script_members, write_script_pubkey,
 };
 use super::{bad, bad_key};
-use crate::jsonrpc::{Json, Object, RpcError, Value};
+use crate::jsonrpc::{Json, Object, RpcError, Value, unhex};
 
 pub(super) const VALIDATEADDRESS: Call = |node, args, out| {
     let payee = Payee::parse(&node.rpc.params, &args.string(0)?);
@@ -202,13 +202,8 @@ pub(super) const CREATEMULTISIG: Call = |node, args, out| {
 
 /// Public key with the errors of `HexToPubKey`.
 fn public_key(text: &str) -> Result<Vec<u8>, RpcError> {
-    let mut bytes = vec![0; text.len() / 2];
-    let is_hex = text.len().is_multiple_of(2)
-        && !text.is_empty()
-        && faster_hex::hex_decode(text.as_bytes(), &mut bytes).is_ok();
-    if !is_hex {
-        return Err(bad_key(format!("Pubkey \"{text}\" must be a hex string")));
-    }
+    let bytes = unhex(text.as_bytes()).filter(|bytes| !bytes.is_empty());
+    let bytes = bytes.ok_or_else(|| bad_key(format!("Pubkey \"{text}\" must be a hex string")))?;
     if text.len() != 66 && text.len() != 130 {
         return Err(bad_key(format!(
             "Pubkey \"{text}\" must have a length of either 33 or 65 bytes"

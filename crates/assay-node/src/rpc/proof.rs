@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use assay_consensus::params::{ChainParams, MAX_BLOCK_WEIGHT};
-use assay_wire::{BlockHash, Header, OutPoint, Txid};
+use assay_wire::{BlockHash, Header, OutPoint, Reader, Txid};
 
 use super::args;
 use super::blocks::{parse, read_block};
@@ -120,20 +120,16 @@ struct Walk<'p> {
 
 impl Proof {
     fn parse(raw: &[u8]) -> Option<Self> {
-        let (head, rest) = raw.split_first_chunk::<{ Header::SIZE }>()?;
-        let (count, rest) = rest.split_first_chunk::<4>()?;
-        let (length, rest) = compact_size(rest)?;
-        let bytes = usize::try_from(length).ok()?.checked_mul(32)?;
-        let (hashes, rest) = rest.split_at_checked(bytes)?;
-        let (length, rest) = compact_size(rest)?;
-        let bits = rest.get(..usize::try_from(length).ok()?)?;
+        let mut reader = Reader::new(raw, 0);
+        let header = Header::parse(reader.take().ok()?);
+        let count = u32::from_le_bytes(*reader.take().ok()?);
+        let hashes = reader.count(32).ok()?;
+        let hashes = (0..hashes).map_while(|_| reader.take().ok().copied()).collect();
+        let length = reader.count(1).ok()?;
+        let bits = reader.bytes(length).ok()?;
         let bit = |index: usize| bits[index / 8] >> (index % 8) & 1 == 1;
-        Some(Self {
-            header: Header::parse(head),
-            count: u32::from_le_bytes(*count),
-            hashes: hashes.chunks_exact(32).filter_map(|hash| hash.try_into().ok()).collect(),
-            bits: (0..8 * bits.len()).map(bit).collect(),
-        })
+        let bits = (0..8 * bits.len()).map(bit).collect();
+        Some(Self { header, count, hashes, bits })
     }
 
     /// Root and proven transactions; `None` for an invalid proof (Core `merkleblock.cpp`, `ExtractMatches`).
@@ -175,25 +171,6 @@ impl Walk<'_> {
         // Equal hashes could represent a shorter list (CVE-2012-2459).
         (left != right).then(|| parent(&left, &right))
     }
-}
-
-fn compact_size(raw: &[u8]) -> Option<(u64, &[u8])> {
-    let (first, rest) = raw.split_first()?;
-    Some(match first {
-        0xfd => {
-            let (number, rest) = rest.split_first_chunk()?;
-            (u64::from(u16::from_le_bytes(*number)), rest)
-        }
-        0xfe => {
-            let (number, rest) = rest.split_first_chunk()?;
-            (u64::from(u32::from_le_bytes(*number)), rest)
-        }
-        0xff => {
-            let (number, rest) = rest.split_first_chunk()?;
-            (u64::from_le_bytes(*number), rest)
-        }
-        number => (u64::from(*number), rest),
-    })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use secp256k1::{PublicKey, Scalar, SecretKey};
 use sha2::Sha512;
 
 use super::NeedsPrivateKey;
+use crate::jsonrpc::unhex;
 use crate::rpc::decode::base58_check;
 
 /// Script context of a key, which determines its format.
@@ -274,10 +275,7 @@ fn parse_source(
         }
     };
     if steps.is_empty() {
-        let mut bytes = vec![0; name.len() / 2];
-        let is_hex = name.len().is_multiple_of(2)
-            && faster_hex::hex_decode(name.as_bytes(), &mut bytes).is_ok();
-        if is_hex {
+        if let Some(mut bytes) = unhex(name.as_bytes()) {
             if bytes.len() == 65 && matches!(bytes[0], 6 | 7) {
                 return Err("Hybrid public keys are not allowed".to_owned());
             }

@@ -4,6 +4,7 @@ use assay_consensus::params::ChainParams;
 use assay_consensus::script::opcode::{MAX_ELEMENT_SIZE, MAX_MULTISIG_KEYS};
 
 use super::{Descriptor, Key, KeyContext};
+use crate::jsonrpc::unhex;
 use crate::rpc::decode::Payee;
 use crate::rpc::lock::multisig;
 use crate::rpc::script;
@@ -108,12 +109,9 @@ fn expression(
         return Ok(vec![Descriptor::Addr(payee.script())]);
     }
     if let Some(inner) = inside(text, "raw") {
-        let mut bytes = vec![0; inner.len() / 2];
-        let is_hex = !inner.is_empty()
-            && inner.len().is_multiple_of(2)
-            && faster_hex::hex_decode(inner.as_bytes(), &mut bytes).is_ok();
-        let error = || "Raw script is not hex".to_owned();
-        return is_hex.then(|| vec![Descriptor::Raw(bytes)]).ok_or_else(error);
+        let script = unhex(inner.as_bytes()).filter(|script| !script.is_empty());
+        let script = script.ok_or_else(|| "Raw script is not hex".to_owned())?;
+        return Ok(vec![Descriptor::Raw(script)]);
     }
     Err(format!("'{text}' is not a valid descriptor function"))
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use assay_hash::hash160;
-use assay_wire::{Encoding, Transaction, encode};
+use assay_wire::{Encoding, ParseErrorKind, Transaction, encode};
 use secp256k1::PublicKey;
 
 use super::super::script::is_ecdsa_signature;
@@ -78,7 +78,7 @@ pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 impl<'a> Reader<'a> {
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Fault> {
         let Some((taken, rest)) = self.0.split_at_checked(count) else {
-            return fault("SpanReader::read(): end of data");
+            return fault(END);
         };
         self.0 = rest;
         Ok(taken)
@@ -90,19 +90,13 @@ impl<'a> Reader<'a> {
 
     /// Compact size in its shortest encoding.
     pub(super) fn compact_size(&mut self) -> Result<u64, Fault> {
-        let first = self.array::<1>()?[0];
-        let (number, least) = match first {
-            0xfd => (u64::from(u16::from_le_bytes(self.array()?)), 0xfd),
-            0xfe => (u64::from(u32::from_le_bytes(self.array()?)), 0x1_0000),
-            0xff => (u64::from_le_bytes(self.array()?), 0x1_0000_0000),
-            small => (u64::from(small), 0),
-        };
-        if number < least {
-            return fault("non-canonical ReadCompactSize()");
-        }
-        if number > SIZE_MAX {
-            return fault("ReadCompactSize(): size too large");
-        }
+        let mut reader = assay_wire::Reader::new(self.0, 0);
+        let number = reader.compact_size().map_err(|error| match error.kind {
+            ParseErrorKind::NonCanonicalSize => "non-canonical ReadCompactSize()".to_owned(),
+            ParseErrorKind::OversizedCount => "ReadCompactSize(): size too large".to_owned(),
+            _ => END.to_owned(),
+        })?;
+        self.take(reader.position())?;
         Ok(number)
     }
 
@@ -615,8 +609,7 @@ pub(super) const RANK_PROPRIETARY: u8 = 0x50;
 /// Core writes them in the middle of an output.
 const RANK_OUTPUT_PROPRIETARY: u8 = output::SCRIPT;
 const RANK_UNKNOWN: u8 = 0x60;
-/// Core's `MAX_SIZE` (`serialize.h`).
-const SIZE_MAX: u64 = 0x0200_0000;
+const END: &str = "SpanReader::read(): end of data";
 /// Core's `TAPROOT_CONTROL_MAX_NODE_COUNT`.
 const TREE_DEPTH_MAX: usize = 128;
 /// Serialized extended public key with its version.

@@ -1,12 +1,12 @@
 //! `/rest/getutxos`: unspent outputs (response of BIP64; request in path or body).
 
 use assay_engine::Tip;
-use assay_wire::{Coin, OutPoint, Txid, encode};
+use assay_wire::{Coin, OutPoint, Reader, encode};
 
 use super::super::engine_failed;
 use super::super::script::write_script_pubkey;
 use super::{Answer, Failure, Format, Request, bad, integral, no_format};
-use crate::jsonrpc::Json;
+use crate::jsonrpc::{self, Json};
 use crate::rpc::Node;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -82,34 +82,15 @@ fn outpoint(text: &str) -> Option<OutPoint> {
 /// Hexadecimal text with whitespace; empty if invalid, as in Core's `ParseHex`.
 fn unhex(text: &[u8]) -> Vec<u8> {
     let digits: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    let mut bytes = vec![0; digits.len() / 2];
-    if faster_hex::hex_decode(&digits, &mut bytes).is_err() {
-        bytes.clear();
-    }
-    bytes
+    jsonrpc::unhex(&digits).unwrap_or_default()
 }
 
 /// Mempool flag byte, then a list of outpoints.
 fn from_body(body: &[u8]) -> Option<Question> {
-    let (&with_mempool, rest) = body.split_first()?;
-    let (&count, mut rest) = rest.split_first()?;
-    // Longer lists exceed the limit; only their count matters.
-    let count = match count {
-        0xfd => {
-            let (count, after) = rest.split_first_chunk::<2>()?;
-            rest = after;
-            usize::from(u16::from_le_bytes(*count))
-        }
-        0xfe | 0xff => return None,
-        count => usize::from(count),
-    };
-    let (outpoints, _) = rest.as_chunks::<36>();
-    let outpoints = outpoints.get(..count)?.iter().map(|bytes| {
-        let mut txid = [0; 32];
-        txid.copy_from_slice(&bytes[..32]);
-        let vout = u32::from_le_bytes([bytes[32], bytes[33], bytes[34], bytes[35]]);
-        OutPoint { txid: Txid(txid), vout }
-    });
+    let mut reader = Reader::new(body, 0);
+    let [with_mempool] = *reader.take().ok()?;
+    let count = reader.count(36).ok()?;
+    let outpoints = (0..count).map_while(|_| reader.take().ok().map(OutPoint::from_bytes));
     Some(Question { with_mempool: with_mempool != 0, outpoints: outpoints.collect() })
 }
 
