@@ -12,14 +12,14 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use crate::error::NodeError;
-use crate::p2p::{Connection, Network, Peer};
+use crate::p2p::{Connection, P2p, Peer};
 
 /// Sources of the metrics. The endpoint answers from the start, with the sources available so far.
 pub(crate) struct Metrics {
     chain: &'static str,
     start_s: u64,
     engine: OnceLock<Arc<Engine>>,
-    network: OnceLock<Network>,
+    network: OnceLock<Arc<P2p>>,
 }
 
 impl Metrics {
@@ -34,7 +34,7 @@ impl Metrics {
         let _ = self.engine.set(engine);
     }
 
-    pub(crate) fn set_network(&self, network: Network) {
+    pub(crate) fn set_network(&self, network: Arc<P2p>) {
         let _ = self.network.set(network);
     }
 
@@ -117,8 +117,8 @@ fn engine_metrics(gauges: &Gauges, text: &mut Text) {
     }
 }
 
-fn peer_metrics(network: &Network, text: &mut Text) {
-    let peers = network.peers().list();
+fn peer_metrics(network: &P2p, text: &mut Text) {
+    let peers = network.peers.list();
     text.head(
         "peers",
         "gauge",
@@ -137,10 +137,10 @@ fn peer_metrics(network: &Network, text: &mut Text) {
             }
         }
     }
-    let in_flight = |peer: &Arc<Peer>| network.sync_facts(peer.id).in_flight.len();
+    let in_flight = |peer: &Arc<Peer>| network.sync.facts(peer.id).in_flight.len();
     let requested: usize = peers.iter().map(in_flight).sum();
     text.one("requested_blocks", "gauge", "Blocks that peers were asked for.", requested);
-    let totals = network.peers().totals();
+    let totals = network.peers.totals();
     for (name, help, value) in [
         ("received_bytes_total", "Bytes from peers.", totals.received_bytes()),
         ("sent_bytes_total", "Bytes to peers.", totals.sent_bytes()),
@@ -149,8 +149,8 @@ fn peer_metrics(network: &Network, text: &mut Text) {
     }
 }
 
-fn message_metrics(network: &Network, text: &mut Text) {
-    let messages = network.peers().totals().messages();
+fn message_metrics(network: &P2p, text: &mut Text) {
+    let messages = network.peers.totals().messages();
     for (name, was_received, what) in
         [("received_messages", true, "from"), ("sent_messages", false, "to")]
     {

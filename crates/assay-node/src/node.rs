@@ -54,11 +54,11 @@ pub fn run_with<W>(config: &NodeConfig, watch: impl FnOnce(&Node) -> W) -> Resul
 }
 
 #[derive(Clone)]
-pub struct PeerCount(Option<p2p::Network>);
+pub struct PeerCount(Option<Arc<p2p::P2p>>);
 
 impl PeerCount {
     pub fn get(&self) -> usize {
-        self.0.as_ref().map_or(0, |network| network.peers().count())
+        self.0.as_ref().map_or(0, |network| network.peers.count())
     }
 }
 

@@ -76,13 +76,13 @@ pub(super) fn stay_connected(shared: &Arc<P2p>) -> io::Result<thread::JoinHandle
 
 impl P2p {
     /// Tries to connect once, for some seconds. As in Core, only the log reports the result.
-    pub(super) fn connect(self: &Arc<Self>, name: &str, connection: Connection, encrypted: bool) {
+    pub(crate) fn connect(self: &Arc<Self>, name: &str, connection: Connection, encrypted: bool) {
         if let Err(error) = dial(self, name, connection, encrypted) {
             net!("Connecting to {name} failed: {error}");
         }
     }
 
-    pub(super) fn add_permanent(&self, name: &str, encrypted: bool) -> Result<(), AddNodeError> {
+    pub(crate) fn add_permanent(&self, name: &str, encrypted: bool) -> Result<(), AddNodeError> {
         let port = self.engine.params().p2p_port;
         let numeric = |name: &str| dns::numeric(name, dns::default_port(name, port));
         let address = numeric(name);
@@ -97,12 +97,12 @@ impl P2p {
         Ok(())
     }
 
-    pub(super) fn remove_permanent(&self, name: &str) -> Result<(), AddNodeError> {
+    pub(crate) fn remove_permanent(&self, name: &str) -> Result<(), AddNodeError> {
         let removed = self.dialled.lock().remove(name);
         removed.map(drop).ok_or(AddNodeError::Unknown)
     }
 
-    pub(super) fn permanent(&self) -> Vec<String> {
+    pub(crate) fn permanent(&self) -> Vec<String> {
         self.dialled.lock().keys().cloned().collect()
     }
 

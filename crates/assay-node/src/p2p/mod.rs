@@ -62,7 +62,7 @@ use tokio::sync::watch;
 
 use self::addresses::{AddrBook, LocalAddresses, Score};
 use self::addrman::{AddrMan, AddrManConfig};
-pub(crate) use self::addrman::{Count, Entry};
+pub(crate) use self::addrman::{Count, Entry, Wanted};
 pub(crate) use self::bans::{Ban, Range};
 pub use self::block_server::{BlockArchive, ServeConfig, serve_blocks};
 #[cfg(fuzzing)]
@@ -77,7 +77,6 @@ pub(crate) use self::dns::valid_ip;
 pub use self::dns::{Resolve, SystemResolver};
 use self::ended::Ended;
 use self::listen::Listener;
-pub(crate) use self::network::Network;
 use self::peers::Arrival;
 pub(crate) use self::peers::{Connection, Peer, Peers};
 use self::permissions::{Implied, Permissions, Rule};
@@ -114,13 +113,13 @@ const NODE_P2P_V2: u64 = 1 << 11;
 type Work = fn(&P2p);
 
 /// The network. [`Peers`] is below all others, [`Compact`] below [`BlockSync`] and [`TxRelay`]; none of these knows another.
-struct P2p {
+pub(crate) struct P2p {
     engine: Arc<Engine>,
-    peers: Arc<Peers>,
-    addresses: AddrBook,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) addresses: AddrBook,
     compact: Arc<Compact>,
-    sync: BlockSync,
-    txs: TxRelay,
+    pub(crate) sync: BlockSync,
+    pub(crate) txs: TxRelay,
     genesis: BlockHash,
     filters: Option<Arc<FilterIndex>>,
     whitelist: Vec<Rule>,
@@ -131,7 +130,7 @@ struct P2p {
 }
 
 pub(crate) struct P2pService {
-    network: Network,
+    network: Arc<P2p>,
     /// First listening address.
     address: Option<SocketAddr>,
     threads: Vec<thread::JoinHandle<()>>,
@@ -269,28 +268,28 @@ impl P2pService {
             runtime.spawn(listener.accept(Arc::clone(&shared), stopping.clone()));
         }
         tracing::info!("SetNetworkActive: {}", config.is_active);
-        Ok(Self { network: Network(shared), address, threads })
+        Ok(Self { network: shared, address, threads })
     }
 
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    pub(crate) fn network(&self) -> &Network {
+    pub(crate) fn network(&self) -> &Arc<P2p> {
         &self.network
     }
 
     /// Closes all connections and waits until no thread reads blocks.
     pub(crate) fn stop_serving(&self) {
-        let peers = &self.network.0.peers;
+        let peers = &self.network.peers;
         if peers.config.opens {
-            self.network.0.save_anchors();
+            self.network.save_anchors();
         }
         peers.close();
         if !peers.wait_until_gone(GOODBYE) {
             tracing::warn!("Some connections of peers did not end in time");
         }
-        self.network.0.addresses.known.save();
+        self.network.addresses.known.save();
     }
 
     /// Waits for the remaining threads, which end when the engine closes.

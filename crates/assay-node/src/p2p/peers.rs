@@ -33,8 +33,8 @@ use crate::bip324::Sealer;
 /// Registry of connected peers, with what all connections share.
 pub(crate) struct Peers {
     pub(super) engine: Arc<Engine>,
-    pub(super) config: P2pConfig,
-    pub(super) bans: Bans,
+    pub(crate) config: P2pConfig,
+    pub(crate) bans: Bans,
     pub(super) rate: Rate,
     pub(super) magic: [u8; 4],
     pub(super) encoding: Encoding,
@@ -248,8 +248,9 @@ impl Peers {
         !self.lock().is_off
     }
 
-    /// Enables or disables networking; disabling ends all connections.
-    pub(super) fn set_active(&self, is_active: bool) {
+    /// Enables or disables networking; disabling ends all connections (Core `net.cpp`, `SetNetworkActive`).
+    pub(crate) fn set_active(&self, is_active: bool) {
+        tracing::info!("SetNetworkActive: {is_active}");
         let mut connected = self.lock();
         connected.is_off = !is_active;
         if !is_active {
@@ -359,7 +360,7 @@ impl Peers {
     }
 
     /// Offered services; not full history while blocks below a snapshot are missing (Core `rpc/blockchain.cpp`, `loadtxoutset`).
-    pub(super) fn services(&self) -> u64 {
+    pub(crate) fn services(&self) -> u64 {
         let is_missing_old = self.engine.historical_chain().is_some();
         self.services & !(if is_missing_old { NODE_NETWORK } else { 0 })
     }

@@ -145,7 +145,7 @@ impl Peers {
     }
 
     /// True if version 2 is enabled and any block of the chain fits into a packet.
-    pub(super) fn has_encryption(&self) -> bool {
+    pub(crate) fn has_encryption(&self) -> bool {
         self.services() & super::NODE_P2P_V2 != 0
     }
 

@@ -6,7 +6,7 @@ use super::method::Call;
 use super::peers::network;
 use super::{Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
-use crate::p2p::{Count, Entry, NODE_NETWORK, NODE_WITNESS};
+use crate::p2p::{Count, Entry, NODE_NETWORK, NODE_WITNESS, Wanted};
 
 pub(super) const GETNODEADDRESSES: Call = |node, args, out| {
     let count: i32 = args.integer_or(0, 1)?;
@@ -15,8 +15,9 @@ pub(super) const GETNODEADDRESSES: Call = |node, args, out| {
     let unknown = |text: &str| bad(format!("Network not recognized: {text}"));
     let kind = kind.map(|text| text.parse::<NetworkKind>().map_err(|_| unknown(&text)));
     let kind = kind.transpose()?;
+    let wanted = Wanted { count_max: count, percent_max: 0, network: kind };
     let mut array = Json::new(out).array();
-    for address in network(node)?.list_addresses(count, kind) {
+    for address in network(node)?.addresses.listed(&wanted) {
         let PeerAddress { time, services, endpoint: Endpoint { host, port } } = address;
         let mut object = array.item().object();
         object.key("time").int(time);
@@ -54,7 +55,7 @@ fn add(
     let time = u32::try_from(node.engine.clock().now_s()).unwrap_or(u32::MAX);
     let endpoint = Endpoint { host, port };
     let address = PeerAddress { time, services: NODE_NETWORK | NODE_WITNESS, endpoint };
-    let known = network.known_addresses();
+    let known = &network.addresses.known;
     Ok(if !known.add(&[address], &host, 0) {
         Some("failed-adding-to-new")
     } else if is_tried && !known.good(&endpoint) {
@@ -65,7 +66,7 @@ fn add(
 }
 
 pub(super) const GETADDRMANINFO: Call = |node, _, out| {
-    let known = network(node)?.known_addresses();
+    let known = &network(node)?.addresses.known;
     let mut object = Json::new(out).object();
     let networks = NetworkKind::ALL.map(|kind| (kind.name(), Some(kind)));
     for (name, kind) in networks.into_iter().chain([("all_networks", None)]) {
@@ -79,7 +80,7 @@ pub(super) const GETADDRMANINFO: Call = |node, _, out| {
 };
 
 pub(super) const GETRAWADDRMAN: Call = |node, _, out| {
-    let known = network(node)?.known_addresses();
+    let known = &network(node)?.addresses.known;
     let mut object = Json::new(out).object();
     for (name, is_tried) in [("new", false), ("tried", true)] {
         let mut table = object.key(name).object();

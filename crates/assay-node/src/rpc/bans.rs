@@ -1,14 +1,16 @@
 //! RPC of bans.
 
+use std::sync::Arc;
+
 use super::method::{Call, help};
 use super::{Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
-use crate::p2p::{Ban, Network, Range, valid_ip};
+use crate::p2p::{Ban, P2p, Peer, Range, valid_ip};
 
 pub(super) const LISTBANNED: Call = |node, _, out| {
     let now_s = i64::try_from(node.engine.clock().now_s()).unwrap_or(i64::MAX);
     Json::new(out).objects(
-        network(node)?.bans().list(),
+        network(node)?.peers.bans.list(),
         |(range, Ban { created_s, until_s }), object| {
             object.key("address").text(range);
             object.key("ban_created").int(created_s);
@@ -21,12 +23,12 @@ pub(super) const LISTBANNED: Call = |node, _, out| {
 };
 
 pub(super) const CLEARBANNED: Call = |node, _, out| {
-    network(node)?.bans().clear();
+    network(node)?.peers.bans.clear();
     Json::new(out).null();
     Ok(())
 };
 
-fn network<'a>(node: &Node<'a>) -> Result<&'a Network, RpcError> {
+fn network<'a>(node: &Node<'a>) -> Result<&'a Arc<P2p>, RpcError> {
     let missing = "Error: Ban database not loaded";
     node.rpc.network.get().ok_or_else(|| RpcError::new(Code::Database, missing))
 }
@@ -43,7 +45,7 @@ pub(super) const SETBAN: Call = |node, args, out| {
     let network = network(node)?;
     if is_added {
         ban(node, network, &range, time_s, is_until)?;
-    } else if !network.bans().unban(&range) {
+    } else if !network.peers.bans.unban(&range) {
         return Err(invalid(
             "Error: Unban failed. Requested address/subnet was not previously manually banned.",
         ));
@@ -54,7 +56,7 @@ pub(super) const SETBAN: Call = |node, args, out| {
 
 fn ban(
     node: &Node<'_>,
-    network: &Network,
+    network: &P2p,
     range: &Range,
     time_s: i64,
     is_until: bool,
@@ -63,16 +65,11 @@ fn ban(
     if is_until && (is_past || time_s < 0) {
         return Err(bad("Error: Absolute timestamp is in the past"));
     }
-    if !network.bans().ban(range, time_s, is_until) {
+    if !network.peers.bans.ban(range, time_s, is_until) {
         return Err(RpcError::new(Code::NodeAlreadyAdded, "Error: IP/Subnet already banned"));
     }
-    for peer in network
-        .peers()
-        .list()
-        .iter()
-        .filter(|peer| valid_ip(&peer.address.host).is_some_and(|ip| range.contains(ip)))
-    {
-        peer.close();
-    }
+    let is_banned =
+        |peer: &&Arc<Peer>| valid_ip(&peer.address.host).is_some_and(|ip| range.contains(ip));
+    network.peers.list().iter().filter(is_banned).for_each(|peer| peer.close());
     Ok(())
 }

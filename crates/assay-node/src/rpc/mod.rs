@@ -71,7 +71,7 @@ use self::method::Call;
 use self::submit::SendTransaction;
 use crate::indexes::BlockIndexes;
 use crate::jsonrpc::{CallContext, Code, Handler, Json, OpenReply, OpenRequest, Params, RpcError};
-use crate::p2p::Network;
+use crate::p2p::P2p;
 use crate::zmq::Publication;
 
 pub(crate) struct Rpc {
@@ -88,7 +88,7 @@ pub(crate) struct Rpc {
     block_indexes: OnceLock<BlockIndexes>,
     zmq: OnceLock<Vec<Publication>>,
     /// Empty without P2P.
-    network: OnceLock<Network>,
+    network: OnceLock<Arc<P2p>>,
     started: Instant,
     log_path: PathBuf,
     stop: watch::Sender<bool>,
@@ -121,7 +121,7 @@ pub(crate) struct Node<'a> {
 impl Node<'_> {
     fn announce_local(&self) {
         if let Some(network) = self.rpc.network.get() {
-            network.announce_local();
+            network.txs.announce_local();
         }
     }
 }
@@ -180,7 +180,7 @@ impl Rpc {
         assert!(self.block_indexes.set(indexes).is_ok(), "the indexes are opened once");
     }
 
-    pub(crate) fn set_network(&self, network: Network) {
+    pub(crate) fn set_network(&self, network: Arc<P2p>) {
         assert!(self.network.set(network).is_ok(), "peers are served once");
     }
 

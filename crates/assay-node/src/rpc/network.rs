@@ -11,7 +11,7 @@ use super::method::Call;
 use super::peers::network;
 use super::{Node, write_warnings};
 use crate::jsonrpc::Json;
-use crate::p2p::{CORE_VERSION_NUMBER, DAY_S, Network, PROTOCOL_VERSION, Peer, SERVICES};
+use crate::p2p::{CORE_VERSION_NUMBER, DAY_S, P2p, PROTOCOL_VERSION, Peer, SERVICES};
 
 pub(super) const GETCONNECTIONCOUNT: Call = |node, _, out| {
     Json::new(out).count(count(node));
@@ -21,7 +21,7 @@ pub(super) const GETCONNECTIONCOUNT: Call = |node, _, out| {
 pub(super) const GETPEERINFO: Call = |node, _, out| {
     let mut array = Json::new(out).array();
     if let Some(network) = node.rpc.network.get() {
-        for peer in &network.peers().list() {
+        for peer in &network.peers.list() {
             one_peer(array.item(), peer, network, node);
         }
     }
@@ -30,10 +30,10 @@ pub(super) const GETPEERINFO: Call = |node, _, out| {
 
 pub(super) const GETNETWORKINFO: Call = |node, _, out| {
     let fee_rate = node.engine.mempool_info().min_relay_fee_sat_per_kvb.cast_signed();
-    let offered = node.rpc.network.get().map_or(0, Network::services);
-    let is_active = node.rpc.network.get().is_some_and(|network| network.peers().is_active());
+    let offered = node.rpc.network.get().map_or(0, |network| network.peers.services());
+    let is_active = node.rpc.network.get().is_some_and(|network| network.peers.is_active());
     let connections = count(node);
-    let peers = node.rpc.network.get().map(|network| network.peers().list()).unwrap_or_default();
+    let peers = node.rpc.network.get().map(|network| network.peers.list()).unwrap_or_default();
     let inbound = peers.iter().filter(|peer| peer.connection.is_inbound()).count();
     let mut object = Json::new(out).object();
     object.key("version").int(version_number(&node.rpc.params));
@@ -41,7 +41,7 @@ pub(super) const GETNETWORKINFO: Call = |node, _, out| {
     object.key("protocolversion").int(PROTOCOL_VERSION);
     services(object.key("localservices"), offered);
     service_names(object.key("localservicesnames"), offered);
-    let relays = node.rpc.network.get().is_some_and(Network::takes_transactions);
+    let relays = node.rpc.network.get().is_some_and(|network| !network.peers.config.blocks_only);
     object.key("localrelay").bool(relays);
     object.key("timeoffset").int(0);
     object.key("networkactive").bool(is_active);
@@ -50,8 +50,11 @@ pub(super) const GETNETWORKINFO: Call = |node, _, out| {
     object.key("connections_out").count(peers.len() - inbound);
     let mut networks = object.key("networks").array();
     for kind in NetworkKind::ALL {
-        let can_reach = |network: &Network| network.can_reach(kind);
-        let is_reachable = node.rpc.network.get().is_some_and(can_reach);
+        let is_reachable = node
+            .rpc
+            .network
+            .get()
+            .is_some_and(|network| network.addresses.reachable().contains(&kind));
         let mut network = networks.item().object();
         network.key("name").string(kind.name());
         network.key("limited").bool(!is_reachable);
@@ -66,8 +69,8 @@ pub(super) const GETNETWORKINFO: Call = |node, _, out| {
     object.key("relayfee").amount(fee_rate);
     object.key("incrementalfee").amount(fee_rate);
     let mut addresses = object.key("localaddresses").array();
-    let own = node.rpc.network.get().map(Network::own_addresses).unwrap_or_default();
-    for (endpoint, score) in own {
+    let own = node.rpc.network.get().map(|network| network.addresses.local.list());
+    for (endpoint, score) in own.into_iter().flatten() {
         let mut address = addresses.item().object();
         address.key("address").text(endpoint.host);
         address.key("port").int(endpoint.port);
@@ -79,7 +82,7 @@ pub(super) const GETNETWORKINFO: Call = |node, _, out| {
 };
 
 pub(super) const GETNETTOTALS: Call = |node, _, out| {
-    let totals = network(node)?.peers().totals();
+    let totals = network(node)?.peers.totals();
     let now_s = node.engine.clock().now_s();
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut object = Json::new(out).object();
@@ -99,16 +102,16 @@ pub(super) const GETNETTOTALS: Call = |node, _, out| {
 pub(super) const SETNETWORKACTIVE: Call = |node, args, out| {
     let is_active = args.bool_or(0, false)?;
     let network = network(node)?;
-    network.set_active(is_active);
-    Json::new(out).bool(network.peers().is_active());
+    network.peers.set_active(is_active);
+    Json::new(out).bool(network.peers.is_active());
     Ok(())
 };
 
 fn count(node: &Node<'_>) -> usize {
-    node.rpc.network.get().map_or(0, |network| network.peers().count())
+    node.rpc.network.get().map_or(0, |network| network.peers.count())
 }
 
-fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>) {
+fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &P2p, node: &Node<'_>) {
     let (facts, traffic) = (peer.facts(), &peer.traffic);
     let seconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e6;
     let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -146,7 +149,7 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
     object.key("version").int(facts.version);
     object.key("subver").string(&facts.user_agent);
     object.key("inbound").bool(peer.connection.is_inbound());
-    let sync = network.sync_facts(peer.id);
+    let sync = network.sync.facts(peer.id);
     object.key("bip152_hb_to").bool(sync.is_high_bandwidth);
     object.key("bip152_hb_from").bool(peer.wants_compact.load(Ordering::Relaxed));
     let height = |height: Option<u32>| height.map_or(-1, i64::from);

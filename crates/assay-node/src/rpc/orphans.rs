@@ -1,14 +1,14 @@
 //! RPC of orphan transactions (Core `rpc/mempool.cpp`).
 
-use super::Node;
 use super::args::Args;
 use super::method::Call;
 use crate::jsonrpc::{Code, Json, RpcError};
-use crate::p2p::{Network, OrphanInfo};
+use crate::p2p::OrphanInfo;
 
 pub(super) const GETORPHANTXS: Call = |node, args, out| {
     let verbosity = verbosity(args)?;
-    let mut orphans = orphans(node);
+    let orphans = node.rpc.network.get().map(|network| network.txs.orphans());
+    let mut orphans = orphans.unwrap_or_default();
     orphans.sort_by_cached_key(|orphan| orphan.tx.view().wtxid());
     let mut list = Json::new(out).array();
     for orphan in &orphans {
@@ -30,10 +30,6 @@ fn verbosity(args: &Args<'_>) -> Result<i32, RpcError> {
         return Ok(verbosity);
     }
     Err(RpcError::new(Code::InvalidParameter, format!("Invalid verbosity value {verbosity}")))
-}
-
-fn orphans(node: &Node<'_>) -> Vec<OrphanInfo> {
-    node.rpc.network.get().map(Network::orphans).unwrap_or_default()
 }
 
 fn write(orphan: &OrphanInfo, with_hex: bool, json: Json<'_>) {

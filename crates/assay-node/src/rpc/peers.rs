@@ -1,14 +1,15 @@
 //! RPC of manual connections.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use assay_wire::BlockHash;
 use assay_wire::p2p::Command;
 
 use super::method::{Call, help};
 use super::{Node, bad};
-use crate::jsonrpc::{Code, Json, RpcError};
-use crate::p2p::{AddNodeError, Connection, Network};
+use crate::jsonrpc::{Code, Json, RpcError, unhex};
+use crate::p2p::{AddNodeError, Connection, P2p};
 
 pub(super) const ADDNODE: Call = |context, args, out| {
     let (node, command) = (args.string(0)?.into_owned(), args.string(1)?.into_owned());
@@ -20,15 +21,15 @@ pub(super) const ADDNODE: Call = |context, args, out| {
     }
     let encrypted = args.value(2).map(|_| args.bool_or(2, false)).transpose()?;
     let network = network(context)?;
-    let encrypted = encrypted.unwrap_or(network.has_encryption());
-    if encrypted && !network.has_encryption() {
+    let encrypted = encrypted.unwrap_or(network.peers.has_encryption());
+    if encrypted && !network.peers.has_encryption() {
         let text = "Error: v2transport requested but not enabled (see -v2transport)";
         return Err(bad(text));
     }
     match &*command {
         "onetry" => network.connect(&node, Connection::Manual, encrypted),
-        "add" => network.add(&node, encrypted).map_err(not_changed)?,
-        _ => network.remove(&node).map_err(not_changed)?,
+        "add" => network.add_permanent(&node, encrypted).map_err(not_changed)?,
+        _ => network.remove_permanent(&node).map_err(not_changed)?,
     }
     Json::new(out).null();
     Ok(())
@@ -73,7 +74,7 @@ pub(super) const ADDCONNECTION: Call = |node, args, out| {
     };
     let encrypted = args.bool_or(2, false)?;
     let network = network(node)?;
-    if encrypted && !network.has_encryption() {
+    if encrypted && !network.peers.has_encryption() {
         let text =
             "Error: Adding v2transport connections requires -v2transport init flag to be set.";
         return Err(bad(text));
@@ -95,9 +96,7 @@ pub(super) const SENDMSGTOPEER: Call = |node, args, out| {
     place.copy_from_slice(name.as_bytes());
     let command = Command::parse(&padded).ok_or_else(|| bad("Error: msg_type is not printable"))?;
     let text = args.string(2)?;
-    let mut payload = vec![0; text.len() / 2];
-    faster_hex::hex_decode(text.as_bytes(), &mut payload)
-        .map_err(|_| bad("Error parsing input for msg"))?;
+    let payload = unhex(text.as_bytes()).ok_or_else(|| bad("Error parsing input for msg"))?;
     let id = u64::try_from(id).ok();
     let network = network(node)?;
     if !id.is_some_and(|id| network.send_message(id, command, &payload)) {
@@ -108,7 +107,7 @@ pub(super) const SENDMSGTOPEER: Call = |node, args, out| {
     Ok(())
 };
 
-pub(super) fn network<'a>(node: &Node<'a>) -> Result<&'a Network, RpcError> {
+pub(super) fn network<'a>(node: &Node<'a>) -> Result<&'a Arc<P2p>, RpcError> {
     let missing = "Error: Peer-to-peer functionality missing or disabled";
     node.rpc.network.get().ok_or_else(|| RpcError::new(Code::PeersDisabled, missing))
 }
@@ -125,14 +124,14 @@ fn not_changed(error: AddNodeError) -> RpcError {
 
 fn added(node: &Node<'_>, only: Option<&str>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let network = network(node)?;
-    let mut names = network.added();
+    let mut names = network.permanent();
     if let Some(only) = only {
         names.retain(|name| name == only);
         if names.is_empty() {
             return Err(RpcError::new(Code::NodeNotAdded, "Error: Node has not been added."));
         }
     }
-    let peers = network.peers().list();
+    let peers = network.peers.list();
     let mut array = Json::new(out).array();
     for name in names {
         let peer = peers.iter().find(|peer| peer.name.as_deref() == Some(&*name));
@@ -156,7 +155,7 @@ fn disconnect(
     id: Option<u64>,
     out: &mut Vec<u8>,
 ) -> Result<(), RpcError> {
-    let peers = network(node)?.peers();
+    let peers = &network(node)?.peers;
     let peer = match (address, id) {
         (Some(address), _) => peers.list().into_iter().find(|peer| {
             peer.address.to_string() == address || peer.name.as_deref() == Some(address)
@@ -191,7 +190,7 @@ fn fetch(node: &Node<'_>, hash: &BlockHash, peer: i64) -> Result<(), RpcError> {
         return Err(failed("Block already downloaded"));
     }
     let id = u64::try_from(peer).map_err(|_| failed("Peer does not exist"))?;
-    network.fetch_block(id, &place).map_err(|error| failed(error.to_string()))
+    network.sync.fetch_block(id, &place).map_err(|error| failed(error.to_string()))
 }
 
 fn failed(text: impl Into<Cow<'static, str>>) -> RpcError {

@@ -46,7 +46,7 @@ pub(super) const MOCKSCHEDULER: Call = |node, args, out| {
 
 pub(super) const SYNCWITHVALIDATIONINTERFACEQUEUE: Call = |node, _, out| {
     if let Some(network) = node.rpc.network.get() {
-        network.follow_chain();
+        network.txs.follow_chain();
     }
     wait_for_index(node);
     Json::new(out).null();

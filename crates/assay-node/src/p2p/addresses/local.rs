@@ -16,7 +16,7 @@ impl Score {
     pub(in crate::p2p) const NAMED: Self = Self(4);
 }
 
-pub(in crate::p2p) struct LocalAddresses {
+pub(crate) struct LocalAddresses {
     /// Accept addresses other than configured ones (Core's `-discover`).
     discovers: bool,
     /// Announced port (Core `net.cpp`, `GetListenPort`).

@@ -20,11 +20,11 @@ use super::permissions::Permissions;
 use super::rng::{exponential_us, random, shuffle};
 
 /// Known addresses, our own, and their relay.
-pub(super) struct AddrBook {
+pub(crate) struct AddrBook {
     engine: Arc<Engine>,
     peers: Arc<Peers>,
-    pub(super) known: AddrMan,
-    pub(super) local: LocalAddresses,
+    pub(crate) known: AddrMan,
+    pub(crate) local: LocalAddresses,
     networks: Vec<NetworkKind>,
     /// Selects the peers to which an address is relayed.
     chooser: SipHash24,
@@ -74,7 +74,7 @@ impl AddrBook {
         self.chooser.hash(&host.group())
     }
 
-    pub(super) fn reachable(&self) -> &[NetworkKind] {
+    pub(crate) fn reachable(&self) -> &[NetworkKind] {
         &self.networks
     }
 
@@ -135,7 +135,7 @@ impl AddrBook {
     }
 
     /// Random known addresses without banned ones.
-    pub(super) fn listed(&self, wanted: &Wanted) -> Vec<PeerAddress> {
+    pub(crate) fn listed(&self, wanted: &Wanted) -> Vec<PeerAddress> {
         let mut found = self.known.list(wanted);
         found.retain(|address| !self.is_banned(&address.endpoint.host));
         found

@@ -140,11 +140,7 @@ impl BlockSync {
     }
 
     /// Requests one block from a peer on demand (Core `net_processing.cpp`, `FetchBlock`).
-    pub(in crate::p2p) fn fetch_block(
-        &self,
-        id: u64,
-        block: &HeaderPlace,
-    ) -> Result<(), FetchError> {
+    pub(crate) fn fetch_block(&self, id: u64, block: &HeaderPlace) -> Result<(), FetchError> {
         let peer = self.peers.list().into_iter().find(|peer| peer.id == id);
         let peer = peer.ok_or(FetchError::NoPeer)?;
         let mut table = self.lock();

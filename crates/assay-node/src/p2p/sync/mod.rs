@@ -24,7 +24,6 @@ use std::time::Duration;
 use assay_engine::Engine;
 use assay_wire::BlockHash;
 
-pub(crate) use self::blocks::FetchError;
 use self::connector::Connector;
 use self::in_flight::InFlight;
 use self::pace::Pace;
@@ -38,7 +37,7 @@ use super::wakeup::Wakeup;
 use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS};
 
 /// Header and block download from all peers.
-pub(super) struct BlockSync {
+pub(crate) struct BlockSync {
     engine: Arc<Engine>,
     peers: Arc<Peers>,
     compact: Arc<Compact>,
@@ -250,7 +249,7 @@ impl BlockSync {
         self.fetch_blocks(peer);
     }
 
-    pub(super) fn facts(&self, id: u64) -> SyncFacts {
+    pub(crate) fn facts(&self, id: u64) -> SyncFacts {
         let table = self.lock();
         let Some(state) = table.peers.get(&id) else { return SyncFacts::default() };
         let height = |hash: BlockHash| self.engine.header_place(&hash).map(|place| place.height);

@@ -236,7 +236,7 @@ impl TxRelay {
     }
 
     /// Queues new local transactions for all peers.
-    pub(in crate::p2p) fn announce_local(&self) {
+    pub(crate) fn announce_local(&self) {
         self.engine.take_handed_in().into_iter().for_each(|wtxid| self.broadcast(wtxid));
     }
 }

@@ -30,7 +30,7 @@ use super::permissions::Permissions;
 use super::recent::Recent;
 
 /// Requests, announcements and orphans of transactions.
-pub(super) struct TxRelay {
+pub(crate) struct TxRelay {
     engine: Arc<Engine>,
     peers: Arc<Peers>,
     compact: Arc<Compact>,
@@ -253,7 +253,7 @@ impl TxRelay {
     }
 
     /// Processes blocks connected since the last call.
-    pub(super) fn follow_chain(&self) {
+    pub(crate) fn follow_chain(&self) {
         let _following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
         let tip = self.engine.tip().hash;
         let mut table = self.lock();
@@ -303,13 +303,11 @@ impl TxRelay {
     }
 
     fn stored_block(&self, hash: &BlockHash) -> Option<Block> {
-        let archived = self.engine.archived_block(hash)?;
-        let mut raw = vec![0; archived.size() as usize];
-        self.engine.read_archived(&archived, 0, &mut raw).ok()?;
+        let raw = self.engine.read_block(hash).ok().flatten()?;
         Block::parse(raw, self.peers.encoding).ok()
     }
 
-    pub(super) fn orphans(&self) -> Vec<OrphanInfo> {
+    pub(crate) fn orphans(&self) -> Vec<OrphanInfo> {
         self.lock().orphans.list()
     }
 
