@@ -337,8 +337,7 @@ impl PeerWriter<'_> {
         } else {
             self.load(&block)
         };
-        if let Err(error) = read {
-            unreadable(hash, &error);
+        if read.is_none() {
             return Ok(false);
         }
         if !self.is_block(hash) {
@@ -355,22 +354,32 @@ impl PeerWriter<'_> {
     }
 
     /// Reads a block behind room for a header.
-    fn load(&mut self, block: &ArchivedBlock) -> Result<(), EngineError> {
+    fn load(&mut self, block: &ArchivedBlock) -> Option<()> {
         self.buffer.resize(ROOM + block.size() as usize, 0);
-        self.shared.engine.read_archived(block, 0, &mut self.buffer[ROOM..])
+        let read = self.shared.engine.read_archived(block, 0, &mut self.buffer[ROOM..]);
+        read.map_err(|error| unreadable(block.hash(), &error)).ok()
     }
 
-    /// Reads a block without witnesses, for peers without BIP144. One at a time, since it takes several times the block's memory.
-    fn load_stripped(&mut self, block: &ArchivedBlock) -> Result<(), EngineError> {
+    /// Reads a block without witnesses, for peers without BIP144.
+    fn load_stripped(&mut self, block: &ArchivedBlock) -> Option<()> {
         let shared = self.shared;
         let _turn = shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut raw = vec![0; block.size() as usize];
-        shared.engine.read_archived(block, 0, &mut raw)?;
-        let parsed = Block::parse(raw, shared.peers.encoding)
-            .map_err(|source| EngineError::StoredBlock { hash: *block.hash(), source })?;
+        let parsed = self.parsed(block)?;
         self.buffer.resize(ROOM, 0);
         put_stripped(&parsed, &mut self.buffer);
-        Ok(())
+        Some(())
+    }
+
+    /// A block in memory as a whole. It takes several times its size: callers hold the lock for one block at a time.
+    fn parsed(&self, block: &ArchivedBlock) -> Option<Block> {
+        let shared = self.shared;
+        let mut raw = vec![0; block.size() as usize];
+        let read = shared.engine.read_archived(block, 0, &mut raw);
+        let parsed = read.and_then(|()| {
+            Block::parse(raw, shared.peers.encoding)
+                .map_err(|source| EngineError::StoredBlock { hash: *block.hash(), source })
+        });
+        parsed.map_err(|error| unreadable(block.hash(), &error)).ok()
     }
 
     /// True if the header in the buffer has this hash.

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 use assay_wire::{BlockHash, OutPoint, Tx, TxOut};
 
 use super::args;
-use super::blocks::{is_pruned, parse, read_block, spent_by};
+use super::blocks::{block_and_spent, spent_by};
 use super::method::Call;
 use super::scan::scripts_of;
 use super::script::write_script_pubkey;
 use super::sign_raw::find;
 use super::{Node, bad, block_not_found};
-use crate::jsonrpc::{Array, Code, Json, Object, RpcError, Value};
+use crate::jsonrpc::{Array, Json, Object, RpcError, Value};
 
 pub(super) const GETDESCRIPTORACTIVITY: Call = |node, args, out| {
     let mut hashes: Vec<BlockHash> = Vec::new();
@@ -49,17 +49,7 @@ fn write_block(
     hash: &BlockHash,
     list: &mut Array<'_>,
 ) -> Result<(), RpcError> {
-    let block = parse(&node.rpc.params, hash, read_block(node, hash)?)?;
-    let spent = match height {
-        0 => Some(Vec::new()),
-        _ => node.engine.read_spent(hash).ok().flatten(),
-    };
-    let text = if is_pruned(node, hash) {
-        "Undo data not available (pruned data)"
-    } else {
-        "Can't read undo data from disk"
-    };
-    let spent = spent.ok_or_else(|| RpcError::new(Code::Misc, text))?;
+    let (block, spent) = block_and_spent(node, hash)?;
     for (index, tx) in block.txs().enumerate() {
         let coins = spent_by(Some(&spent), index).unwrap_or_default();
         let coins = coins.iter().map(|coin| (coin.value, &coin.script_pubkey[..]));

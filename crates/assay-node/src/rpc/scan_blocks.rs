@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use assay_electrum::FilterIndex;
-use assay_engine::Block;
 use assay_wire::BlockHash;
 use assay_wire::filter::Filter;
 
+use super::blocks::block_and_spent;
 use super::filters::{BASIC, failed, named};
 use super::method::Call;
 use super::scan::{Scan, scripts_of};
-use super::{Node, bad, engine_failed};
+use super::{Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 #[derive(Default)]
@@ -121,25 +121,5 @@ fn has_script(
     let (block, spent) = block_and_spent(node, hash)?;
     let mut outputs = block.txs().flat_map(assay_wire::Tx::outputs);
     Ok(outputs.any(|output| scripts.contains(output.script_pubkey))
-        || spent.iter().any(|script| scripts.contains(&script[..])))
-}
-
-type Scripts = Vec<Box<[u8]>>;
-
-/// A block and the scripts of its spent outputs.
-fn block_and_spent(node: &Node<'_>, hash: &BlockHash) -> Result<(Block, Scripts), RpcError> {
-    let gone = |what: &'static str| RpcError::new(Code::Misc, what);
-    let pruned = "Block not available (pruned data)";
-    let raw = node.engine.read_block(hash).map_err(|error| engine_failed(&error))?;
-    let raw = raw.ok_or_else(|| gone(pruned))?;
-    let block = Block::parse(raw, node.rpc.params.encoding)
-        .map_err(|error| RpcError::new(Code::InternalError, error.to_string()))?;
-    let spent = node.engine.read_spent(hash).map_err(|error| engine_failed(&error))?;
-    let is_genesis = *hash == node.rpc.params.genesis_hash;
-    if spent.is_none() && !is_genesis {
-        return Err(gone("Undo data not available (pruned data)"));
-    }
-    let coins = spent.unwrap_or_default().into_iter().flatten();
-    let spent = coins.map(|coin| coin.script_pubkey.to_vec().into()).collect();
-    Ok((block, spent))
+        || spent.iter().flatten().any(|coin| scripts.contains(&coin.script_pubkey[..])))
 }

@@ -7,7 +7,7 @@ use assay_engine::Block;
 use assay_wire::BlockHash;
 use assay_wire::p2p::{BlockTxs, BlockTxsRequest, InventoryKind, Message};
 
-use super::{Ended, PeerWriter, nonce, unreadable};
+use super::{Ended, PeerWriter, nonce};
 use crate::p2p::compact::compact_of;
 
 impl PeerWriter<'_> {
@@ -64,7 +64,8 @@ impl PeerWriter<'_> {
 
     fn compact_from_archive(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, Ended> {
         let _turn = self.shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
-        let block = self.parsed(hash);
+        let archived = self.shared.engine.archived_block(hash);
+        let block = archived.and_then(|archived| self.parsed(&archived));
         block.map(|block| Ok(compact_of(&block, nonce().map_err(Ended::Io)?))).transpose()
     }
 
@@ -86,7 +87,7 @@ impl PeerWriter<'_> {
         }
         let block = {
             let _turn = self.shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
-            self.parsed(hash)
+            engine.archived_block(hash).and_then(|archived| self.parsed(&archived))
         };
         block.map_or(Ok(()), |block| self.send_txs(&block, request))
     }
@@ -107,18 +108,6 @@ impl PeerWriter<'_> {
         let mut payload = Vec::new();
         BlockTxs { block: request.block, txs }.encode(&mut payload);
         self.send(&Message::BlockTxs(&payload))
-    }
-
-    /// Archived block, in memory as a whole.
-    fn parsed(&self, hash: &BlockHash) -> Option<Block> {
-        let shared = self.shared;
-        let archived = shared.engine.archived_block(hash)?;
-        let mut raw = vec![0; archived.size() as usize];
-        if let Err(error) = shared.engine.read_archived(&archived, 0, &mut raw) {
-            unreadable(hash, &error);
-            return None;
-        }
-        Block::parse(raw, shared.peers.encoding).ok()
     }
 }
 

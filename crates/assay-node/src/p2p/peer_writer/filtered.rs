@@ -2,11 +2,10 @@
 
 use std::sync::PoisonError;
 
-use assay_engine::{Block, EngineError};
 use assay_wire::BlockHash;
 use assay_wire::p2p::Message;
 
-use super::{PeerWriter, unreadable};
+use super::PeerWriter;
 use crate::p2p::ended::Ended;
 use crate::p2p::peers::Matches;
 use crate::partial_merkle::Builder;
@@ -20,21 +19,8 @@ impl PeerWriter<'_> {
         }
         let shared = self.shared;
         let Some(archived) = shared.engine.archived_block(hash) else { return Ok(false) };
-        // One block at a time for all peers, as for blocks without witnesses.
         let turn = shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut raw = vec![0; archived.size() as usize];
-        let read = shared.engine.read_archived(&archived, 0, &mut raw);
-        let block = read.and_then(|()| {
-            Block::parse(raw, shared.peers.encoding)
-                .map_err(|source| EngineError::StoredBlock { hash: *hash, source })
-        });
-        let block = match block {
-            Ok(block) => block,
-            Err(error) => {
-                unreadable(hash, &error);
-                return Ok(false);
-            }
-        };
+        let Some(block) = self.parsed(&archived) else { return Ok(false) };
         let is_cash = shared.engine.params().cash.is_some();
         let found = self.peer.with_relay(|relay| relay.filter_block(&block, is_cash));
         drop(turn);
