@@ -50,9 +50,9 @@ pub fn node() -> &'static Node {
         config.rpc.password = Some(("u".to_owned(), "p".to_owned()));
         config.log = None;
         config.handle_signals = false;
-        config.persist_mempool = false;
-        config.tip_age_max_s = Some(u64::from(u32::MAX));
-        config.threads = Some(1);
+        config.engine.persist_mempool = false;
+        config.engine.tip_age_max_s = u64::from(u32::MAX);
+        config.engine.threads = 1;
         let mut p2p = P2pConfig::new(local);
         p2p.connect = Some(Vec::new());
         p2p.bloom_filters = true;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_electrum::index::{IndexConfig, Scope};
-use assay_engine::{ChainCheck, Clock, MiningConfig, Obfuscation, Policy, Pruning};
 
 use crate::http::{Limits, RpcAuth, Subnet, Whitelist};
 use crate::log::LogConfig;
@@ -14,56 +13,17 @@ use crate::p2p::P2pConfig;
 use crate::zmq::Publication;
 
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "settings, each on its own")]
 pub struct NodeConfig {
-    pub params: Arc<ChainParams>,
+    /// Chain, validation and mempool; the node sets the folders and the followers.
+    pub engine: assay_engine::Config,
     /// Data directory. Chains other than mainnet use subfolders named as in Bitcoin Core.
     pub datadir: PathBuf,
     pub rpc: RpcConfig,
-    pub clock: Clock,
-    /// Maximum tip age before the node leaves IBD, seconds; `None` for the engine's default.
-    pub tip_age_max_s: Option<u64>,
-    /// Maximum size of block and undo files, bytes; `None` for the engine's default.
-    pub block_file_bytes_max: Option<u64>,
     /// Parent of the chain's folder of block files; `None` for the data directory.
     pub blocks_base: Option<PathBuf>,
-    pub obfuscation: Obfuscation,
-    /// Check of the last blocks at start; `None` for none.
-    pub check: Option<ChainCheck>,
-    /// Pruning of old blocks (Core's `-prune`); excludes indexes, which need all blocks.
-    pub prune: Option<Pruning>,
-    /// Height up to which no block is pruned; `None` for the chain's default.
-    pub prune_after_height: Option<u32>,
-    /// Rebuild the UTXO set from the archived blocks.
-    pub rebuild_coins: bool,
-    /// Rebuild block index and UTXO set from the block files.
-    pub reindex: bool,
     pub load_blocks: Vec<PathBuf>,
     pub stop_at_height: Option<u32>,
     pub notify: Notify,
-    /// Size of the coins cache, bytes; `None` for the engine's default.
-    pub cache_bytes_max: Option<usize>,
-    /// Script verification threads; `None` for one per core.
-    pub threads: Option<usize>,
-    /// Mempool size, bytes; `None` for the engine's default.
-    pub mempool_bytes_max: Option<u64>,
-    /// Minimum relay fee rate, satoshi per 1,000 virtual bytes; `None` for the engine's default.
-    pub min_relay_fee_sat_per_kvb: Option<u64>,
-    /// Block template settings; `None` for the engine's default.
-    pub mining: Option<MiningConfig>,
-    /// Standardness rules; `None` for the engine's default.
-    pub policy: Option<Policy>,
-    /// Mempool expiry, seconds; `None` for the engine's default.
-    pub mempool_expiry_s: Option<u64>,
-    /// Maximum number of transactions in a cluster; `None` for the engine's default.
-    pub cluster_count_max: Option<usize>,
-    /// Maximum virtual size of a cluster; `None` for the engine's default.
-    pub cluster_vsize_max: Option<u64>,
-    /// One of every N signatures accepted by the vector kernels is verified again, 0 for none; `None` for the engine's default.
-    pub sample_signatures: Option<u32>,
-    /// Depth below the best header within which libsecp256k1 alone verifies; `None` for the engine's default.
-    pub exact_near_tip: Option<u32>,
-    pub persist_mempool: bool,
     /// Script index; `None` for none.
     pub index: Option<IndexOptions>,
     /// Look up confirmed transactions by txid (Core's `-txindex`): in the script index if enabled, else in a separate index.
@@ -140,7 +100,7 @@ impl NodeConfig {
         let params = params.ok_or_else(|| UnknownChain { name: chain.to_owned() })?;
         let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, params.rpc_port));
         Ok(Self {
-            params: Arc::new(params),
+            engine: assay_engine::Config::new(PathBuf::new(), Arc::new(params)),
             datadir: datadir.into(),
             rpc: RpcConfig {
                 bind: vec![bind],
@@ -155,31 +115,10 @@ impl NodeConfig {
                 rest: false,
                 limits: Limits::default(),
             },
-            clock: Clock::default(),
-            rebuild_coins: false,
-            reindex: false,
             load_blocks: Vec::new(),
             stop_at_height: None,
             notify: Notify::default(),
-            tip_age_max_s: None,
-            block_file_bytes_max: None,
             blocks_base: None,
-            obfuscation: Obfuscation::AsFound,
-            check: None,
-            prune: None,
-            prune_after_height: None,
-            cache_bytes_max: None,
-            threads: None,
-            mempool_bytes_max: None,
-            min_relay_fee_sat_per_kvb: None,
-            mining: None,
-            policy: None,
-            mempool_expiry_s: None,
-            cluster_count_max: None,
-            cluster_vsize_max: None,
-            sample_signatures: None,
-            exact_near_tip: None,
-            persist_mempool: true,
             index: None,
             tx_index: false,
             filter_index: false,
@@ -194,66 +133,29 @@ impl NodeConfig {
 
     /// Folder of the chain, with blocks, coins, log, cookie and lock.
     pub fn chain_dir(&self) -> PathBuf {
-        self.datadir.join(self.params.datadir_subfolder)
+        self.datadir.join(self.engine.params.datadir_subfolder)
     }
 
     pub fn blocks_dir(&self) -> PathBuf {
         let base = self.blocks_base.as_ref().unwrap_or(&self.datadir);
-        base.join(self.params.datadir_subfolder).join("blocks")
+        base.join(self.engine.params.datadir_subfolder).join("blocks")
     }
 
     /// User agent of the node; also reported when P2P is off.
     pub(crate) fn user_agent(&self) -> String {
         let of_nobody = || P2pConfig::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        self.p2p.clone().unwrap_or_else(of_nobody).user_agent(&self.params)
+        self.p2p.clone().unwrap_or_else(of_nobody).user_agent(&self.engine.params)
     }
 
     pub fn engine_config(&self) -> assay_engine::Config {
-        let mut config = assay_engine::Config::new(self.chain_dir(), Arc::clone(&self.params));
-        config.clock = self.clock.clone();
-        config.rebuild_coins = self.rebuild_coins;
-        config.reindex = self.reindex;
-        if let Some(age_s) = self.tip_age_max_s {
-            config.tip_age_max_s = age_s;
+        assay_engine::Config {
+            datadir: self.chain_dir(),
+            blocks_dir: self.blocks_base.is_some().then(|| self.blocks_dir()),
+            is_followed: self.index.is_some() || self.tx_index,
+            block_followers: self.block_followers(),
+            has_peers: self.p2p.is_some(),
+            ..self.engine.clone()
         }
-        if let Some(bytes) = self.block_file_bytes_max {
-            config.block_file_bytes_max = bytes;
-        }
-        config.blocks_dir = self.blocks_base.is_some().then(|| self.blocks_dir());
-        config.obfuscation = self.obfuscation;
-        config.check = self.check;
-        config.prune = self.prune;
-        config.prune_after_height = self.prune_after_height.unwrap_or(config.prune_after_height);
-        if let Some(bytes) = self.cache_bytes_max {
-            config.cache_bytes_max = bytes;
-        }
-        if let Some(threads) = self.threads {
-            config.threads = threads;
-        }
-        if let Some(bytes) = self.mempool_bytes_max {
-            config.mempool_bytes_max = bytes;
-        }
-        if let Some(rate) = self.min_relay_fee_sat_per_kvb {
-            config.min_relay_fee_sat_per_kvb = rate;
-        }
-        config.mining = self.mining.unwrap_or(config.mining);
-        config.policy = self.policy.unwrap_or(config.policy);
-        if let Some(age_s) = self.mempool_expiry_s {
-            config.mempool_expiry_s = age_s;
-        }
-        config.cluster_count_max = self.cluster_count_max.or(config.cluster_count_max);
-        config.cluster_vsize_max = self.cluster_vsize_max.or(config.cluster_vsize_max);
-        if let Some(one_of) = self.sample_signatures {
-            config.sample_signatures = one_of;
-        }
-        if let Some(blocks) = self.exact_near_tip {
-            config.exact_near_tip = blocks;
-        }
-        config.persist_mempool = self.persist_mempool;
-        config.is_followed = self.index.is_some() || self.tx_index;
-        config.block_followers = self.block_followers();
-        config.has_peers = self.p2p.is_some();
-        config
     }
 
     /// Number of indexes that follow blocks only.
@@ -263,7 +165,7 @@ impl NodeConfig {
 
     pub fn index_config(&self, options: &IndexOptions) -> IndexConfig {
         let dir = self.chain_dir().join(INDEX_DIR);
-        let mut config = IndexConfig::new(dir, self.params.genesis_hash);
+        let mut config = IndexConfig::new(dir, self.engine.params.genesis_hash);
         if let Some(bytes) = options.memory_bytes_max {
             config.memory_bytes_max = bytes;
         }
@@ -272,7 +174,7 @@ impl NodeConfig {
 
     pub(crate) fn tx_index_config(&self) -> IndexConfig {
         let dir = self.chain_dir().join(TX_INDEX_DIR);
-        let mut config = IndexConfig::new(dir, self.params.genesis_hash);
+        let mut config = IndexConfig::new(dir, self.engine.params.genesis_hash);
         config.memory_bytes_max = TX_INDEX_MEMORY_BYTES;
         config.scope = Scope::Txids;
         config

@@ -28,10 +28,10 @@ impl BlockIndexes {
     /// Opens the configured indexes. A reindex of the chain starts them from scratch, as in Core.
     pub(crate) fn open(config: &NodeConfig) -> Result<Self, NodeError> {
         let dir = config.chain_dir();
-        let genesis = config.params.genesis_hash;
+        let genesis = config.engine.params.genesis_hash;
         let open_filters = || {
             let dir = dir.join(FILTERS_DIR);
-            begin_anew(&dir, config.reindex)?;
+            begin_anew(&dir, config.engine.reindex)?;
             FilterIndex::open(&dir, genesis, Arc::new(RealIo)).map(Arc::new)
         };
         let filters = config.filter_index.then(open_filters).transpose()?;

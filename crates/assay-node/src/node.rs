@@ -181,7 +181,7 @@ impl Node {
         }
         tracing::info!("Loaded the chain: height={} best={}", tip.height, tip.hash);
         let load = || load_mempool(Arc::clone(&engine)).map_err(NodeError::Runtime);
-        threads.extend(config.persist_mempool.then(load).transpose()?);
+        threads.extend(config.engine.persist_mempool.then(load).transpose()?);
         let index = start_index(config, &engine, &rpc)?;
         // Core's wording; scripts wait for this line.
         tracing::info!("init message: Done loading");
@@ -370,7 +370,7 @@ fn bind_rpc(config: &NodeConfig, runtime: &Runtime) -> Result<Server, NodeError>
 
 /// RPC methods, without a chain yet.
 fn methods(config: &NodeConfig, log_path: PathBuf, stop: watch::Sender<bool>) -> Arc<Rpc> {
-    let rpc = Rpc::new(Arc::clone(&config.params), config.user_agent(), log_path, stop);
+    let rpc = Rpc::new(Arc::clone(&config.engine.params), config.user_agent(), log_path, stop);
     Arc::new(rpc.with_deprecated(config.rpc.deprecated.clone()).with_rest(config.rpc.rest))
 }
 
@@ -393,7 +393,7 @@ fn serve_metrics(
     runtime: &Runtime,
     stopping: &watch::Receiver<bool>,
 ) -> Result<(Arc<Metrics>, Option<SocketAddr>), NodeError> {
-    let metrics = Metrics::new(config.params.name);
+    let metrics = Metrics::new(config.engine.params.name);
     let serve = |address| metrics.serve(address, runtime, stopping.clone());
     let address = config.metrics.map(serve).transpose()?;
     Ok((metrics, address))
@@ -450,7 +450,7 @@ fn import(
 /// Rejects settings that exclude each other and servers exposed to other machines without an explicit setting.
 fn reject_contradictions(config: &NodeConfig) -> Result<(), NodeError> {
     reject_exposure(&config.rpc)?;
-    if config.prune.is_some() && (config.index.is_some() || config.tx_index) {
+    if config.engine.prune.is_some() && (config.index.is_some() || config.tx_index) {
         return Err(NodeError::PruneWithIndex);
     }
     config.p2p.as_ref().map_or(Ok(()), p2p::reject_exposure)
@@ -467,8 +467,8 @@ fn reject_exposure(rpc: &RpcConfig) -> Result<(), NodeError> {
 
 fn announce(config: &NodeConfig, dir: &Path) {
     tracing::info!("Assay version v{}", env!("CARGO_PKG_VERSION"));
-    tracing::info!("Chain {}, data directory {}", config.params.name, dir.display());
-    let engine = config.engine_config();
+    let engine = &config.engine;
+    tracing::info!("Chain {}, data directory {}", engine.params.name, dir.display());
     let cache_mib = engine.cache_bytes_max >> 20;
     tracing::info!("Script verification uses {} threads", engine.threads);
     tracing::info!("Using up to {cache_mib} MiB for coins in memory");

@@ -132,7 +132,7 @@ fn mempool_survives_restart() {
     fs::remove_file(&path).unwrap();
     let saved = f.call("savemempool", &json!([]));
     assert_eq!(saved, json!({"filename": path.to_str().unwrap()}));
-    let mut f = f.restart(|config| config.persist_mempool = false);
+    let mut f = f.restart(|config| config.engine.persist_mempool = false);
     let info = f.call("getmempoolinfo", &json!([]));
     assert_eq!((&info["loaded"], &info["size"]), (&json!(true), &json!(0)));
     // The chain is old.

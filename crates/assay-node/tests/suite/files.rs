@@ -27,7 +27,7 @@ fn obfuscation_is_permanent() {
     let dir = tempfile::tempdir().unwrap();
     let mut first = config(dir.path());
     first.blocks_base = Some(elsewhere.path().to_path_buf());
-    first.obfuscation = Obfuscation::New(XorKey::new(KEY));
+    first.engine.obfuscation = Obfuscation::New(XorKey::new(KEY));
     let node = Node::start(&first).unwrap();
     let blocks = elsewhere.path().join("regtest/blocks");
     assert_eq!(fs::read(blocks.join("xor.dat")).unwrap(), KEY);
@@ -43,12 +43,12 @@ fn obfuscation_is_permanent() {
     node.wait().unwrap();
     let error = refusal(dir.path(), |config| {
         config.blocks_base.clone_from(&first.blocks_base);
-        config.obfuscation = Obfuscation::Forbidden;
+        config.engine.obfuscation = Obfuscation::Forbidden;
     });
     assert!(error.contains("The blocksdir XOR-key can not be disabled"), "{error}");
     // A reindex needs the key as well.
-    first.reindex = true;
-    first.obfuscation = Obfuscation::AsFound;
+    first.engine.reindex = true;
+    first.engine.obfuscation = Obfuscation::AsFound;
     let node = Node::start(&first).unwrap();
     assert_eq!(node.engine().tip().height, 0);
     node.stop_handle().stop();
@@ -65,7 +65,7 @@ fn checks_last_blocks_at_start_and_on_request() {
         assert_eq!(f.call("verifychain", &json!([level, 0])), true, "{level}");
     }
     let check = |level, blocks| Some(ChainCheck { level, blocks, must_be_whole: true });
-    let mut f = f.restart(|config| config.check = check(4, 0));
+    let mut f = f.restart(|config| config.engine.check = check(4, 0));
     assert_eq!(f.call("getblockcount", &json!([])), 101);
     let undo = blocks_dir(&f).join("rev00000.dat");
     let (dir, _) = f.stop();
@@ -74,10 +74,10 @@ fn checks_last_blocks_at_start_and_on_request() {
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
     fs::write(&undo, damaged).unwrap();
-    let error = refusal(dir.path(), |config| config.check = check(2, 1));
+    let error = refusal(dir.path(), |config| config.engine.check = check(2, 1));
     assert!(error.contains("Corrupted block database detected"), "{error}");
     let mut sound = config(dir.path());
-    sound.check = check(1, 0);
+    sound.engine.check = check(1, 0);
     let node = Node::start(&sound).unwrap();
     node.stop_handle().stop();
     node.wait().unwrap();

@@ -214,9 +214,9 @@ fn serves_filters_hashes_and_checkpoints() {
 #[test]
 fn pruning_waits_for_the_index() {
     let pruning = |config: &mut NodeConfig| {
-        config.prune = Some(Pruning::Manual);
-        config.prune_after_height = Some(300);
-        config.block_file_bytes_max = Some(8 << 10);
+        config.engine.prune = Some(Pruning::Manual);
+        config.engine.prune_after_height = 300;
+        config.engine.block_file_bytes_max = 8 << 10;
     };
     let mut f = Fixture::new().restart(|config| {
         pruning(config);

@@ -27,7 +27,7 @@ pub(crate) struct Fixture {
 pub(crate) fn config(dir: &Path) -> NodeConfig {
     let mut config = NodeConfig::new("regtest", dir).unwrap();
     config.rpc.bind = vec!["127.0.0.1:0".parse().unwrap()];
-    config.cache_bytes_max = Some(16 << 20);
+    config.engine.cache_bytes_max = 16 << 20;
     config.log = None;
     config.handle_signals = false;
     config

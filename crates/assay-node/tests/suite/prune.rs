@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::node::{Fixture, config};
 
 fn pruning(config: &mut NodeConfig) {
-    config.prune = Some(Pruning::Manual);
-    config.prune_after_height = Some(300);
-    config.block_file_bytes_max = Some(8 << 10);
+    config.engine.prune = Some(Pruning::Manual);
+    config.engine.prune_after_height = 300;
+    config.engine.block_file_bytes_max = 8 << 10;
 }
 
 /// Node with `count` blocks in small files.
@@ -119,7 +119,7 @@ fn unpruned_node_requires_all_blocks() {
     }
     // With a rebuilt index it starts.
     let mut config = config(dir.path());
-    config.reindex = true;
+    config.engine.reindex = true;
     let node = Node::start(&config).unwrap();
     node.stop_handle().stop();
     node.wait().unwrap();
@@ -134,7 +134,7 @@ fn reindex_of_a_pruned_node() {
     assert!(pruned > 20 && !first.exists());
     let mut f = f.restart(|config| {
         pruning(config);
-        config.reindex = true;
+        config.engine.reindex = true;
     });
     // Blocks above the pruned ones are useless until those are downloaded again.
     assert_eq!(f.call("getblockcount", &json!([])), 0);
@@ -147,7 +147,7 @@ fn reindex_of_a_pruned_node() {
     // With all files present, a reindex keeps them.
     let mut f = f.restart(|config| {
         pruning(config);
-        config.reindex = true;
+        config.engine.reindex = true;
     });
     assert_eq!(f.call("getblockcount", &json!([])), 350);
     assert_eq!(prune_height(&mut f), 0);

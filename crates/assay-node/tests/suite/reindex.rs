@@ -20,7 +20,7 @@ fn reindex_finds_blocks_in_any_order() {
     let tip = f.blocks.last().unwrap().hash().to_string();
     let path = stored(&f, "blk00000.dat");
     let bytes = fs::metadata(&path).unwrap().len();
-    let mut f = f.restart(|config| config.reindex = true);
+    let mut f = f.restart(|config| config.engine.reindex = true);
     assert_eq!(f.tip(), tip);
     assert!(!stored(&f, "reindexing").exists());
     assert_eq!(fs::metadata(&path).unwrap().len(), bytes, "nothing was written twice");
@@ -40,7 +40,7 @@ fn reindex_finds_blocks_in_any_order() {
     swapped.extend_from_slice(&[0; 5000]);
     let mut f = f.restart(|config| {
         fs::write(&path, &swapped).unwrap();
-        config.reindex = true;
+        config.engine.reindex = true;
     });
     assert_eq!(f.tip(), tip);
     f.mine(&[]);

@@ -49,7 +49,7 @@ impl Source {
     }
 
     fn config(&self, config: &mut NodeConfig) {
-        Arc::make_mut(&mut config.params).assume_utxo = vec![self.known.clone()];
+        Arc::make_mut(&mut config.engine.params).assume_utxo = vec![self.known.clone()];
         config.filter_index = true;
         config.index = Some(IndexOptions::default());
         config.p2p = Some(P2pConfig::new("127.0.0.1:0".parse().unwrap()));

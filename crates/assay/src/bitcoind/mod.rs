@@ -95,7 +95,7 @@ fn start(arguments: impl IntoIterator<Item = OsString>) -> anyhow::Result<()> {
     match assay_node::run(&config) {
         // Core asks the user; its tests confirm in advance by an option.
         Err(NodeError::Open { source: OpenError::UnknownCoinTip { .. }, .. }) if retries => {
-            config.reindex = true;
+            config.engine.reindex = true;
             // The log is already open.
             config.log = None;
             assay_node::run(&config)

@@ -29,17 +29,16 @@ pub(crate) fn config(loaded: &mut Loaded, notes: &mut Notes) -> anyhow::Result<N
     imply(&mut loaded.settings, notes)?;
     let settings = &loaded.settings;
     let mut config = NodeConfig::new(loaded.params.name, &loaded.datadir)?;
-    config.params = loaded.params.clone();
-    if config.params.name == "signet" {
-        let magic = faster_hex::hex_string(&config.params.magic);
+    config.engine.params = loaded.params.clone();
+    if loaded.params.name == "signet" {
+        let magic = faster_hex::hex_string(&loaded.params.magic);
         notes.info(format!("Signet derived magic (message start): {magic}"));
     }
     config.log = Some(logging::config(settings, notes)?);
     engine(settings, &mut config)?;
     mempool(settings, &mut config)?;
-    let defaults = config.engine_config().mining;
-    let is_on_demand = config.params.pow.no_retargeting;
-    config.mining = Some(mining::config(settings, defaults, is_on_demand)?);
+    let is_on_demand = config.engine.params.pow.no_retargeting;
+    config.engine.mining = mining::config(settings, config.engine.mining, is_on_demand)?;
     rpc(settings, &mut config, notes)?;
     config.p2p = Some(p2p::config(settings, &config, notes)?);
     config.zmq = zmq(settings);
@@ -167,30 +166,32 @@ fn imply(settings: &mut Settings, notes: &mut Notes) -> anyhow::Result<()> {
 fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     let cache_mib =
         settings.int("dbcache").unwrap_or(CACHE_MIB).clamp(CACHE_MIB_MIN, CACHE_MIB_MAX);
-    config.cache_bytes_max = Some((cache_mib.unsigned_abs() as usize) << 20);
-    config.threads = threads(settings.int("par").unwrap_or(0));
-    config.rebuild_coins = settings.flag("reindex-chainstate").unwrap_or(false);
-    config.reindex = settings.flag("reindex").unwrap_or(false);
+    let engine = &mut config.engine;
+    engine.cache_bytes_max = (cache_mib.unsigned_abs() as usize) << 20;
+    engine.threads = threads(settings.int("par").unwrap_or(0));
+    engine.rebuild_coins = settings.flag("reindex-chainstate").unwrap_or(false);
+    engine.reindex = settings.flag("reindex").unwrap_or(false);
     config.load_blocks = settings.list("loadblock").into_iter().map(PathBuf::from).collect();
     let height = settings.int("stopatheight").map(not_negative).filter(|height| *height > 0);
     config.stop_at_height = height.map(|height| u32::try_from(height).unwrap_or(u32::MAX));
     config.notify = notify(settings);
     config.tx_index = settings.flag("txindex").unwrap_or(false);
     config.filter_index = filter_index(settings)?;
-    config.tip_age_max_s = settings.int("maxtipage").map(not_negative);
+    let engine = &mut config.engine;
+    engine.tip_age_max_s = settings.int("maxtipage").map_or(engine.tip_age_max_s, not_negative);
     if let Some(time_s) = settings.int("mocktime") {
         let Ok(time_s) = u32::try_from(time_s) else {
             bail!("-mocktime={time_s} must be from 0 to {}", u32::MAX);
         };
-        config.clock.set(time_s.into());
+        engine.clock.set(time_s.into());
     }
     if settings.flag("fastprune") == Some(true) {
-        config.block_file_bytes_max = Some(FAST_PRUNE_BYTES);
-        if config.params.name == "regtest" {
-            config.prune_after_height = Some(FAST_PRUNE_HEIGHT);
+        engine.block_file_bytes_max = FAST_PRUNE_BYTES;
+        if engine.params.name == "regtest" {
+            engine.prune_after_height = FAST_PRUNE_HEIGHT;
         }
     }
-    config.prune = prune(settings, config)?;
+    config.engine.prune = prune(settings, config)?;
     block_files(settings, config)
 }
 
@@ -204,7 +205,7 @@ fn block_files(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<(
         }
         config.blocks_base = Some(path);
     }
-    config.obfuscation = if settings.flag("blocksxor") == Some(false) {
+    config.engine.obfuscation = if settings.flag("blocksxor") == Some(false) {
         Obfuscation::Forbidden
     } else {
         let mut key = [0; 8];
@@ -216,7 +217,7 @@ fn block_files(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<(
         given.map_or(default, |number| u32::try_from(not_negative(number)).unwrap_or(u32::MAX))
     };
     let default = ChainCheck::default();
-    config.check = Some(ChainCheck {
+    config.engine.check = Some(ChainCheck {
         level: number(level, default.level),
         blocks: number(blocks, default.blocks),
         must_be_whole: level.is_some() || blocks.is_some(),
@@ -247,7 +248,7 @@ fn prune(settings: &Settings, config: &NodeConfig) -> anyhow::Result<Option<Prun
     if mib != 0 && config.tx_index {
         bail!("Prune mode is incompatible with -txindex.");
     }
-    if mib != 0 && config.rebuild_coins {
+    if mib != 0 && config.engine.rebuild_coins {
         bail!("Prune mode is incompatible with -reindex-chainstate. Use full -reindex instead.");
     }
     let Ok(count) = u64::try_from(mib) else {
@@ -273,41 +274,48 @@ fn notify(settings: &Settings) -> Notify {
     }
 }
 
-/// Number of script verification threads; `None` for one per core.
-fn threads(par: i64) -> Option<usize> {
+/// Number of script verification threads: one per core for 0, all but some cores for a negative number.
+fn threads(par: i64) -> usize {
+    let cores = available_parallelism().map_or(1, usize::from);
     match usize::try_from(par) {
-        Ok(0) => None,
-        Ok(count) => Some(count.min(THREADS_MAX)),
+        Ok(0) => cores,
+        Ok(count) => count.min(THREADS_MAX),
         Err(_) => {
-            let cores = available_parallelism().map_or(1, usize::from);
             let free = usize::try_from(par.unsigned_abs()).unwrap_or(usize::MAX);
-            Some(cores.saturating_sub(free).max(1))
+            cores.saturating_sub(free).max(1)
         }
     }
 }
 
 fn mempool(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
-    let megabytes = settings.int("maxmempool").map(not_negative);
-    config.mempool_bytes_max = megabytes.map(|count| count.saturating_mul(1_000_000));
-    config.min_relay_fee_sat_per_kvb = settings.fee_rate("minrelaytxfee")?;
-    let hours = settings.int("mempoolexpiry").map(not_negative);
-    config.mempool_expiry_s = hours.map(|hours| hours.saturating_mul(3600));
-    let count = settings.int("limitclustercount").map(not_negative);
-    config.cluster_count_max = count.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-    let kvb = settings.int("limitclustersize").map(not_negative);
-    config.cluster_vsize_max = kvb.map(|kvb| kvb.saturating_mul(1000));
-    check_mempool_size(config)?;
+    let number = |name| settings.int(name).map(not_negative);
+    let engine = &mut config.engine;
+    if let Some(megabytes) = number("maxmempool") {
+        engine.mempool_bytes_max = megabytes.saturating_mul(1_000_000);
+    }
+    if let Some(rate) = settings.fee_rate("minrelaytxfee")? {
+        engine.min_relay_fee_sat_per_kvb = rate;
+    }
+    if let Some(hours) = number("mempoolexpiry") {
+        engine.mempool_expiry_s = hours.saturating_mul(3600);
+    }
+    if let Some(count) = number("limitclustercount") {
+        engine.cluster_count_max = Some(usize::try_from(count).unwrap_or(usize::MAX));
+    }
+    if let Some(kvb) = number("limitclustersize") {
+        engine.cluster_vsize_max = Some(kvb.saturating_mul(1000));
+    }
+    check_mempool_size(engine)?;
     config.rpc.deprecated = settings.list("deprecatedrpc");
-    config.persist_mempool = settings.flag("persistmempool").unwrap_or(true);
+    config.engine.persist_mempool = settings.flag("persistmempool").unwrap_or(true);
     if settings.section == MAIN && settings.flag("acceptnonstdtxn") == Some(true) {
         bail!("acceptnonstdtxn is not currently supported for main chain");
     }
-    policy(settings, config)
+    policy(settings, &mut config.engine)
 }
 
 /// Rejects a mempool too small for some of the largest clusters (Core `txmempool.cpp`, `Flatten`).
-fn check_mempool_size(config: &NodeConfig) -> anyhow::Result<()> {
-    let engine = config.engine_config();
+fn check_mempool_size(engine: &assay_engine::Config) -> anyhow::Result<()> {
     let least = engine.cluster_vsize_max.map_or(0, |vsize| vsize.saturating_mul(40));
     if engine.mempool_bytes_max > 0 && engine.mempool_bytes_max < least {
         bail!("-maxmempool must be at least {} MB", least.div_ceil(1_000_000));
@@ -315,8 +323,8 @@ fn check_mempool_size(config: &NodeConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn policy(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
-    let mut policy = config.engine_config().policy;
+fn policy(settings: &Settings, engine: &mut assay_engine::Config) -> anyhow::Result<()> {
+    let policy = &mut engine.policy;
     policy.require_standard = settings.flag("acceptnonstdtxn") != Some(true);
     if let Some(bytes) = settings.int("datacarriersize") {
         policy.data_carrier_bytes_max = usize::try_from(not_negative(bytes)).unwrap_or(usize::MAX);
@@ -330,21 +338,20 @@ fn policy(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     if let Some(rate) = settings.fee_rate("incrementalrelayfee")? {
         policy.incremental_fee_sat_per_kvb = rate;
         // One option raises both rates (Core `node/mempool_args.cpp`).
-        let least = config.engine_config().min_relay_fee_sat_per_kvb;
-        if config.min_relay_fee_sat_per_kvb.is_none() && rate > least {
-            config.min_relay_fee_sat_per_kvb = Some(rate);
+        if settings.fee_rate("minrelaytxfee")?.is_none() {
+            let least = engine.min_relay_fee_sat_per_kvb;
+            engine.min_relay_fee_sat_per_kvb = least.max(rate);
         }
     }
     policy.permit_bare_multisig = settings.flag("permitbaremultisig") != Some(false);
     if let Some(rate) = settings.fee_rate("dustrelayfee")? {
         policy.dust_fee_sat_per_kvb = rate;
     }
-    config.policy = Some(policy);
     Ok(())
 }
 
 fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyhow::Result<()> {
-    let default = settings.port("rpcport")?.unwrap_or(config.params.rpc_port);
+    let default = settings.port("rpcport")?.unwrap_or(config.engine.params.rpc_port);
     let rpc = &mut config.rpc;
     for text in settings.list("rpcallowip") {
         let subnet = subnet(&text).and_then(|text| text.parse().ok()).ok_or_else(|| {

@@ -20,7 +20,7 @@ pub(crate) fn config(
     config: &NodeConfig,
     notes: &mut Notes,
 ) -> anyhow::Result<P2pConfig> {
-    let default = settings.port("port")?.unwrap_or(config.params.p2p_port);
+    let default = settings.port("port")?.unwrap_or(config.engine.params.p2p_port);
     let mut p2p = P2pConfig::new(SocketAddr::from((Ipv4Addr::LOCALHOST, default)));
     p2p.expose = true;
     p2p.listens = settings.flag("listen") != Some(false);
@@ -77,7 +77,7 @@ pub(crate) fn config(
         p2p.peer_timeout = seconds_of(seconds);
     }
     p2p.user_agent_comments = comments(settings)?;
-    let length = p2p.user_agent(&config.params).len();
+    let length = p2p.user_agent(&config.engine.params).len();
     if length > USER_AGENT_BYTES_MAX {
         bail!(
             "Total length of network version string ({length}) exceeds maximum length ({USER_AGENT_BYTES_MAX}). Reduce the \
@@ -137,7 +137,7 @@ fn connection_limits(
     if let Some(percent) = settings.int("inboundrelaypercent") {
         p2p.inbound_relay_percent = not_negative(percent).min(100) as usize;
     }
-    if config.params.name == "regtest" {
+    if config.engine.params.name == "regtest" {
         // All peers of a functional test share one address.
         p2p.peers_per_address_max = Some(p2p.peers_max);
     }

@@ -22,7 +22,7 @@ fn start() -> Running {
     let dir = tempfile::tempdir().expect("a folder");
     let mut config = node_config(dir.path());
     // The chain has old time stamps.
-    config.tip_age_max_s = Some(3_153_600_000);
+    config.engine.tip_age_max_s = 3_153_600_000;
     let mut p2p = P2pConfig::new("127.0.0.1:0".parse().expect("an address"));
     p2p.connect = Some(Vec::new());
     p2p.whitelist = vec!["noban,relay@127.0.0.1".to_owned()];

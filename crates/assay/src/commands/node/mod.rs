@@ -18,21 +18,29 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
         config.rpc.bind = vec![address];
     }
     if let Some(block) = arguments.assume_valid {
-        std::sync::Arc::make_mut(&mut config.params).assume_valid = block;
+        std::sync::Arc::make_mut(&mut config.engine.params).assume_valid = block;
     }
     config.rpc.allow = arguments.rpc_allow;
     config.rpc.password = arguments.rpc_user.zip(arguments.rpc_password);
     config.rpc.auth = arguments.rpc_auth;
     config.rpc.rest = arguments.rest;
     config.rpc.limits.body_bytes_max = mebibytes("--rpc-max-body", arguments.rpc_max_body)?;
-    config.cache_bytes_max =
-        arguments.db_cache.map(|count| mebibytes("--db-cache", count)).transpose()?;
-    config.mempool_bytes_max =
-        arguments.max_mempool.map(|megabytes| megabytes.saturating_mul(1_000_000));
-    config.threads = (arguments.par > 0).then_some(arguments.par);
-    config.min_relay_fee_sat_per_kvb = arguments.min_relay_fee;
-    config.sample_signatures = Some(arguments.sample_signatures);
-    config.exact_near_tip = Some(arguments.exact_near_tip);
+    let engine = &mut config.engine;
+    if let Some(count) = arguments.db_cache {
+        engine.cache_bytes_max = mebibytes("--db-cache", count)?;
+    }
+    if let Some(megabytes) = arguments.max_mempool {
+        engine.mempool_bytes_max = megabytes.saturating_mul(1_000_000);
+    }
+    if arguments.par > 0 {
+        engine.threads = arguments.par;
+    }
+    engine.min_relay_fee_sat_per_kvb =
+        arguments.min_relay_fee.unwrap_or(engine.min_relay_fee_sat_per_kvb);
+    engine.sample_signatures = arguments.sample_signatures;
+    engine.exact_near_tip = arguments.exact_near_tip;
+    engine.tip_age_max_s = arguments.max_tip_age.unwrap_or(engine.tip_age_max_s);
+    engine.persist_mempool = arguments.persist_mempool && !arguments.no_persist_mempool;
     let server = server(&arguments.electrum, &config);
     if arguments.index || server.is_some() {
         let memory = arguments.index_memory;
@@ -41,8 +49,6 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
         config.index = Some(IndexOptions { memory_bytes_max, server });
     }
     config.p2p = p2p(&arguments.p2p, &config);
-    config.tip_age_max_s = arguments.max_tip_age;
-    config.persist_mempool = arguments.persist_mempool && !arguments.no_persist_mempool;
     if let Some(log) = &mut config.log {
         log.stdout = arguments.print_to_console;
     }
@@ -55,7 +61,7 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
 
 /// P2P configuration from the flags.
 fn p2p(arguments: &P2pArguments, node: &NodeConfig) -> Option<P2pConfig> {
-    let default = SocketAddr::from((Ipv4Addr::LOCALHOST, node.params.p2p_port));
+    let default = SocketAddr::from((Ipv4Addr::LOCALHOST, node.engine.params.p2p_port));
     let mut config = P2pConfig::new(arguments.p2p?.unwrap_or(default));
     config.expose = arguments.p2p_expose;
     config.connect = Some(arguments.connect.clone());
@@ -67,7 +73,7 @@ fn p2p(arguments: &P2pArguments, node: &NodeConfig) -> Option<P2pConfig> {
 
 /// Configuration of the Electrum server; `None` if the flags name no address for it.
 fn server(arguments: &ServeArguments, node: &NodeConfig) -> Option<server::Config> {
-    let is_main = node.params.name == "main";
+    let is_main = node.engine.params.name == "main";
     let addresses = |given: Option<Option<SocketAddr>>, main: u16, other: u16| -> Vec<SocketAddr> {
         let port = if is_main { main } else { other };
         let default = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -92,7 +98,7 @@ fn server(arguments: &ServeArguments, node: &NodeConfig) -> Option<server::Confi
         metrics: arguments.electrum_metrics,
         expose: arguments.electrum_expose,
         banner: arguments.electrum_banner.clone().unwrap_or(defaults.banner),
-        block_vsize: node.params.block_vsize_max(),
+        block_vsize: node.engine.params.block_vsize_max(),
         limits: server::Limits {
             units_per_second: arguments.electrum_rate,
             entries_max: arguments.electrum_entries,
