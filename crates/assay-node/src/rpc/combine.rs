@@ -9,11 +9,12 @@ use assay_engine::ImmediateChecker;
 use assay_wire::{OutPoint, Transaction, TxOut};
 
 use super::args;
-use super::bad;
 use super::method::Call;
 use super::raw::parse;
-use super::sign::{HashType, Keyring, Unlocking, standard};
-use super::sign_raw::{Spent, find, serialise, undecodable};
+use super::sign::{HashType, Unlocking, standard, unlock};
+use super::sign_raw::{Spent, find, serialise};
+use super::signing_data::Provider;
+use super::{bad, undecodable};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
 pub(super) const COMBINERAWTRANSACTION: Call = |node, args, out| {
@@ -72,8 +73,8 @@ fn merge(
             return unlocking(&variants[done], input);
         }
         let all: Vec<_> = variants.iter().map(|tx| unlocking(tx, input)).collect();
-        let (keyring, together) = gather(all);
-        keyring.unlock(&contexts[0], input, HashType::DEFAULT, is_cash, &together)
+        let (provider, together) = gather(all);
+        unlock(&provider, &contexts[0], true, input, HashType::DEFAULT, is_cash, &together)
     };
     Ok((0..outputs.len()).map(unlocked).collect())
 }
@@ -86,17 +87,17 @@ fn unlocking(tx: &Transaction, input: usize) -> Unlocking {
     }
 }
 
-/// Items of several unlocking data, and a keyring with their last items, which may be scripts.
-fn gather(all: Vec<Unlocking>) -> (Keyring, Unlocking) {
-    let (mut keyring, mut together) = (Keyring::default(), Unlocking::default());
+/// Items of several unlocking data, and their last items, which may be scripts.
+fn gather(all: Vec<Unlocking>) -> (Provider, Unlocking) {
+    let (mut provider, mut together) = (Provider::default(), Unlocking::default());
     for one in all {
         let pushes = Instructions::new(&one.script_sig).map_while(|push| push);
         let last_push = pushes.last().map(|push| push.data.to_vec());
         for script in last_push.into_iter().chain(one.witness.last().cloned()) {
-            keyring.add_script(script);
+            provider.add_script(script);
         }
         together.script_sig.extend(one.script_sig);
         together.witness.extend(one.witness);
     }
-    (keyring, together)
+    (provider, together)
 }

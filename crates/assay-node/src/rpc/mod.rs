@@ -45,6 +45,7 @@ mod scan_blocks;
 mod script;
 mod sign;
 mod sign_raw;
+mod signing_data;
 mod spec;
 mod statistics;
 mod submit;
@@ -296,6 +297,13 @@ fn warming_up() -> RpcError {
 fn bad(text: impl Into<Cow<'static, str>>) -> RpcError {
     RpcError::new(Code::InvalidParameter, text)
 }
+
+/// Error: data cannot be decoded.
+fn undecodable(text: impl Into<Cow<'static, str>>) -> RpcError {
+    RpcError::new(Code::Deserialization, text)
+}
+
+const TX_UNDECODABLE: &str = "TX decode failed. Make sure the tx has at least one input.";
 
 /// Error: an argument names an unknown address, key or object.
 fn bad_key(text: impl Into<Cow<'static, str>>) -> RpcError {

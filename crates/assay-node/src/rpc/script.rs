@@ -229,6 +229,11 @@ fn hash_type_name(push: &[u8], cash: bool) -> Option<&'static str> {
     if !schnorr && !is_strict_der(signature) {
         return None;
     }
+    sighash_name(hash_type, cash)
+}
+
+/// Core's `SighashToStr`, and the names of Bitcoin Cash.
+pub(super) fn sighash_name(hash_type: u8, cash: bool) -> Option<&'static str> {
     Some(match (hash_type, cash) {
         (0x01, _) => "ALL",
         (0x81, _) => "ALL|ANYONECANPAY",

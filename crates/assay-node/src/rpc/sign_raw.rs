@@ -16,9 +16,10 @@ use super::lock::witness;
 use super::method::Call;
 use super::raw::parse;
 use super::script::asm;
-use super::sign::{HashType, Keyring, Unlocking, standard};
-use super::{Node, bad, bad_key, engine_failed};
-use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
+use super::sign::{HashType, Unlocking, standard, unlock};
+use super::signing_data::Provider;
+use super::{Node, TX_UNDECODABLE, bad, bad_key, engine_failed, undecodable};
+use crate::jsonrpc::{Json, Object, RpcError, Value};
 
 #[derive(Clone)]
 pub(super) struct Spent {
@@ -32,22 +33,17 @@ struct Given {
     spent: Spent,
 }
 
-pub(super) fn undecodable(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
-    RpcError::new(Code::Deserialization, text)
-}
-
 pub(super) const SIGNRAWTRANSACTIONWITHKEY: Call = |node, args, out| {
-    let failed = "TX decode failed. Make sure the tx has at least one input.";
     let tx = args.hex(0).and_then(|raw| parse(&node.rpc.params, &raw, true, true));
-    let tx = tx.ok_or_else(|| undecodable(failed))?;
-    let mut keyring = Keyring::default();
+    let tx = tx.ok_or_else(|| undecodable(TX_UNDECODABLE))?;
+    let mut provider = Provider::default();
     for key in args.value(1).and_then(Value::elements).unwrap_or_default() {
         let secret = parse_secret(&node.rpc.params, &args::string_of(key)?);
-        keyring.add_key(secret.ok_or_else(|| bad_key("Invalid private key"))?);
+        provider.add_key(secret.ok_or_else(|| bad_key("Invalid private key"))?);
     }
     let mut given = Vec::new();
     for value in args.value(2).and_then(Value::elements).unwrap_or_default() {
-        given.push(previous(value, &mut keyring)?);
+        given.push(previous(value, &mut provider)?);
     }
     let hash_type = match args.optional_string(3)? {
         None => HashType::DEFAULT,
@@ -66,12 +62,12 @@ pub(super) const SIGNRAWTRANSACTIONWITHKEY: Call = |node, args, out| {
         }
         spent.insert(outpoint, one);
     }
-    write_signed(&node.rpc.params, &tx, &spent, &keyring, hash_type, out);
+    write_signed(&node.rpc.params, &tx, &spent, &provider, hash_type, out);
     Ok(())
 };
 
-/// Parses the caller's previous output and adds its scripts to the keyring (Core `rpc/rawtransaction_util.cpp`, `ParsePrevouts`).
-fn previous(value: Value<'_>, keyring: &mut Keyring) -> Result<Given, RpcError> {
+/// Parses the caller's previous output and adds its scripts (Core `rpc/rawtransaction_util.cpp`, `ParsePrevouts`).
+fn previous(value: Value<'_>, provider: &mut Provider) -> Result<Given, RpcError> {
     if value.type_name() != "object" {
         return Err(undecodable("expected object with {\"txid'\",\"vout\",\"scriptPubKey\"}"));
     }
@@ -100,8 +96,8 @@ fn previous(value: Value<'_>, keyring: &mut Keyring) -> Result<Given, RpcError> 
         if !(pays_to(&best) || pays_to(&program) || is_wsh && script == program) {
             return Err(bad("redeemScript/witnessScript does not match scriptPubKey"));
         }
-        keyring.add_script(best);
-        keyring.add_script(program);
+        provider.add_script(best);
+        provider.add_script(program);
     }
     let spent = Spent { value: amount.unwrap_or(MAX_MONEY), script };
     Ok(Given { outpoint: OutPoint { txid, vout }, spent })
@@ -138,7 +134,7 @@ fn write_signed(
     params: &ChainParams,
     tx: &Transaction,
     spent: &HashMap<OutPoint, Spent>,
-    keyring: &Keyring,
+    provider: &Provider,
     hash_type: HashType,
     out: &mut Vec<u8>,
 ) {
@@ -149,6 +145,7 @@ fn write_signed(
     let outputs: Vec<TxOut<'_>> =
         all.iter().map(|one| TxOut { value: one.value, script_pubkey: &one.script }).collect();
     let context = TxContext::new(view, &outputs);
+    let knows_all = view.inputs().all(|input| spent.contains_key(&input.prevout));
     let mut unlocked = Vec::with_capacity(all.len());
     for (index, input) in view.inputs().enumerate() {
         let before = Unlocking {
@@ -160,7 +157,7 @@ fn write_signed(
         let is_done =
             || verify_input(&context, index, standard(is_cash), &mut ImmediateChecker).is_ok();
         unlocked.push(if is_known && has_output && !is_done() {
-            keyring.unlock(&context, index, hash_type, is_cash, &before)
+            unlock(provider, &context, knows_all, index, hash_type, is_cash, &before)
         } else {
             before
         });

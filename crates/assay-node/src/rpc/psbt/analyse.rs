@@ -6,13 +6,13 @@ use assay_consensus::script::opcode::{MAX_SCRIPT_SIZE, op};
 use assay_consensus::sigops::tx_sigop_cost;
 use assay_wire::{Encoding, Transaction};
 
-use super::data::{Missing, Provider};
 use super::format::Psbt;
 use super::solve::{Options, Signing, is_signed, sign_input};
 use super::{extract, parse};
 use crate::jsonrpc::{Json, Object};
 use crate::rpc::Node;
 use crate::rpc::method::Call;
+use crate::rpc::signing_data::{Missing, Provider};
 
 pub(in super::super) const ANALYZEPSBT: Call = |node, args, out| {
     let psbt = parse(node.rpc, &args.string(0)?)?;

@@ -1,31 +1,11 @@
-//! Signing data of one input or output: the records of a PSBT, and additions from descriptors (Core's
-//! `SignatureData` and `FlatSigningProvider`).
-
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+//! Signing data of the records of a PSBT and of descriptors.
 
 use assay_hash::hash160;
-use assay_wire::encode;
-use secp256k1::PublicKey;
 
 use super::fields::{Fields, Scope, input, output, split_tap_origin, tap_origin};
 use super::format::Input;
 use crate::rpc::descriptor::{Descriptor, NeedsPrivateKey, Secret};
-
-/// Keys and scripts from descriptors.
-#[derive(Default)]
-pub(super) struct Provider {
-    pub(super) keys: HashMap<KeyId, Secret>,
-    /// Public keys with origins.
-    pub(super) pubkeys: HashMap<KeyId, (Vec<u8>, Vec<u8>)>,
-    pub(super) scripts: HashMap<KeyId, Vec<u8>>,
-    /// Internal keys by taproot output key.
-    pub(super) taproot: HashMap<[u8; 32], [u8; 32]>,
-    /// Omit key origins from the PSBT.
-    pub(super) hides_origins: bool,
-}
-
-/// HASH160 of a public key.
-pub(super) type KeyId = [u8; 20];
+use crate::rpc::signing_data::{Data, Provider, stack_bytes};
 
 impl Provider {
     /// Adds keys and scripts of a descriptor at a position, with or without private keys.
@@ -43,63 +23,10 @@ impl Provider {
             }
             self.pubkeys.insert(id, (key.bytes, key.origin));
         }
-        for script in material.scripts {
-            self.scripts.insert(hash160(&script), script);
-        }
+        material.scripts.into_iter().for_each(|script| self.add_script(script));
         self.taproot.extend(material.taproot);
         Ok(())
     }
-
-    pub(super) fn origin(&self, id: &KeyId) -> Option<&(Vec<u8>, Vec<u8>)> {
-        self.pubkeys.get(id).filter(|_| !self.hides_origins)
-    }
-
-    pub(super) fn origin_by_x(&self, x: &[u8; 32]) -> Option<&(Vec<u8>, Vec<u8>)> {
-        ids_of_x(x).into_iter().find_map(|id| self.origin(&id))
-    }
-
-    pub(super) fn secret_by_x(&self, x: &[u8; 32]) -> Option<&Secret> {
-        ids_of_x(x).into_iter().find_map(|id| self.keys.get(&id))
-    }
-}
-
-fn ids_of_x(x: &[u8; 32]) -> [KeyId; 2] {
-    [2, 3].map(|first| hash160(&[&[first], &x[..]].concat()))
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Data {
-    pub(super) complete: bool,
-    /// True for a witness program, native or in P2SH.
-    pub(super) witness: bool,
-    pub(super) script_sig: Vec<u8>,
-    pub(super) stack: Vec<Vec<u8>>,
-    pub(super) redeem_script: Vec<u8>,
-    pub(super) witness_script: Vec<u8>,
-    /// Public key and signature.
-    pub(super) signatures: BTreeMap<KeyId, (Vec<u8>, Vec<u8>)>,
-    /// Public key and origin.
-    pub(super) origins: BTreeMap<KeyId, (Vec<u8>, Vec<u8>)>,
-    pub(super) tap_key_sig: Vec<u8>,
-    /// By key and leaf hash.
-    pub(super) tap_script_sigs: BTreeMap<([u8; 32], [u8; 32]), Vec<u8>>,
-    pub(super) tap_internal: Option<[u8; 32]>,
-    pub(super) tap_root: Option<[u8; 32]>,
-    /// Script, leaf version and control block.
-    pub(super) tap_leaves: Vec<(Vec<u8>, u8, Vec<u8>)>,
-    pub(super) tap_origins: BTreeMap<[u8; 32], TapOrigin>,
-    pub(super) missing: Missing,
-}
-
-/// Leaf hashes of a key, and its fingerprint with its path.
-type TapOrigin = (BTreeSet<[u8; 32]>, Vec<u8>);
-
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Missing {
-    pub(super) pubkeys: Vec<KeyId>,
-    pub(super) signatures: Vec<KeyId>,
-    pub(super) redeem_script: Option<[u8; 20]>,
-    pub(super) witness_script: Option<[u8; 32]>,
 }
 
 impl Data {
@@ -231,55 +158,8 @@ impl Data {
             fields.add(scope, key_of(tap_derivation, key), tap_origin(leaves, origin));
         }
     }
-
-    pub(super) fn script(&self, provider: &Provider, hash: &[u8; 20]) -> Option<Vec<u8>> {
-        let own = [&self.redeem_script, &self.witness_script];
-        let own = own.into_iter().find(|script| hash160(script) == *hash);
-        provider.scripts.get(hash).or(own).cloned()
-    }
-
-    pub(super) fn public_key(&self, provider: &Provider, id: &KeyId) -> Option<Vec<u8>> {
-        let own = self.signatures.get(id).or_else(|| self.origins.get(id));
-        let tap = || {
-            let x = self.tap_origins.keys().find(|x| hash160(&x[..]) == *id)?;
-            Some([&[2], &x[..]].concat())
-        };
-        let known = own.or_else(|| provider.pubkeys.get(id)).map(|(key, _)| key.clone());
-        known.or_else(tap).or_else(|| provider.keys.get(id).map(public_key_of))
-    }
-
-    /// Adds the origin of a taproot key, and a leaf that contains it.
-    pub(super) fn note_tap_origin(
-        &mut self,
-        provider: &Provider,
-        x: &[u8; 32],
-        leaf: Option<[u8; 32]>,
-    ) {
-        if let Some((_, origin)) = provider.origin_by_x(x) {
-            let known = || (BTreeSet::new(), origin.clone());
-            self.tap_origins.entry(*x).or_insert_with(known).0.extend(leaf);
-        }
-    }
-}
-
-fn public_key_of(secret: &Secret) -> Vec<u8> {
-    let key = PublicKey::from_secret_key(&secret.key);
-    if secret.is_compressed {
-        key.serialize().to_vec()
-    } else {
-        key.serialize_uncompressed().into()
-    }
 }
 
 fn key_of(kind: u8, rest: &[u8]) -> Vec<u8> {
     [&[kind], rest].concat()
-}
-
-pub(super) fn stack_bytes(stack: &[Vec<u8>]) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode::compact_size(&mut out, stack.len() as u64);
-    for item in stack {
-        encode::var_bytes(&mut out, item);
-    }
-    out
 }

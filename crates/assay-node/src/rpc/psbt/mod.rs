@@ -17,14 +17,14 @@ use assay_wire::{Encoding, Transaction};
 
 use super::args::{self, Args};
 use super::method::Call;
-use super::raw::{self, decode_failed};
+use super::raw;
 use super::sign::Unlocking;
-use super::sign_raw::{serialise, undecodable};
-use super::{Rpc, bad};
+use super::sign_raw::serialise;
+use super::signing_data::Provider;
+use super::{Rpc, bad, undecodable};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
 pub(super) use self::analyse::ANALYZEPSBT;
-use self::data::Provider;
 use self::fields::{Fields, Scope, input};
 use self::format::{Input, Psbt};
 pub(super) use self::process::{DESCRIPTORPROCESSPSBT, UTXOUPDATEPSBT};
@@ -32,7 +32,7 @@ use self::solve::{Options, Signing, sign_input};
 
 pub(super) const CREATEPSBT: Call = |node, args, out| {
     let tx = Transaction::parse(raw::create(node.rpc, args)?, Encoding::Legacy);
-    let tx = tx.map_err(|_| decode_failed("TX decode failed"))?;
+    let tx = tx.map_err(|_| undecodable("TX decode failed"))?;
     let psbt = Psbt::new(&tx, psbt_version(args, 5)?);
     Json::new(out).string(&psbt.encode());
     Ok(())
@@ -45,12 +45,12 @@ pub(super) const CONVERTTOPSBT: Call = |node, args, out| {
         None => (true, true),
     };
     let tx = args.hex(0).and_then(|hex| raw::parse(&node.rpc.params, &hex, with, without));
-    let tx = tx.ok_or_else(|| decode_failed("TX decode failed"))?;
+    let tx = tx.ok_or_else(|| undecodable("TX decode failed"))?;
     let view = tx.view();
     let is_signed = view.has_witness() || view.inputs().any(|one| !one.script_sig.is_empty());
     if is_signed && !permits {
         let text = "Inputs must not have scriptSigs and scriptWitnesses";
-        return Err(decode_failed(text));
+        return Err(undecodable(text));
     }
     let psbt = Psbt::new(&tx, psbt_version(args, 3)?);
     Json::new(out).string(&psbt.encode());

@@ -3,7 +3,6 @@
 use assay_consensus::script::opcode::{is_p2sh, witness_program};
 use assay_wire::Transaction;
 
-use super::data::Provider;
 use super::fields::{Scope, input};
 use super::format::Psbt;
 use super::solve::{Options, Signing, Unsigned, is_signed, sign_input, update_output};
@@ -14,8 +13,9 @@ use crate::rpc::index::{Lookup, look_up};
 use crate::rpc::method::Call;
 use crate::rpc::scan::for_each_position;
 use crate::rpc::sign::HashType;
-use crate::rpc::sign_raw::{Spent, undecodable};
-use crate::rpc::{Node, Rpc, bad, engine_failed};
+use crate::rpc::sign_raw::Spent;
+use crate::rpc::signing_data::Provider;
+use crate::rpc::{Node, Rpc, bad, engine_failed, undecodable};
 
 pub(in super::super) const UTXOUPDATEPSBT: Call = |node, args, out| {
     let provider = provider(node.rpc, args, false)?;

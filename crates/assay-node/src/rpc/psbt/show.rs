@@ -12,7 +12,7 @@ use super::fields::{
 use super::format::{Input, Output, Psbt};
 use crate::jsonrpc::{Array, Object};
 use crate::rpc::address::base58_check_encode;
-use crate::rpc::script::{asm, kind_of, write_script_pubkey, write_script_sig};
+use crate::rpc::script::{asm, kind_of, sighash_name, write_script_pubkey, write_script_sig};
 use crate::rpc::tx_json::{Spent, write_tx_members};
 
 pub(super) fn write(params: &ChainParams, psbt: &Psbt, object: &mut Object<'_>) {
@@ -103,7 +103,7 @@ fn write_input(
     }
     write_pairs(fields, input::PARTIAL_SIG, "partial_signatures", object);
     if let Some(sighash) = one.sighash() {
-        object.key("sighash").string(sighash_name(sighash as u8));
+        object.key("sighash").string(sighash_name(sighash as u8, false).unwrap_or_default());
     }
     write_scripts(params, fields, [input::REDEEM_SCRIPT, input::WITNESS_SCRIPT], object);
     write_derivations(fields, input::BIP32_DERIVATION, object);
@@ -314,18 +314,5 @@ fn write_unknown(fields: &Fields, object: &mut Object<'_>) {
     let mut pairs = object.key("unknown").object();
     for (key, value) in fields.unknown() {
         pairs.key(faster_hex::hex_string(key)).hex(value);
-    }
-}
-
-/// Core's `SighashToStr`; empty for unknown types.
-fn sighash_name(hash_type: u8) -> &'static str {
-    match hash_type {
-        0x01 => "ALL",
-        0x81 => "ALL|ANYONECANPAY",
-        0x02 => "NONE",
-        0x82 => "NONE|ANYONECANPAY",
-        0x03 => "SINGLE",
-        0x83 => "SINGLE|ANYONECANPAY",
-        _ => "",
     }
 }

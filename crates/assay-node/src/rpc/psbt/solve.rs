@@ -1,24 +1,15 @@
-//! Signs and finalizes inputs (Core `psbt.cpp`, `SignPSBTInput`; `script/sign.cpp`, `ProduceSignature`).
-//!
-//! Solves standard scripts and single-key tapscripts. Deliberately absent: miniscript and `MuSig2`, whose records
-//! are kept.
+//! Signs and finalizes inputs (Core `psbt.cpp`, `SignPSBTInput`). Deliberately absent: miniscript and `MuSig2`, whose
+//! records are kept.
 
-use assay_consensus::script::opcode::op;
-use assay_consensus::script::{
-    OutputKind, SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_SINGLE, TapscriptPosition, TxContext,
-    tap_leaf_hash, tap_tweak_hash, verify_input,
-};
+use assay_consensus::script::{OutputKind, SIGHASH_ALL, TxContext, verify_input};
 use assay_engine::ImmediateChecker;
-use assay_hash::{hash160, ripemd160};
 use assay_wire::{Encoding, Transaction, TxOut};
-use secp256k1::{Keypair, Message, Scalar, ecdsa, schnorr};
 
-use super::data::{Data, Provider};
 use super::fields::{Scope, input};
 use super::format::Psbt;
-use crate::rpc::lock::pay_to_key_hash_of;
-use crate::rpc::sign::{Unlocking, push_all, standard};
+use crate::rpc::sign::{Mode, Solver, Unlocking, standard};
 use crate::rpc::sign_raw::{Spent, serialise};
+use crate::rpc::signing_data::{Data, Provider};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unsigned {
@@ -33,16 +24,6 @@ pub(super) struct Signing {
     /// Blank for unknown outputs.
     spent: Vec<Spent>,
     is_all_known: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// Sign with the known keys and this hash type.
-    Sign(u8),
-    /// Blank signatures of every key, to determine sizes.
-    Blank,
-    /// No signatures; only gather data of an output.
-    Gather,
 }
 
 impl Signing {
@@ -135,8 +116,21 @@ pub(super) fn sign_input(
         return (Err(Unsigned::SighashMismatch), Data::default());
     }
     let mode = if options.is_blank { Mode::Blank } else { Mode::Sign(sighash) };
-    let is_complete = Solver { provider, signing: Some(signing), index, mode, data: &mut data }
-        .produce(&spent.script);
+    let outputs = signing.outputs();
+    let context = TxContext::new(signing.tx.view(), &outputs);
+    let mut solver = Solver {
+        provider,
+        context: Some(&context),
+        knows_all_spent: signing.is_all_known,
+        index,
+        is_cash: false,
+        mode,
+        data: &mut data,
+    };
+    let is_solved = solver.produce(&spent.script);
+    data.complete |=
+        is_solved && (options.is_blank || signing.unlocks(index, &data.script_sig, &data.stack));
+    let is_complete = data.complete;
     if needs_witness && !data.witness {
         return (Err(Unsigned::Incomplete), Data::default());
     }
@@ -167,259 +161,15 @@ fn fits(fields: &super::fields::Fields, sighash: u8) -> bool {
 pub(super) fn update_output(provider: &Provider, psbt: &mut Psbt, index: usize) {
     let output = &mut psbt.outputs[index];
     let mut data = Data::of_output(&output.fields);
-    Solver { provider, signing: None, index: 0, mode: Mode::Gather, data: &mut data }
-        .produce(&output.script);
+    Solver {
+        provider,
+        context: None,
+        knows_all_spent: false,
+        index: 0,
+        is_cash: false,
+        mode: Mode::Gather,
+        data: &mut data,
+    }
+    .produce(&output.script);
     data.store_in_output(&mut output.fields);
 }
-
-/// Sighash algorithm.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Version {
-    Legacy,
-    WitnessV0,
-}
-
-struct Solver<'a> {
-    provider: &'a Provider,
-    /// `None` to sign nothing.
-    signing: Option<&'a Signing>,
-    index: usize,
-    mode: Mode,
-    data: &'a mut Data,
-}
-
-impl Solver<'_> {
-    /// Builds the unlocking data of a script as far as known; true if complete.
-    fn produce(&mut self, script: &[u8]) -> bool {
-        if self.data.complete {
-            return true;
-        }
-        let mut script = script.to_vec();
-        let mut redeem = None;
-        let mut is_solved = true;
-        let mut items = Vec::new();
-        if let OutputKind::ScriptHash(hash) = OutputKind::of(&script, false) {
-            let hash = hash.try_into().unwrap_or_default();
-            let Some(found) = self.data.script(self.provider, &hash) else {
-                self.data.missing.redeem_script = Some(hash);
-                return false;
-            };
-            self.data.redeem_script.clone_from(&found);
-            script.clone_from(&found);
-            redeem = Some(found);
-        }
-        match OutputKind::of(&script, false) {
-            OutputKind::WitnessKeyHash(hash) => {
-                let step = self.step(&pay_to_key_hash_of(hash), Version::WitnessV0);
-                (is_solved, self.data.stack) = step;
-                self.data.witness = true;
-            }
-            OutputKind::WitnessScriptHash(hash) => {
-                let hash: [u8; 32] = hash.try_into().unwrap_or_default();
-                if let Some(inner) = self.data.script(self.provider, &ripemd160(&hash)) {
-                    self.data.witness_script.clone_from(&inner);
-                    (is_solved, self.data.stack) = self.step(&inner, Version::WitnessV0);
-                    self.data.stack.push(inner);
-                    self.data.witness = true;
-                } else {
-                    self.data.missing.witness_script = Some(hash);
-                    is_solved = false;
-                }
-            }
-            OutputKind::Taproot(key) if redeem.is_none() => {
-                let key = key.try_into().unwrap_or_default();
-                let stack = self.taproot(&key);
-                self.data.witness = true;
-                is_solved = stack.is_some();
-                self.data.stack = stack.unwrap_or_default();
-            }
-            OutputKind::ScriptHash(_) => is_solved = false,
-            OutputKind::Anchor(_) => {}
-            _ => (is_solved, items) = self.step(&script, Version::Legacy),
-        }
-        items.extend(redeem);
-        self.data.script_sig = push_all(&items);
-        self.data.complete = is_solved
-            && match (self.mode, self.signing) {
-                (Mode::Sign(_), Some(signing)) => {
-                    signing.unlocks(self.index, &self.data.script_sig, &self.data.stack)
-                }
-                (mode, _) => mode == Mode::Blank,
-            };
-        self.data.complete
-    }
-
-    /// Stack items of a script, and whether they are complete (Core's `SignStep`).
-    fn step(&mut self, script: &[u8], version: Version) -> (bool, Vec<Vec<u8>>) {
-        match OutputKind::of(script, false) {
-            OutputKind::PubKey(key) => match self.signature(key, script, version) {
-                Some(signature) => (true, vec![signature]),
-                None => (false, Vec::new()),
-            },
-            OutputKind::PubKeyHash(hash) => {
-                let id = hash.try_into().unwrap_or_default();
-                let Some(key) = self.data.public_key(self.provider, &id) else {
-                    self.data.missing.pubkeys.push(id);
-                    return (false, Vec::new());
-                };
-                match self.signature(&key, script, version) {
-                    Some(signature) => (true, vec![signature, key]),
-                    None => (false, Vec::new()),
-                }
-            }
-            OutputKind::Multisig { required, keys } => {
-                let needed = usize::from(required) + 1;
-                // Dummy element of CHECKMULTISIG.
-                let mut items = vec![Vec::new()];
-                // Sign with every key, even if fewer are needed: other signers may lack keys.
-                for key in keys {
-                    let signature = self.signature(key, script, version);
-                    items.extend(signature.filter(|_| items.len() < needed));
-                }
-                let is_solved = items.len() == needed;
-                // Half of the missing ones, as in Core.
-                items.resize(items.len() + (needed - items.len()).div_ceil(2), Vec::new());
-                (is_solved, items)
-            }
-            _ => (false, Vec::new()),
-        }
-    }
-
-    /// Existing or new signature of a key.
-    fn signature(&mut self, key: &[u8], script: &[u8], version: Version) -> Option<Vec<u8>> {
-        let id = hash160(key);
-        if let Some((_, known)) = self.data.signatures.get(&id) {
-            return Some(known.clone());
-        }
-        if let Some((_, origin)) = self.provider.origin(&id) {
-            self.data.origins.entry(id).or_insert_with(|| (key.to_vec(), origin.clone()));
-        }
-        let made = match self.mode {
-            Mode::Blank => Some(vec![0; BLANK_ECDSA_BYTES]),
-            Mode::Gather => None,
-            Mode::Sign(hash_type) => self.sign(&id, script, version, hash_type),
-        };
-        match &made {
-            Some(signature) => {
-                self.data.signatures.insert(id, (key.to_vec(), signature.clone()));
-            }
-            None => self.data.missing.signatures.push(id),
-        }
-        made
-    }
-
-    fn sign(
-        &self,
-        id: &[u8; 20],
-        script: &[u8],
-        version: Version,
-        hash_type: u8,
-    ) -> Option<Vec<u8>> {
-        let secret = self.provider.keys.get(id)?;
-        let signing = self.signing?;
-        let value = signing.spent[self.index].value;
-        let is_witness = version == Version::WitnessV0;
-        if is_witness && !(secret.is_compressed && assay_consensus::amount::money_range(value)) {
-            return None;
-        }
-        let hash_type = if hash_type == 0 { SIGHASH_ALL as u8 } else { hash_type };
-        let outputs = signing.outputs();
-        let context = TxContext::new(signing.tx.view(), &outputs);
-        let message = match version {
-            Version::Legacy => context.sighash_legacy(self.index, script, hash_type.into()),
-            Version::WitnessV0 => {
-                context.sighash_segwit_v0(self.index, script, value, hash_type.into())
-            }
-        };
-        let message = Message::from_digest(message);
-        let mut signature = ecdsa::sign_low_r(message, &secret.key).serialize_der().to_vec();
-        signature.push(hash_type);
-        Some(signature)
-    }
-
-    /// Witness of a taproot output: by key path, otherwise by a single-key leaf.
-    fn taproot(&mut self, output: &[u8; 32]) -> Option<Vec<Vec<u8>>> {
-        if let Some(internal) = self.provider.taproot.get(output) {
-            self.data.tap_internal.get_or_insert(*internal);
-        }
-        for key in self.data.tap_internal.into_iter().chain([*output]) {
-            self.data.note_tap_origin(self.provider, &key, None);
-        }
-        if self.data.tap_key_sig.is_empty() {
-            let internal = self.data.tap_internal;
-            let root = self.data.tap_root;
-            let tweak = |key: &[u8; 32]| Some(tap_tweak_hash(key, root.as_ref()));
-            let by_internal = internal.and_then(|key| self.schnorr(&key, tweak(&key), None));
-            let made = by_internal.or_else(|| self.schnorr(output, None, None));
-            self.data.tap_key_sig = made.unwrap_or_default();
-        }
-        if !self.data.tap_key_sig.is_empty() {
-            return Some(vec![self.data.tap_key_sig.clone()]);
-        }
-        let mut best: Option<Vec<Vec<u8>>> = None;
-        let mut last = None;
-        for (script, version, control) in self.data.tap_leaves.clone() {
-            // Control blocks of a leaf are consecutive, the shortest first.
-            if last.replace((script.clone(), version)) == Some((script.clone(), version)) {
-                continue;
-            }
-            let Some(signature) = self.leaf_signature(&script, version) else { continue };
-            let stack = vec![signature, script, control];
-            let bytes = |stack: &[Vec<u8>]| super::data::stack_bytes(stack).len();
-            if best.as_ref().is_none_or(|best| bytes(&stack) < bytes(best)) {
-                best = Some(stack);
-            }
-        }
-        best
-    }
-
-    fn leaf_signature(&mut self, script: &[u8], version: u8) -> Option<Vec<u8>> {
-        let [32, key @ .., op::CHECKSIG] = script else { return None };
-        let key: [u8; 32] = key.try_into().ok().filter(|_| version == TAPSCRIPT)?;
-        let leaf = tap_leaf_hash(version, script);
-        self.data.note_tap_origin(self.provider, &key, Some(leaf));
-        if let Some(known) = self.data.tap_script_sigs.get(&(key, leaf)) {
-            return Some(known.clone());
-        }
-        let made = self.schnorr(&key, None, Some(leaf))?;
-        self.data.tap_script_sigs.insert((key, leaf), made.clone());
-        Some(made)
-    }
-
-    fn schnorr(
-        &self,
-        key: &[u8; 32],
-        tweak: Option<[u8; 32]>,
-        leaf_hash: Option<[u8; 32]>,
-    ) -> Option<Vec<u8>> {
-        let hash_type = match self.mode {
-            Mode::Blank => return Some(vec![0; 64]),
-            Mode::Gather => return None,
-            Mode::Sign(hash_type) => hash_type,
-        };
-        let signing = self.signing.filter(|signing| signing.is_all_known)?;
-        let is_single = u32::from(hash_type) & !SIGHASH_ANYONECANPAY == SIGHASH_SINGLE;
-        if is_single && self.index >= signing.tx.view().output_count() {
-            return None;
-        }
-        let secret = self.provider.secret_by_x(key)?;
-        let mut keypair = Keypair::from_secret_key(&secret.key);
-        if let Some(tweak) = tweak {
-            keypair = keypair.add_xonly_tweak(&Scalar::from_be_bytes(tweak).ok()?).ok()?;
-        }
-        let outputs = signing.outputs();
-        let context = TxContext::new(signing.tx.view(), &outputs);
-        let position =
-            leaf_hash.map(|leaf_hash| TapscriptPosition { leaf_hash, code_separator: u32::MAX });
-        let message = context.sighash_taproot(self.index, hash_type, None, position.as_ref())?;
-        let signature = schnorr::sign_with_aux_rand(&message, &keypair, &[0; 32]);
-        let mut bytes = signature.to_byte_array().to_vec();
-        bytes.extend((hash_type != 0).then_some(hash_type));
-        Some(bytes)
-    }
-}
-
-/// Core's `DUMMY_SIGNATURE_CREATOR`: two 32-byte numbers and the hash type.
-const BLANK_ECDSA_BYTES: usize = 71;
-/// Leaf version of tapscript (BIP342).
-const TAPSCRIPT: u8 = 0xc0;
