@@ -2,9 +2,9 @@
 
 use assay_wire::p2p::{Endpoint, Host, NetworkKind, PeerAddress};
 
+use super::bad;
 use super::method::Call;
 use super::peers::network;
-use super::{Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{Count, Entry, NODE_NETWORK, NODE_WITNESS, Wanted};
 
@@ -34,7 +34,20 @@ pub(super) const ADDPEERADDRESS: Call = |node, args, out| {
     let is_tried = args.bool_or(2, false)?;
     let invalid = || RpcError::new(Code::InvalidIpOrSubnet, "Invalid IP address");
     let host = Host::parse(text.trim_matches(['[', ']'])).ok_or_else(invalid)?;
-    let error = add(node, host, port, is_tried)?;
+    let network = network(node)?;
+    let host = network.host_of(host);
+    let time = u32::try_from(node.engine.clock().now_s()).unwrap_or(u32::MAX);
+    let endpoint = Endpoint { host, port };
+    let address = PeerAddress { time, services: NODE_NETWORK | NODE_WITNESS, endpoint };
+    let known = &network.addresses.known;
+    // As if it had announced itself.
+    let error = if !known.add(&[address], &host, 0) {
+        Some("failed-adding-to-new")
+    } else if is_tried && !known.good(&endpoint) {
+        Some("failed-adding-to-tried")
+    } else {
+        None
+    };
     let mut object = Json::new(out).object();
     if let Some(error) = error {
         object.key("error").string(error);
@@ -42,28 +55,6 @@ pub(super) const ADDPEERADDRESS: Call = |node, args, out| {
     object.key("success").bool(error.is_none());
     Ok(())
 };
-
-/// Adds an address as if it had announced itself; returns the error.
-fn add(
-    node: &Node<'_>,
-    host: Host,
-    port: u16,
-    is_tried: bool,
-) -> Result<Option<&'static str>, RpcError> {
-    let network = network(node)?;
-    let host = network.host_of(host);
-    let time = u32::try_from(node.engine.clock().now_s()).unwrap_or(u32::MAX);
-    let endpoint = Endpoint { host, port };
-    let address = PeerAddress { time, services: NODE_NETWORK | NODE_WITNESS, endpoint };
-    let known = &network.addresses.known;
-    Ok(if !known.add(&[address], &host, 0) {
-        Some("failed-adding-to-new")
-    } else if is_tried && !known.good(&endpoint) {
-        Some("failed-adding-to-tried")
-    } else {
-        None
-    })
-}
 
 pub(super) const GETADDRMANINFO: Call = |node, _, out| {
     let known = &network(node)?.addresses.known;

@@ -1,6 +1,6 @@
 //! RPC of chain tips and manual invalidation.
 
-use assay_engine::{ChainTip, ChainTipStatus, ControlError, Engine};
+use assay_engine::{ChainTipStatus, ControlError, Engine};
 use assay_wire::BlockHash;
 
 use super::args::Args;
@@ -9,7 +9,18 @@ use super::{Node, block_not_found};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const GETCHAINTIPS: Call = |node, _, out| {
-    write_tips(&node.engine.chain_tips(), out);
+    Json::new(out).objects(&node.engine.chain_tips(), |tip, object| {
+        object.key("height").int(tip.height);
+        object.key("hash").text(tip.hash);
+        object.key("branchlen").int(tip.branch_length);
+        object.key("status").string(match tip.status {
+            ChainTipStatus::Active => "active",
+            ChainTipStatus::ValidFork => "valid-fork",
+            ChainTipStatus::ValidHeaders => "valid-headers",
+            ChainTipStatus::HeadersOnly => "headers-only",
+            ChainTipStatus::Invalid => "invalid",
+        });
+    });
     Ok(())
 };
 
@@ -41,19 +52,4 @@ fn control(
         }
     }
     Ok(())
-}
-
-fn write_tips(tips: &[ChainTip], out: &mut Vec<u8>) {
-    Json::new(out).objects(tips, |tip, object| {
-        object.key("height").int(tip.height);
-        object.key("hash").text(tip.hash);
-        object.key("branchlen").int(tip.branch_length);
-        object.key("status").string(match tip.status {
-            ChainTipStatus::Active => "active",
-            ChainTipStatus::ValidFork => "valid-fork",
-            ChainTipStatus::ValidHeaders => "valid-headers",
-            ChainTipStatus::HeadersOnly => "headers-only",
-            ChainTipStatus::Invalid => "invalid",
-        });
-    });
 }

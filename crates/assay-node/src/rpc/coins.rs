@@ -5,24 +5,15 @@ use assay_wire::{BlockHash, OutPoint};
 
 use super::method::Call;
 use super::script::write_script_pubkey;
-use super::{Node, bad, engine_failed};
-use crate::jsonrpc::{Json, RpcError};
+use super::{bad, engine_failed};
+use crate::jsonrpc::Json;
 
 pub(super) const GETTXOUT: Call = |node, args, out| {
     let txid = args.txid(0, "txid")?;
     let vout: u32 = args.integer(1)?;
     let include_mempool = args.bool_or(2, true)?;
     let outpoint = OutPoint { txid, vout };
-    coin(node, &outpoint, include_mempool, out)
-};
-
-fn coin(
-    node: &Node<'_>,
-    outpoint: &OutPoint,
-    include_mempool: bool,
-    out: &mut Vec<u8>,
-) -> Result<(), RpcError> {
-    let found = node.engine.coin(outpoint, include_mempool);
+    let found = node.engine.coin(&outpoint, include_mempool);
     let Some((coin, tip)) = found.map_err(|error| engine_failed(&error))? else {
         Json::new(out).null();
         return Ok(());
@@ -40,7 +31,7 @@ fn coin(
     script.end();
     object.key("coinbase").bool(coin.coinbase);
     Ok(())
-}
+};
 
 pub(super) const GETTXOUTSETINFO: Call = |node, args, out| {
     let (muhash, serialized) = match args.optional_string(0)?.as_deref() {

@@ -15,7 +15,7 @@ use super::args::{self, Args};
 use super::decode::Payee;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
 use super::method::{Call, help};
-use super::{Node, Rpc, bad, bad_key, engine_failed};
+use super::{Node, Rpc, bad, bad_key, engine_failed, with_details};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
 pub(super) const GENERATE: Call =
@@ -158,11 +158,9 @@ pub(super) fn no_template(error: &TemplateError) -> RpcError {
     }
 }
 
-/// Reason and details, joined as in `ValidationState::ToString`.
 fn trial(error: &TrialError) -> String {
     let TrialError::Rule(error) = error else { return error.to_string() };
-    let (reason, evidence) = (error.reject_reason(), error.debug_message());
-    if evidence.is_empty() { reason.into_owned() } else { format!("{reason}, {evidence}") }
+    with_details(&error.reject_reason(), &error.debug_message())
 }
 
 pub(super) const GENERATEBLOCK: Call = |node, args, out| {
@@ -180,7 +178,25 @@ pub(super) const GENERATEBLOCK: Call = |node, args, out| {
     let is_submitted = args.bool_or(2, true)?;
     let txs = txs.into_iter().map(|tx| tx.find(node)).collect::<Result<_, _>>()?;
     let selection = Selection::These(txs);
-    one_block(node, &TemplateOptions { coinbase_script: script, selection }, is_submitted, out)
+    let options = TemplateOptions { coinbase_script: script, selection };
+    let template = node.engine.block_template(&options).map_err(|error| match error {
+        TemplateError::Invalid(_) => RpcError { code: Code::Verify, ..no_template(&error) },
+        TemplateError::Engine(error) => engine_failed(&error),
+    })?;
+    let mut tries_left = TRIES_MAX;
+    let Solved::Found(hash, raw) = solve(node, &template, &mut tries_left) else {
+        return Err(RpcError::new(Code::Misc, "Failed to make block."));
+    };
+    let shown = (!is_submitted).then(|| raw.clone());
+    if is_submitted {
+        submit(node, raw)?;
+    }
+    let mut object = Json::new(out).object();
+    object.key("hash").text(hash);
+    if let Some(raw) = shown {
+        object.key("hex").hex(&raw);
+    }
+    Ok(())
 };
 
 enum Wanted {
@@ -212,32 +228,6 @@ impl Wanted {
                 .ok_or_else(|| bad_key(format!("Transaction {txid} not in mempool."))),
         }
     }
-}
-
-fn one_block(
-    node: &Node<'_>,
-    options: &TemplateOptions,
-    is_submitted: bool,
-    out: &mut Vec<u8>,
-) -> Result<(), RpcError> {
-    let template = node.engine.block_template(options).map_err(|error| match error {
-        TemplateError::Invalid(_) => RpcError { code: Code::Verify, ..no_template(&error) },
-        TemplateError::Engine(error) => engine_failed(&error),
-    })?;
-    let mut tries_left = TRIES_MAX;
-    let Solved::Found(hash, raw) = solve(node, &template, &mut tries_left) else {
-        return Err(RpcError::new(Code::Misc, "Failed to make block."));
-    };
-    let shown = (!is_submitted).then(|| raw.clone());
-    if is_submitted {
-        submit(node, raw)?;
-    }
-    let mut object = Json::new(out).object();
-    object.key("hash").text(hash);
-    if let Some(raw) = shown {
-        object.key("hex").hex(&raw);
-    }
-    Ok(())
 }
 
 /// Maximum number of unannounced blocks before the next one, as in Core's event queue.

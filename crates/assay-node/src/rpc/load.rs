@@ -2,26 +2,19 @@
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use assay_consensus::params::ChainParams;
 use assay_engine::{ChainState, LoadError, SnapshotError, SnapshotHeader, SnapshotReader};
 
 use super::chain::{difficulty, historical_progress, progress, target};
 use super::dump::KEYS;
+use super::engine_failed;
 use super::method::Call;
-use super::{Node, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const LOADTXOUTSET: Call = |node, args, out| {
-    let path = PathBuf::from(args.string(0)?.into_owned());
-    load(node, &path, out)
-};
-
-pub(super) const GETCHAINSTATES: Call = |node, _, out| chain_states(node, out);
-
-fn load(node: &Node<'_>, path: &Path, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let path = node.engine.config().datadir.join(path);
+    let path = node.engine.config().datadir.join(&*args.string(0)?);
     let file = File::open(&path).map_err(|_| {
         let text = format!("Couldn't open file {} for reading.", path.display());
         RpcError::new(Code::InvalidParameter, text)
@@ -54,34 +47,9 @@ fn load(node: &Node<'_>, path: &Path, out: &mut Vec<u8>) -> Result<(), RpcError>
     object.key("base_height").int(base.height);
     object.key("path").string(&path.to_string_lossy());
     Ok(())
-}
+};
 
-fn unparsable(text: &str, path: &Path, offset: Option<u64>) -> RpcError {
-    let place = offset.map_or(String::new(), |offset| format!(", byte offset {offset}"));
-    let text = format!("Unable to parse metadata: {text} ({}{place})", path.display());
-    RpcError::new(Code::Deserialization, text)
-}
-
-/// Core's wording (`node/utxo_snapshot.h`).
-fn check_network(params: &ChainParams, magic: [u8; 4], path: &Path) -> Result<(), RpcError> {
-    if magic == params.magic {
-        return Ok(());
-    }
-    let known = ChainParams::NAMES.into_iter().filter_map(ChainParams::by_name);
-    let text = match known.into_iter().find(|known| known.magic == magic) {
-        Some(known) => format!(
-            "The network of the snapshot ({}) does not match the network of this node ({}).",
-            known.rpc_name, params.rpc_name
-        ),
-        None => "This snapshot has been created for an unrecognized network. This could be a custom signet, a new testnet or \
-                 possibly caused by data corruption."
-            .to_owned(),
-    };
-    Err(unparsable(&text, path, Some(SnapshotHeader::MAGIC_OFFSET)))
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
-fn chain_states(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+pub(super) const GETCHAINSTATES: Call = |node, _, out| {
     let base = node.engine.historical_chain().map(|chain| chain.base);
     let mut object = Json::new(out).object();
     object.key("headers").int(node.engine.header_height());
@@ -110,4 +78,28 @@ fn chain_states(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         object.key("validated").bool(is_validated);
     }
     Ok(())
+};
+
+fn unparsable(text: &str, path: &Path, offset: Option<u64>) -> RpcError {
+    let place = offset.map_or(String::new(), |offset| format!(", byte offset {offset}"));
+    let text = format!("Unable to parse metadata: {text} ({}{place})", path.display());
+    RpcError::new(Code::Deserialization, text)
+}
+
+/// Core's wording (`node/utxo_snapshot.h`).
+fn check_network(params: &ChainParams, magic: [u8; 4], path: &Path) -> Result<(), RpcError> {
+    if magic == params.magic {
+        return Ok(());
+    }
+    let known = ChainParams::NAMES.into_iter().filter_map(ChainParams::by_name);
+    let text = match known.into_iter().find(|known| known.magic == magic) {
+        Some(known) => format!(
+            "The network of the snapshot ({}) does not match the network of this node ({}).",
+            known.rpc_name, params.rpc_name
+        ),
+        None => "This snapshot has been created for an unrecognized network. This could be a custom signet, a new testnet or \
+                 possibly caused by data corruption."
+            .to_owned(),
+    };
+    Err(unparsable(&text, path, Some(SnapshotHeader::MAGIC_OFFSET)))
 }

@@ -305,6 +305,11 @@ fn undecodable(text: impl Into<Cow<'static, str>>) -> RpcError {
 
 const TX_UNDECODABLE: &str = "TX decode failed. Make sure the tx has at least one input.";
 
+/// Reason and details, joined as in `ValidationState::ToString`.
+fn with_details(reason: &str, details: &str) -> String {
+    if details.is_empty() { reason.to_owned() } else { format!("{reason}, {details}") }
+}
+
 /// Error: an argument names an unknown address, key or object.
 fn bad_key(text: impl Into<Cow<'static, str>>) -> RpcError {
     RpcError::new(Code::InvalidAddressOrKey, text)

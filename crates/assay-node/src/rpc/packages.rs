@@ -8,11 +8,11 @@ use assay_engine::{
 };
 use assay_wire::{Transaction, Txid};
 
-use super::Rpc;
 use super::args::{Args, wrong_type};
 use super::method::Call;
 use super::script::burns;
 use super::submit::{burns_too_much, details, max_fee_rate};
+use super::{Rpc, with_details};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
 pub(super) const TESTMEMPOOLACCEPT: Call = |node, args, out| {
@@ -146,13 +146,8 @@ fn write_fees(paid: &PackageFees, object: &mut Object<'_>) {
     fees.key("effective-includes").list(&paid.effective_of, |wtxid, json| json.text(wtxid));
 }
 
-/// Reason and details, joined as in `ValidationState::ToString`.
 fn package_details(reject: &PackageReject) -> String {
-    if reject.debug.is_empty() {
-        reject.reason.clone()
-    } else {
-        format!("{}, {}", reject.reason, reject.debug)
-    }
+    with_details(&reject.reason, &reject.debug)
 }
 
 fn elements<'a>(args: &Args<'a>) -> Result<Vec<Value<'a>>, RpcError> {

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use assay_wire::BlockHash;
 use assay_wire::p2p::Command;
 
 use super::method::{Call, help};
@@ -37,7 +36,30 @@ pub(super) const ADDNODE: Call = |context, args, out| {
 
 pub(super) const GETADDEDNODEINFO: Call = |node, args, out| {
     let only = args.optional_string(0)?.map(Cow::into_owned);
-    added(node, only.as_deref(), out)
+    let network = network(node)?;
+    let mut names = network.permanent();
+    if let Some(only) = only.as_deref() {
+        names.retain(|name| name == only);
+        if names.is_empty() {
+            return Err(RpcError::new(Code::NodeNotAdded, "Error: Node has not been added."));
+        }
+    }
+    let peers = network.peers.list();
+    let mut array = Json::new(out).array();
+    for name in names {
+        let peer = peers.iter().find(|peer| peer.name.as_deref() == Some(&*name));
+        let mut object = array.item().object();
+        object.key("addednode").string(&name);
+        object.key("connected").bool(peer.is_some());
+        let mut addresses = object.key("addresses").array();
+        if let Some(peer) = peer {
+            let mut address = addresses.item().object();
+            address.key("address").text(peer.address);
+            let is_inbound = peer.connection.is_inbound();
+            address.key("connected").string(if is_inbound { "inbound" } else { "outbound" });
+        }
+    }
+    Ok(())
 };
 
 pub(super) const PING: Call = |node, _, out| {
@@ -54,7 +76,18 @@ pub(super) const DISCONNECTNODE: Call = |node, args, out| {
         let text = "Only one of address and nodeid should be provided.";
         return Err(RpcError::new(Code::InvalidParams, text));
     }
-    disconnect(node, address.as_deref(), id, out)
+    let peers = &network(node)?.peers;
+    let peer = match (address.as_deref(), id) {
+        (Some(address), _) => peers.list().into_iter().find(|peer| {
+            peer.address.to_string() == address || peer.name.as_deref() == Some(address)
+        }),
+        (None, id) => id.and_then(|id| peers.find(id)),
+    };
+    let missing = "Node not found in connected nodes";
+    let peer = peer.ok_or_else(|| RpcError::new(Code::NodeNotConnected, missing))?;
+    peer.close();
+    Json::new(out).null();
+    Ok(())
 };
 
 pub(super) const ADDCONNECTION: Call = |node, args, out| {
@@ -122,64 +155,11 @@ fn not_changed(error: AddNodeError) -> RpcError {
     }
 }
 
-fn added(node: &Node<'_>, only: Option<&str>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let network = network(node)?;
-    let mut names = network.permanent();
-    if let Some(only) = only {
-        names.retain(|name| name == only);
-        if names.is_empty() {
-            return Err(RpcError::new(Code::NodeNotAdded, "Error: Node has not been added."));
-        }
-    }
-    let peers = network.peers.list();
-    let mut array = Json::new(out).array();
-    for name in names {
-        let peer = peers.iter().find(|peer| peer.name.as_deref() == Some(&*name));
-        let mut object = array.item().object();
-        object.key("addednode").string(&name);
-        object.key("connected").bool(peer.is_some());
-        let mut addresses = object.key("addresses").array();
-        if let Some(peer) = peer {
-            let mut address = addresses.item().object();
-            address.key("address").text(peer.address);
-            let is_inbound = peer.connection.is_inbound();
-            address.key("connected").string(if is_inbound { "inbound" } else { "outbound" });
-        }
-    }
-    Ok(())
-}
-
-fn disconnect(
-    node: &Node<'_>,
-    address: Option<&str>,
-    id: Option<u64>,
-    out: &mut Vec<u8>,
-) -> Result<(), RpcError> {
-    let peers = &network(node)?.peers;
-    let peer = match (address, id) {
-        (Some(address), _) => peers.list().into_iter().find(|peer| {
-            peer.address.to_string() == address || peer.name.as_deref() == Some(address)
-        }),
-        (None, id) => id.and_then(|id| peers.find(id)),
-    };
-    let missing = "Node not found in connected nodes";
-    let peer = peer.ok_or_else(|| RpcError::new(Code::NodeNotConnected, missing))?;
-    peer.close();
-    Json::new(out).null();
-    Ok(())
-}
-
 pub(super) const GETBLOCKFROMPEER: Call = |node, args, out| {
     let hash = args.block_hash(0, "blockhash")?;
     let peer = args.integer::<i64>(1)?;
-    fetch(node, &hash, peer)?;
-    Json::new(out).object().end();
-    Ok(())
-};
-
-fn fetch(node: &Node<'_>, hash: &BlockHash, peer: i64) -> Result<(), RpcError> {
     let network = network(node)?;
-    let place = node.engine.header_place(hash).ok_or_else(|| failed("Block header missing"))?;
+    let place = node.engine.header_place(&hash).ok_or_else(|| failed("Block header missing"))?;
     if node.engine.config().prune.is_some() && place.height > node.engine.tip().height {
         // Its block file could not be pruned before the chain gets there.
         return Err(failed(
@@ -190,8 +170,10 @@ fn fetch(node: &Node<'_>, hash: &BlockHash, peer: i64) -> Result<(), RpcError> {
         return Err(failed("Block already downloaded"));
     }
     let id = u64::try_from(peer).map_err(|_| failed("Peer does not exist"))?;
-    network.sync.fetch_block(id, &place).map_err(|error| failed(error.to_string()))
-}
+    network.sync.fetch_block(id, &place).map_err(|error| failed(error.to_string()))?;
+    Json::new(out).object().end();
+    Ok(())
+};
 
 fn failed(text: impl Into<Cow<'static, str>>) -> RpcError {
     RpcError::new(Code::Misc, text)

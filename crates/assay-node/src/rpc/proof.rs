@@ -21,7 +21,21 @@ pub(super) const VERIFYTXOUTPROOF: Call = |node, args, out| {
     let proof = Proof::parse(&raw).ok_or_else(|| {
         RpcError::new(Code::Misc, "SpanReader::read(): end of data: iostream error")
     })?;
-    verify(node, &proof, out)
+    let found = proof.matches(&node.rpc.params);
+    let Some((_, txids)) = found.filter(|(root, _)| *root == proof.header.merkle_root) else {
+        Json::new(out).array().end();
+        return Ok(());
+    };
+    let entry = node.engine.block_entry(&proof.header.hash());
+    let entry = entry.filter(|entry| entry.in_active_chain && entry.tx_count > 0);
+    let entry = entry.ok_or_else(|| bad_key("Block not found in chain"))?;
+    let mut list = Json::new(out).array();
+    if entry.tx_count == proof.count {
+        for txid in txids {
+            list.item().text(txid);
+        }
+    }
+    Ok(())
 };
 
 pub(super) const GETTXOUTPROOF: Call = |node, args, out| {
@@ -74,24 +88,6 @@ fn find(node: &Node<'_>, txids: &BTreeSet<Txid>) -> Result<BlockHash, RpcError> 
         Some(Lookup::Found(block)) => Ok(block),
         _ => Err(bad_key("Transaction not yet in block")),
     }
-}
-
-fn verify(node: &Node<'_>, proof: &Proof, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let found = proof.matches(&node.rpc.params);
-    let Some((_, txids)) = found.filter(|(root, _)| *root == proof.header.merkle_root) else {
-        Json::new(out).array().end();
-        return Ok(());
-    };
-    let entry = node.engine.block_entry(&proof.header.hash());
-    let entry = entry.filter(|entry| entry.in_active_chain && entry.tx_count > 0);
-    let entry = entry.ok_or_else(|| bad_key("Block not found in chain"))?;
-    let mut list = Json::new(out).array();
-    if entry.tx_count == proof.count {
-        for txid in txids {
-            list.item().text(txid);
-        }
-    }
-    Ok(())
 }
 
 /// Number of nodes at a height above the leaves.

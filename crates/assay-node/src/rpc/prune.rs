@@ -1,29 +1,22 @@
 //! `pruneblockchain`.
 
 use super::method::Call;
-use super::{Node, engine_failed};
+use super::{bad, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const PRUNEBLOCKCHAIN: Call = |node, args, out| {
     let height = args.integer::<i32>(0)?;
-    let height = prune(node, height)?;
-    Json::new(out).int(height.map_or(-1, i64::from));
-    Ok(())
-};
-
-fn prune(node: &Node<'_>, height: i32) -> Result<Option<u32>, RpcError> {
     let engine = node.engine;
     let failed = |text: &'static str| RpcError::new(Code::Misc, text);
-    let invalid = |text: &'static str| RpcError::new(Code::InvalidParameter, text);
     if engine.config().prune.is_none() {
         return Err(failed("Cannot prune blocks because node is not in prune mode."));
     }
-    let mut height = u32::try_from(height).map_err(|_| invalid("Negative block height."))?;
+    let mut height = u32::try_from(height).map_err(|_| bad("Negative block height."))?;
     if height > TIME_MIN {
         let time_s = u64::from(height - TIME_MARGIN_S);
-        let found = engine.earliest_at_least(time_s).ok_or_else(|| {
-            invalid("Could not find block with at least the specified timestamp.")
-        })?;
+        let found = engine
+            .earliest_at_least(time_s)
+            .ok_or_else(|| bad("Could not find block with at least the specified timestamp."))?;
         height = found.height;
     }
     let tip = engine.tip().height;
@@ -31,7 +24,7 @@ fn prune(node: &Node<'_>, height: i32) -> Result<Option<u32>, RpcError> {
         return Err(failed("Blockchain is too short for pruning."));
     }
     if height > tip {
-        return Err(invalid("Blockchain is shorter than the attempted prune height."));
+        return Err(bad("Blockchain is shorter than the attempted prune height."));
     }
     let kept = tip.saturating_sub(engine.config().prune_keeps);
     if height > kept {
@@ -40,8 +33,10 @@ fn prune(node: &Node<'_>, height: i32) -> Result<Option<u32>, RpcError> {
             "Attempt to prune blocks close to the tip.  Retaining the minimum number of blocks."
         );
     }
-    engine.prune_to(height.min(kept)).map_err(|error| engine_failed(&error))
-}
+    let pruned = engine.prune_to(height.min(kept)).map_err(|error| engine_failed(&error))?;
+    Json::new(out).int(pruned.map_or(-1, i64::from));
+    Ok(())
+};
 
 /// Larger numbers are times: too large for a height, and as a time in 2001.
 const TIME_MIN: u32 = 1_000_000_000;

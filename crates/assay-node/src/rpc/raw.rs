@@ -12,17 +12,17 @@ use super::lock::push;
 use super::method::Call;
 use super::script::has_valid_ops;
 use super::tx_json::{Spent, write_tx_members};
-use super::{Rpc, bad, bad_key};
-use crate::jsonrpc::{Code, Json, RpcError, Value};
+use super::{Rpc, bad, bad_key, undecodable};
+use crate::jsonrpc::{Json, RpcError, Value};
 
 pub(super) const DECODERAWTRANSACTION: Call = |node, args, out| {
     let (with, without) = match args.value(1) {
         Some(_) => (args.bool_or(1, true)?, !args.bool_or(1, true)?),
         None => (true, true),
     };
-    let raw = args.hex(0).ok_or_else(|| decode_failed("TX decode failed"))?;
+    let raw = args.hex(0).ok_or_else(|| undecodable("TX decode failed"))?;
     let tx = parse(&node.rpc.params, &raw, with, without);
-    let tx = tx.ok_or_else(|| decode_failed("TX decode failed"))?;
+    let tx = tx.ok_or_else(|| undecodable("TX decode failed"))?;
     let mut object = Json::new(out).object();
     write_tx_members(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);
     Ok(())
@@ -33,10 +33,6 @@ pub(super) const CREATERAWTRANSACTION: Call = |node, args, out| {
     Json::new(out).hex(&tx);
     Ok(())
 };
-
-pub(super) fn decode_failed(text: &'static str) -> RpcError {
-    RpcError::new(Code::Deserialization, text)
-}
 
 /// Parses a transaction of ambiguous format: with witnesses if its scripts are sane, then without, then any
 /// successful parse (Core `core_io.cpp`, `DecodeTx`).

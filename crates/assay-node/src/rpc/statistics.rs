@@ -18,30 +18,6 @@ use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 pub(super) const GETCHAINTXSTATS: Call = |node, args, out| {
     let count: Option<i32> = args.value(0).map(|_| args.integer(0)).transpose()?;
     let hash = args.optional_block_hash(1, "blockhash")?;
-    chain_stats(node, count, hash, out)
-};
-
-pub(super) const VERIFYCHAIN: Call = |node, args, out| {
-    let level: i32 = args.integer_or(0, 3)?;
-    let count: i32 = args.integer_or(1, 6)?;
-    let check = ChainCheck {
-        level: u32::try_from(level).unwrap_or(0),
-        blocks: u32::try_from(count).unwrap_or(0),
-        ..ChainCheck::default()
-    };
-    let goes_on = || !node.context.interrupted();
-    let checked = node.engine.check_chain(check, &goes_on);
-    let checked = checked.map_err(|error| engine_failed(&error))?;
-    Json::new(out).bool(checked == Checked::Sound);
-    Ok(())
-};
-
-fn chain_stats(
-    node: &Node<'_>,
-    count: Option<i32>,
-    hash: Option<BlockHash>,
-    out: &mut Vec<u8>,
-) -> Result<(), RpcError> {
     let is_given = hash.is_some();
     let hash = hash.unwrap_or_else(|| node.engine.tip().hash);
     let last = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
@@ -83,7 +59,22 @@ fn chain_stats(
         }
     }
     Ok(())
-}
+};
+
+pub(super) const VERIFYCHAIN: Call = |node, args, out| {
+    let level: i32 = args.integer_or(0, 3)?;
+    let count: i32 = args.integer_or(1, 6)?;
+    let check = ChainCheck {
+        level: u32::try_from(level).unwrap_or(0),
+        blocks: u32::try_from(count).unwrap_or(0),
+        ..ChainCheck::default()
+    };
+    let goes_on = || !node.context.interrupted();
+    let checked = node.engine.check_chain(check, &goes_on);
+    let checked = checked.map_err(|error| engine_failed(&error))?;
+    Json::new(out).bool(checked == Checked::Sound);
+    Ok(())
+};
 
 /// Block hash, or height in the active chain (Core's `ParseHashOrHeight`).
 pub(super) enum Which {

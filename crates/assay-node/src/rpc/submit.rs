@@ -7,47 +7,11 @@ use assay_wire::{Header, Transaction, Txid};
 use super::args::Args;
 use super::method::Call;
 use super::script::burns;
-use super::{Node, Rpc};
+use super::{Node, Rpc, TX_UNDECODABLE, undecodable, with_details};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const SUBMITBLOCK: Call = |node, args, out| {
-    let raw = args.hex(0).ok_or_else(block_decode_failed)?;
-    block(node, raw, out)
-};
-
-pub(super) const SENDRAWTRANSACTION: Call =
-    |node, args, out| SendTransaction::new(node.rpc, args)?.run(node, out);
-
-pub(super) const SUBMITHEADER: Call = |node, args, out| {
-    let raw = args.hex(0);
-    // Core reads the first 80 bytes and ignores the rest.
-    let head = raw.as_deref().and_then(|raw| raw.first_chunk::<{ Header::SIZE }>());
-    let header = head
-        .map(Header::parse)
-        .ok_or_else(|| RpcError::new(Code::Deserialization, "Block header decode failed"))?;
-    submit_header(node, &header, out)
-};
-
-/// Submits a header, with the errors of Core's `submitheader` (`rpc/mining.cpp`).
-fn submit_header(node: &Node<'_>, header: &Header, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    if node.engine.block_entry(&header.prev_block).is_none() {
-        let text = format!("Must submit previous header ({}) first", header.prev_block);
-        return Err(RpcError::new(Code::Verify, text));
-    }
-    let reason = match node.engine.submit_header(header) {
-        SubmitOutcome::DuplicateInvalid => "duplicate-invalid".to_owned(),
-        SubmitOutcome::Rejected { reason, .. } => reason,
-        SubmitOutcome::Failed(error) => error.to_string(),
-        _ => {
-            Json::new(out).null();
-            return Ok(());
-        }
-    };
-    Err(RpcError::new(Code::Verify, reason))
-}
-
-/// Submits a block and writes the BIP22 result.
-fn block(node: &Node<'_>, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let raw = args.hex(0).ok_or_else(|| undecodable(BLOCK_UNDECODABLE))?;
     let raw = with_reserved_value(node, raw);
     let text = match node.engine.submit_block(raw) {
         SubmitOutcome::Accepted => {
@@ -65,7 +29,7 @@ fn block(node: &Node<'_>, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), RpcErro
         }
         SubmitOutcome::Undecodable(error) => {
             tracing::warn!("Submitted data is no block: {error}");
-            return Err(block_decode_failed());
+            return Err(undecodable(BLOCK_UNDECODABLE));
         }
         SubmitOutcome::Failed(error) => {
             tracing::error!("Submitted block could not be judged: {error}");
@@ -74,7 +38,32 @@ fn block(node: &Node<'_>, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), RpcErro
     };
     Json::new(out).string(text);
     Ok(())
-}
+};
+
+pub(super) const SENDRAWTRANSACTION: Call =
+    |node, args, out| SendTransaction::new(node.rpc, args)?.run(node, out);
+
+pub(super) const SUBMITHEADER: Call = |node, args, out| {
+    let raw = args.hex(0);
+    // Core reads the first 80 bytes and ignores the rest.
+    let head = raw.as_deref().and_then(|raw| raw.first_chunk::<{ Header::SIZE }>());
+    let header =
+        head.map(Header::parse).ok_or_else(|| undecodable("Block header decode failed"))?;
+    if node.engine.block_entry(&header.prev_block).is_none() {
+        let text = format!("Must submit previous header ({}) first", header.prev_block);
+        return Err(RpcError::new(Code::Verify, text));
+    }
+    let reason = match node.engine.submit_header(&header) {
+        SubmitOutcome::DuplicateInvalid => "duplicate-invalid".to_owned(),
+        SubmitOutcome::Rejected { reason, .. } => reason,
+        SubmitOutcome::Failed(error) => error.to_string(),
+        _ => {
+            Json::new(out).null();
+            return Ok(());
+        }
+    };
+    Err(RpcError::new(Code::Verify, reason))
+};
 
 /// Adds the reserved value of BIP141 to a block whose coinbase has a witness commitment and no witness, as older
 /// miners expect (Core `validation.cpp`, `UpdateUncommittedBlockStructures`).
@@ -106,17 +95,6 @@ fn with_reserved_value(node: &Node<'_>, mut raw: Vec<u8>) -> Vec<u8> {
     raw
 }
 
-fn block_decode_failed() -> RpcError {
-    RpcError::new(Code::Deserialization, "Block decode failed")
-}
-
-fn tx_decode_failed() -> RpcError {
-    RpcError::new(
-        Code::Deserialization,
-        "TX decode failed. Make sure the tx has at least one input.",
-    )
-}
-
 #[derive(Debug)]
 pub(super) struct SendTransaction {
     raw: Vec<u8>,
@@ -127,8 +105,8 @@ pub(super) struct SendTransaction {
 impl SendTransaction {
     pub(super) fn new(rpc: &Rpc, args: &Args<'_>) -> Result<Self, RpcError> {
         let max_burn = args.amount(2)?.unwrap_or(0);
-        let raw = args.hex(0).ok_or_else(tx_decode_failed)?;
-        let tx = Transaction::parse(raw, rpc.params.encoding).map_err(|_| tx_decode_failed())?;
+        let tx = args.hex(0).and_then(|raw| Transaction::parse(raw, rpc.params.encoding).ok());
+        let tx = tx.ok_or_else(|| undecodable(TX_UNDECODABLE))?;
         let burnt = |script: &[u8], value| value > max_burn && burns(&rpc.params, script);
         if tx.view().outputs().any(|output| burnt(output.script_pubkey, output.value)) {
             return Err(burns_too_much());
@@ -204,7 +182,7 @@ pub(super) fn max_fee_rate(args: &Args<'_>) -> Result<Option<u64>, RpcError> {
 /// Rejection with the codes and texts of `BroadcastTransaction` (`node/transaction.cpp`).
 fn rejection(reject: &TxReject) -> RpcError {
     let code = match reject.code {
-        TxRejectCode::Decode => return tx_decode_failed(),
+        TxRejectCode::Decode => return undecodable(TX_UNDECODABLE),
         TxRejectCode::MissingInputs | TxRejectCode::Failed => Code::Verify,
         TxRejectCode::MaxFeeExceeded => {
             let text = "Fee exceeds maximum configured by user (e.g. -maxtxfee, maxfeerate)";
@@ -219,14 +197,11 @@ fn rejection(reject: &TxReject) -> RpcError {
     RpcError::new(code, details(reject))
 }
 
-/// Reason and details, joined as in `ValidationState::ToString`.
 pub(super) fn details(reject: &TxReject) -> String {
-    if reject.debug.is_empty() {
-        reject.reason.clone()
-    } else {
-        format!("{}, {}", reject.reason, reject.debug)
-    }
+    with_details(&reject.reason, &reject.debug)
 }
+
+const BLOCK_UNDECODABLE: &str = "Block decode failed";
 
 /// 0.10 coins (`node/transaction.h`, `DEFAULT_MAX_RAW_TX_FEE_RATE`).
 const DEFAULT_MAX_FEE_RATE_SAT_PER_KVB: i64 = 10_000_000;

@@ -29,7 +29,7 @@ fn whole(node: &Node<'_>, request: &Request<'_>, verbosity: i32) -> Answer {
             .json(|out| write_block(node, &hash, verbosity, out).map_err(|_| unreadable()));
     }
     let raw = node.engine.read_block(&hash).ok().flatten().ok_or_else(unreadable)?;
-    request.content(|| raw, |_| Ok(()))
+    request.content(|| raw, |_| {})
 }
 
 /// `/rest/blockpart/HASH?offset=N&size=N`: bytes of a block.
@@ -47,8 +47,10 @@ pub(super) fn part(node: &Node<'_>, request: &Request<'_>) -> Answer {
     };
     let part = node.engine.read_block_part(&hash, offset, size).ok().flatten();
     let part = part.ok_or_else(|| unreadable(request.path))?;
-    let no_json = |_: &mut Vec<u8>| Err(bad("JSON output is not supported for this request type"));
-    request.content(|| part, no_json)
+    if request.format == Some(Format::Json) {
+        return Err(bad("JSON output is not supported for this request type"));
+    }
+    request.content(|| part, |_| {})
 }
 
 fn stored(node: &Node<'_>, text: &str) -> Result<(BlockHash, BlockEntry), Failure> {
@@ -89,10 +91,7 @@ pub(super) fn headers(node: &Node<'_>, request: &Request<'_>) -> Answer {
     request.content(
         || headers.iter().flat_map(|entry| entry.header.to_bytes()).collect(),
         |out| {
-            Json::new(out).objects(&headers, |entry, object| {
-                write_header(&tip, entry, object);
-            });
-            Ok(())
+            Json::new(out).objects(&headers, |entry, object| write_header(&tip, entry, object));
         },
     )
 }
@@ -118,14 +117,7 @@ pub(super) fn hash_by_height(node: &Node<'_>, request: &Request<'_>) -> Answer {
         // Display order, last byte first.
         return Ok(Content::Text(format!("{hash}\n").into_bytes()));
     }
-    request.content(
-        || hash.0.to_vec(),
-        |out| {
-            let mut object = Json::new(out).object();
-            object.key("blockhash").text(hash);
-            Ok(())
-        },
-    )
+    request.content(|| hash.0.to_vec(), |out| Json::new(out).object().key("blockhash").text(hash))
 }
 
 /// `/rest/spenttxouts/HASH`: outputs spent by a block, per transaction.
@@ -142,13 +134,7 @@ pub(super) fn spent(node: &Node<'_>, request: &Request<'_>) -> Answer {
         _ => node.engine.read_spent(&hash).ok().flatten(),
     };
     let spent = spent.ok_or_else(|| missing(format!("{text} undo not available")))?;
-    request.content(
-        || spent_bytes(&spent),
-        |out| {
-            spent_json(node, &spent, out);
-            Ok(())
-        },
-    )
+    request.content(|| spent_bytes(&spent), |out| spent_json(node, &spent, out))
 }
 
 fn spent_bytes(spent: &[Vec<Coin>]) -> Vec<u8> {

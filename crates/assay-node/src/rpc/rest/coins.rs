@@ -24,13 +24,7 @@ pub(super) fn coins(node: &Node<'_>, request: &Request<'_>) -> Answer {
         return Err(bad(text));
     }
     let (tip, found) = look_up(node, &question)?;
-    request.content(
-        || bytes(&tip, &found),
-        |out| {
-            json(node, &tip, &found, out);
-            Ok(())
-        },
-    )
+    request.content(|| bytes(&tip, &found), |out| json(node, &tip, &found, out))
 }
 
 /// Parses the request from the path or, for binary and hexadecimal formats, from the body.

@@ -29,11 +29,7 @@ pub(super) fn filter(node: &Node<'_>, request: &Request<'_>) -> Answer {
             BlockFilter { kind: FilterKind::BASIC, block, filter: &filter }.encode(&mut bytes);
             bytes
         },
-        |out| {
-            let mut object = Json::new(out).object();
-            object.key("filter").hex(&filter);
-            Ok(())
-        },
+        |out| Json::new(out).object().key("filter").hex(&filter),
     )
 }
 
@@ -60,10 +56,7 @@ pub(super) fn headers(node: &Node<'_>, request: &Request<'_>) -> Answer {
     }
     request.content(
         || headers.concat(),
-        |out| {
-            Json::new(out).list(&headers, |header, json| json.text(BlockHash(*header)));
-            Ok(())
-        },
+        |out| Json::new(out).list(&headers, |header, json| json.text(BlockHash(*header))),
     )
 }
 

@@ -82,15 +82,14 @@ impl<'a> Request<'a> {
         })
     }
 
-    fn content(
-        &self,
-        bytes: impl FnOnce() -> Vec<u8>,
-        json: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>,
-    ) -> Answer {
+    fn content(&self, bytes: impl FnOnce() -> Vec<u8>, json: impl FnOnce(&mut Vec<u8>)) -> Answer {
         match self.format {
             Some(Format::Bin) => Ok(Content::Bytes(bytes())),
             Some(Format::Hex) => Ok(Content::hex(&bytes())),
-            Some(Format::Json) => self.json(json),
+            Some(Format::Json) => self.json(|out| {
+                json(out);
+                Ok(())
+            }),
             None => Err(no_format(".bin, .hex, .json")),
         }
     }

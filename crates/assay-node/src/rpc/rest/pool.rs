@@ -26,7 +26,6 @@ pub(super) fn tx(node: &Node<'_>, request: &Request<'_>) -> Answer {
                 object.key("blockhash").text(block);
             }
             object.key("hex").hex(tx.bytes());
-            Ok(())
         },
     )
 }
