@@ -29,7 +29,7 @@ pub const NAME_BYTES_MAX: usize = 13;
 
 /// Message types of the one-byte ids from 1 on (BIP324, "v2 Bitcoin P2P message structure"; BIP434 for `feature`).
 /// An empty name is an unassigned id.
-const SHORT: [&str; 37] = [
+pub(crate) const SHORT: [&str; 37] = [
     "addr",
     "block",
     "blocktxn",

@@ -24,6 +24,7 @@ mod contents;
 mod handshake;
 
 pub use self::cipher::{Opener, Sealer, Undecryptable};
+pub(crate) use self::contents::SHORT;
 pub use self::contents::{NAME_BYTES_MAX, name_bytes, split};
 pub use self::handshake::{Garbage, Handshake, MissingTerminator, Session};
 

@@ -1,8 +1,10 @@
-//! Message statistics of all connections, by type.
+//! Message statistics by type, of one connection or of all.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use assay_wire::p2p::Command;
+
+use crate::bip324::SHORT;
 
 /// Message and byte counts by type, for each direction.
 #[derive(Debug)]
@@ -24,7 +26,7 @@ pub(crate) struct MessageCount {
 
 impl Default for Messages {
     fn default() -> Self {
-        let all = || COUNTED.iter().chain(&[OTHER]).map(|_| Counters::default()).collect();
+        let all = || known().chain([OTHER]).map(|_| Counters::default()).collect();
         Self([all(), all()])
     }
 }
@@ -32,15 +34,15 @@ impl Default for Messages {
 impl Messages {
     pub(super) fn count(&self, was_received: bool, command: Command, bytes: usize) {
         let name = command.as_str();
-        let at = COUNTED.iter().position(|known| *known == name).unwrap_or(COUNTED.len());
-        let counters = &self.0[usize::from(was_received)][at];
+        let all = &self.0[usize::from(was_received)];
+        let counters = &all[known().position(|known| known == name).unwrap_or(all.len() - 1)];
         counters.messages.fetch_add(1, Ordering::Relaxed);
         counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Types with traffic in one direction.
     pub(crate) fn list(&self, was_received: bool) -> Vec<MessageCount> {
-        let names = COUNTED.iter().chain(&[OTHER]);
+        let names = known().chain([OTHER]);
         let counts = names.zip(&self.0[usize::from(was_received)]).map(|(name, counters)| {
             let messages = counters.messages.load(Ordering::Relaxed);
             let bytes = counters.bytes.load(Ordering::Relaxed);
@@ -51,47 +53,16 @@ impl Messages {
 }
 
 /// Unknown types, counted together: a peer may send arbitrarily many.
-pub(super) const OTHER: &str = "*other*";
+const OTHER: &str = "*other*";
 
 /// Core `protocol.h`, `ALL_NET_MESSAGE_TYPES`.
-pub(super) const COUNTED: [&str; 36] = [
-    "version",
-    "verack",
-    "addr",
-    "addrv2",
-    "sendaddrv2",
-    "inv",
-    "getdata",
-    "merkleblock",
-    "getblocks",
-    "getheaders",
-    "tx",
-    "headers",
-    "block",
-    "getaddr",
-    "mempool",
-    "ping",
-    "pong",
-    "notfound",
-    "filterload",
-    "filteradd",
-    "filterclear",
-    "sendheaders",
-    "feefilter",
-    "sendcmpct",
-    "cmpctblock",
-    "getblocktxn",
-    "blocktxn",
-    "getcfilters",
-    "cfilter",
-    "getcfheaders",
-    "cfheaders",
-    "getcfcheckpt",
-    "cfcheckpt",
-    "wtxidrelay",
-    "sendtxrcncl",
-    "feature",
-];
+fn known() -> impl Iterator<Item = &'static str> {
+    SHORT.into_iter().filter(|name| !name.is_empty()).chain(LONG)
+}
+
+/// Types without a one-byte id.
+const LONG: [&str; 7] =
+    ["version", "verack", "sendaddrv2", "getaddr", "sendheaders", "wtxidrelay", "sendtxrcncl"];
 
 #[cfg(test)]
 mod tests {

@@ -17,7 +17,7 @@ use super::ended::Ended;
 use super::faults::log_malformed;
 use super::features::handle_feature;
 use super::outbox::Request;
-use super::peers::{Connection, Peer, Relay, printable};
+use super::peers::{Connection, Peer, printable};
 use super::permissions::Permissions;
 use super::transport::{Incoming, PACKET_EXPANSION, PIECE};
 use super::txs::is_tx;
@@ -364,7 +364,7 @@ impl PeerReader<'_> {
                 }
             }
             Message::Mempool if self.shows_mempool() => {
-                self.peer.with_relay(Relay::want_all);
+                self.peer.with_relay(|relay| relay.wants_all = true);
             }
             Message::Tx(raw) => {
                 self.shared.txs.handle_tx(self.peer, raw)?;

@@ -22,7 +22,7 @@ use super::bans::Bans;
 use super::config::P2pConfig;
 use super::dns::valid_ip;
 use super::ended::Ended;
-use super::messages::{COUNTED, OTHER};
+use super::messages::Messages;
 use super::outbox::{Outbox, with_room};
 use super::permissions::Permissions;
 use super::totals::Totals;
@@ -172,13 +172,11 @@ pub(super) struct Known {
     pub(super) best_sent: Option<BlockHash>,
 }
 
-type ByMessage = BTreeMap<String, u64>;
-
 #[derive(Default)]
 pub(crate) struct Traffic {
     clock: Clock,
     totals: Arc<Totals>,
-    by_message: Mutex<(ByMessage, ByMessage)>,
+    pub(crate) messages: Messages,
     pub(crate) sent_bytes: AtomicU64,
     pub(crate) received_bytes: AtomicU64,
     /// Seconds since 1970.
@@ -495,25 +493,17 @@ impl Peer {
 impl Traffic {
     /// Counts a sent message of this many bytes, header included.
     pub(super) fn sent_message(&self, command: Command, bytes: usize) {
-        count(&mut self.lock().0, command, bytes);
+        self.messages.count(false, command, bytes);
         self.totals.messages().count(false, command, bytes);
     }
 
     pub(super) fn received_message(&self, command: Command, bytes: usize) {
-        count(&mut self.lock().1, command, bytes);
+        self.messages.count(true, command, bytes);
         self.totals.messages().count(true, command, bytes);
     }
 
     pub(super) fn note_block(&self, now_s: u64) {
         self.block_at_s.store(now_s, Ordering::Relaxed);
-    }
-
-    pub(crate) fn by_message(&self) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (ByMessage, ByMessage)> {
-        self.by_message.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn sent(&self, bytes: usize) {
@@ -527,18 +517,6 @@ impl Traffic {
         self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.received_at_s.store(self.clock.now_s(), Ordering::Relaxed);
         self.totals.received(bytes as u64);
-    }
-}
-
-/// Unknown types are counted together: a peer may send arbitrarily many.
-fn count(counts: &mut ByMessage, command: Command, bytes: usize) {
-    let name = command.as_str();
-    let name = if COUNTED.contains(&name) { name } else { OTHER };
-    match counts.get_mut(name) {
-        Some(count) => *count += bytes as u64,
-        None => {
-            counts.insert(name.to_owned(), bytes as u64);
-        }
     }
 }
 

@@ -125,7 +125,7 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &P2p, node: &Node<'_>) {
     object.key("network").string(peer.network().name());
     services(object.key("services"), facts.services);
     service_names(object.key("servicesnames"), facts.services);
-    let relay = peer.with_relay(|relay| (relay.is_wanted, relay.sequence(), relay.waiting()));
+    let relay = peer.with_relay(|relay| (relay.is_wanted, relay.sequence(), relay.to_send.len()));
     object.key("relaytxes").bool(relay.0);
     object.key("last_inv_sequence").int(if relay.0 { relay.1 } else { 0 });
     object.key("inv_to_send").count(relay.2);
@@ -164,11 +164,12 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &P2p, node: &Node<'_>) {
     object.key("addr_rate_limited").int(rate_limited);
     object.key("permissions").list(peer.permissions.names(), |name, json| json.string(name));
     object.key("minfeefilter").amount(facts.min_fee_sat_per_kvb.cast_signed());
-    let (sent, received) = traffic.by_message();
-    for (name, counts) in [("bytessent_per_msg", sent), ("bytesrecv_per_msg", received)] {
+    for (name, was_received) in [("bytessent_per_msg", false), ("bytesrecv_per_msg", true)] {
+        let mut counts = traffic.messages.list(was_received);
+        counts.sort_by_key(|count| count.name);
         let mut messages = object.key(name).object();
-        for (message, bytes) in counts {
-            messages.key(&message).int(bytes);
+        for count in counts {
+            messages.key(count.name).int(count.bytes);
         }
     }
     object.key("connection_type").string(peer.connection.name());

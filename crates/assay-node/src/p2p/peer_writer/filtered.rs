@@ -14,7 +14,7 @@ impl PeerWriter<'_> {
     /// Sends a `merkleblock` and the transactions that match the peer's filter; `false` if the block is
     /// unavailable. Without a filter there is no response (Core `net_processing.cpp`, `ProcessGetBlockData`).
     pub(super) fn filtered_block(&mut self, hash: &BlockHash) -> Result<bool, Ended> {
-        if !self.peer.with_relay(|relay| relay.has_filter()) {
+        if !self.peer.with_relay(|relay| relay.filter.is_some()) {
             return Ok(true);
         }
         let shared = self.shared;

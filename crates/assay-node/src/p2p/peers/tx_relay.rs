@@ -12,7 +12,7 @@ pub(crate) struct Relay {
     pub(in crate::p2p) names_wtxids: bool,
     pub(crate) is_wanted: bool,
     pub(in crate::p2p) known: Recent,
-    pub(in crate::p2p) to_send: Vec<Wtxid>,
+    pub(crate) to_send: Vec<Wtxid>,
     /// True after a mempool request (BIP35).
     pub(in crate::p2p) wants_all: bool,
     /// Next announcement, microseconds by the node's clock; 0 before the handshake is complete.
@@ -67,10 +67,6 @@ impl Relay {
         }
     }
 
-    pub(crate) fn waiting(&self) -> usize {
-        self.to_send.len()
-    }
-
     /// Mempool sequence up to which it may fetch; starts at 1 as in Core.
     pub(crate) fn sequence(&self) -> u64 {
         self.announced_until + 1
@@ -80,10 +76,6 @@ impl Relay {
     pub(in crate::p2p) fn set_filter(&mut self, filter: Option<BloomFilter>) {
         self.filter = filter;
         self.is_wanted = true;
-    }
-
-    pub(in crate::p2p) fn has_filter(&self) -> bool {
-        self.filter.is_some()
     }
 
     /// Adds an element to the filter; `false` without a filter.
@@ -102,10 +94,6 @@ impl Relay {
         let matches = matches.map(|(tx, txid)| filter.matches_and_updates(tx, txid, is_cash));
         let matches = matches.collect();
         Some(Matches { txids, matches })
-    }
-
-    pub(in crate::p2p) fn want_all(&mut self) {
-        self.wants_all = true;
     }
 }
 
