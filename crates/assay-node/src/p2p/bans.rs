@@ -4,7 +4,6 @@ mod range;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +13,7 @@ use assay_wire::p2p::Host;
 use serde_json::{Value, json};
 
 pub(crate) use self::range::Range;
+use super::addrman::replace_file;
 use super::dns::valid_ip;
 use super::recent::Recent;
 
@@ -118,16 +118,10 @@ impl Bans {
     }
 
     fn save(&self, list: &BTreeMap<Range, Ban>) {
-        if let Err(error) = write(&self.path, &to_text(list)) {
+        if let Err(error) = replace_file(&self.path, to_text(list).as_bytes()) {
             tracing::warn!("Cannot write {}: {error}", self.path.display());
         }
     }
-}
-
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let temporary = path.with_extension("json.new");
-    fs::write(&temporary, text)?;
-    fs::rename(&temporary, path)
 }
 
 pub(super) fn to_text(list: &BTreeMap<Range, Ban>) -> String {

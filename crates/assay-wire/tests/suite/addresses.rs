@@ -1,7 +1,7 @@
 //! Peer addresses: text, encoding, and routability.
 
 use assay_wire::p2p::{ADDRESSES_MAX, Command, Endpoint, Host, Message, NetworkKind, PeerAddress};
-use assay_wire::{ParseErrorKind, encode};
+use assay_wire::{ParseErrorKind, Reader, encode};
 
 fn host(text: &str) -> Host {
     Host::parse(text).unwrap_or_else(|| panic!("{text} is an address"))
@@ -149,7 +149,9 @@ fn internal_addresses_are_for_files() {
     };
     let mut bytes = Vec::new();
     address.encode(&mut bytes);
-    assert_eq!(PeerAddress::decode(&bytes), Ok((address, bytes.len())));
+    let mut reader = Reader::new(&bytes, 0);
+    assert_eq!(PeerAddress::read(&mut reader), Ok(address));
+    assert_eq!(reader.remaining(), 0);
     let name = address.endpoint.host;
     assert_eq!(Host::from_v1(name.to_v1()), name);
 }

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use assay_hash::sha256d;
-use assay_wire::ParseErrorKind;
 use assay_wire::p2p::{Endpoint, Host, PeerAddress};
+use assay_wire::{ParseError, ParseErrorKind};
 
 use super::entry::{BUCKET_SIZE, Entry, Key, NEW_BUCKETS, NEW_PER_ADDRESS, TRIED_BUCKETS};
 use super::tables::{Id, NONE, Tables};
@@ -57,9 +57,19 @@ pub(crate) enum FileFault {
     },
 }
 
+impl From<ParseError> for FileFault {
+    fn from(error: ParseError) -> Self {
+        match error.kind {
+            ParseErrorKind::Truncated => Self::End,
+            kind => Self::Address { kind },
+        }
+    }
+}
+
 /// Replaces a file atomically.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = path.with_extension("dat.new");
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
     let mut file = File::create(&temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;
@@ -246,29 +256,26 @@ fn count(name: &'static str, count: i32, max: usize) -> Result<usize, FileFault>
 /// Reader of Core's file format: the chain's magic first, a checksum at the end.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
-    at: usize,
+    inner: assay_wire::Reader<'a>,
 }
 
 impl<'a> Reader<'a> {
     /// # Errors
     /// Another chain's magic.
     pub(crate) fn open(bytes: &'a [u8], magic: [u8; 4]) -> Result<Self, FileFault> {
-        let mut reader = Self { bytes, at: 0 };
+        let mut reader = Self { bytes, inner: assay_wire::Reader::new(bytes, 0) };
         if *reader.take::<4>()? == magic { Ok(reader) } else { Err(FileFault::Magic) }
     }
 
     /// # Errors
     /// Checksum mismatch.
     pub(crate) fn close(mut self) -> Result<(), FileFault> {
-        let hash = sha256d(&self.bytes[..self.at]);
+        let hash = sha256d(&self.bytes[..self.inner.position()]);
         if *self.take::<32>()? == hash { Ok(()) } else { Err(FileFault::Checksum) }
     }
 
     fn take<const N: usize>(&mut self) -> Result<&'a [u8; N], FileFault> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let taken = rest.first_chunk().ok_or(FileFault::End)?;
-        self.at += N;
-        Ok(taken)
+        Ok(self.inner.take()?)
     }
 
     pub(crate) fn byte(&mut self) -> Result<u8, FileFault> {
@@ -282,7 +289,8 @@ impl<'a> Reader<'a> {
     fn entry(&mut self, format: u8) -> Result<Entry, FileFault> {
         let has_v2 = format >= 3;
         let address = self.address(has_v2)?;
-        let source = if has_v2 { self.decode(Host::decode)? } else { Host::from_v1(*self.take()?) };
+        let source =
+            if has_v2 { Host::read(&mut self.inner)? } else { Host::from_v1(*self.take()?) };
         let success_s = i64::from_le_bytes(*self.take()?);
         let attempts = self.int()?;
         Ok(Entry { success_s, attempts, ..Entry::new(address, source) })
@@ -299,22 +307,9 @@ impl<'a> Reader<'a> {
                 let port = u16::from_be_bytes(*self.take()?);
                 Ok(PeerAddress { time, services, endpoint: Endpoint { host, port } })
             }
-            ADDRESS_V2 if may_be_v2 => self.decode(PeerAddress::decode),
+            ADDRESS_V2 if may_be_v2 => Ok(PeerAddress::read(&mut self.inner)?),
             _ => Err(FileFault::AddressVersion),
         }
-    }
-
-    fn decode<T>(
-        &mut self,
-        decode: impl FnOnce(&[u8]) -> Result<(T, usize), assay_wire::ParseError>,
-    ) -> Result<T, FileFault> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let (value, length) = decode(rest).map_err(|error| match error.kind {
-            ParseErrorKind::Truncated => FileFault::End,
-            kind => FileFault::Address { kind },
-        })?;
-        self.at += length;
-        Ok(value)
     }
 }
 

@@ -14,6 +14,8 @@ use assay_consensus::uint256::U256;
 use assay_engine::BranchStart;
 use assay_wire::{BlockHash, Header};
 
+use crate::p2p::rng::random;
+
 pub(super) struct Presync {
     start: BranchStart,
     threshold: U256,
@@ -74,11 +76,10 @@ impl Presync {
     pub(super) fn new(start: BranchStart, threshold: U256, limits: Limits, now_s: u64) -> Self {
         // By the median time rule, no valid chain has more than six blocks per second.
         let seconds = now_s.saturating_sub(u64::from(start.median_time_past_s)) + FUTURE_S;
-        let chance = getrandom::u64().unwrap_or(0);
         Self {
             threshold,
             limits,
-            offset: (chance % u64::from(limits.period)) as u32,
+            offset: random(u64::from(limits.period)) as u32,
             key: RandomState::new(),
             bits: Bits::default(),
             bits_max: 6 * seconds / u64::from(limits.period),

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use assay_wire::{OutPoint, Transaction, Txid, Wtxid};
 
+use crate::p2p::rng::random;
+
 #[derive(Default)]
 pub(super) struct Orphans {
     by_wtxid: HashMap<Wtxid, Orphan>,
@@ -123,9 +125,7 @@ impl Orphans {
         if orphan.announcers.values().any(|announcement| announcement.is_due) {
             return;
         }
-        let count = orphan.announcers.len() as u64;
-        // Without randomness the first one is chosen.
-        let chosen = getrandom::u64().unwrap_or(0) % count.max(1);
+        let chosen = random(orphan.announcers.len() as u64);
         let Some((peer, announcement)) = orphan.announcers.iter_mut().nth(chosen as usize) else {
             return;
         };

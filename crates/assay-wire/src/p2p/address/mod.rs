@@ -109,17 +109,6 @@ impl Host {
         }
     }
 
-    /// Decodes a BIP155 host from the start of `bytes`; also returns the number of bytes read. A host of an unknown network is
-    /// [`Host::NONE`].
-    ///
-    /// # Errors
-    /// When the bytes end early, or a length differs from the network's or exceeds 512 bytes.
-    pub fn decode(bytes: &[u8]) -> Result<(Self, usize), ParseError> {
-        let mut reader = Reader::new(bytes, 0);
-        let host = Self::read(&mut reader)?;
-        Ok((host, reader.position()))
-    }
-
     /// Appends the host in BIP155 encoding. Internal addresses are embedded in IPv6, for files only.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let (id, bytes): (u8, &[u8]) = match self {
@@ -137,7 +126,11 @@ impl Host {
         var_bytes(out, bytes);
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, ParseError> {
+    /// Reads a BIP155 host. A host of an unknown network is [`Host::NONE`].
+    ///
+    /// # Errors
+    /// When the bytes end early, or a length differs from the network's or exceeds 512 bytes.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, ParseError> {
         let [id] = *reader.take()?;
         let offset = reader.position();
         let length = reader.compact_size()?;
@@ -178,16 +171,6 @@ impl Endpoint {
 }
 
 impl PeerAddress {
-    /// Decodes an `addrv2` entry from the start of `bytes`; also returns the number of bytes read.
-    ///
-    /// # Errors
-    /// As [`Host::decode`].
-    pub fn decode(bytes: &[u8]) -> Result<(Self, usize), ParseError> {
-        let mut reader = Reader::new(bytes, 0);
-        let address = Self::read(&mut reader)?;
-        Ok((address, reader.position()))
-    }
-
     /// Appends an entry of `addrv2`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.time.to_le_bytes());
@@ -196,7 +179,11 @@ impl PeerAddress {
         out.extend_from_slice(&self.endpoint.port.to_be_bytes());
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, ParseError> {
+    /// Reads an entry of `addrv2`.
+    ///
+    /// # Errors
+    /// As [`Host::read`].
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, ParseError> {
         let time = u32::from_le_bytes(*reader.take()?);
         let services = reader.number()?;
         let host = Host::read(reader)?;
