@@ -11,12 +11,6 @@ use serde_json::Value;
 
 /// Longest wait for any condition, on busy machines too.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// Two targets in three rounds.
-const RUNS: usize = 6;
-
-fn plan(out: &Path, more: &[&str]) -> Command {
-    command(&["run", "aa", "--scale", "0.02", "--repeat", "3", "--seed", "11"], out, more)
-}
 
 fn command(run: &[&str], out: &Path, more: &[&str]) -> Command {
     let mut command = crate::command(run);
@@ -43,36 +37,6 @@ fn finished(out: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn started(text: &str) -> String {
-    let run: Value = serde_json::from_str(text).expect("the journal is JSON");
-    run["run"]["started"].as_str().expect("a moment").to_owned()
-}
-
-/// The current run: its node is up and its result is missing.
-fn under_way(out: &Path) -> Option<String> {
-    let done = finished(out);
-    let entries = fs::read_dir(out.join("work")).ok()?;
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    names
-        .filter(|name| !name.contains("warmup") && !done.contains_key(name))
-        .find(|name| out.join("work").join(name).join("regtest/.cookie").exists())
-}
-
-/// Nodes and block servers outlive a lab that was killed; those of this folder are ended by process id.
-fn end_nodes(out: &Path) {
-    let folder = out.display().to_string();
-    for entry in fs::read_dir("/proc").expect("the system tells").flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
-            continue;
-        };
-        let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        if String::from_utf8_lossy(&command).contains(&folder) {
-            let killed = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
-            assert!(killed.expect("kill starts").success() || !entry.path().exists());
-        }
-    }
-}
-
 /// Kills the lab once a condition is met; returns the value of the condition.
 fn kill_when<T>(laboratory: &mut Child, what: &str, met: impl Fn() -> Option<T>) -> T {
     let begin = Instant::now();
@@ -88,54 +52,6 @@ fn kill_when<T>(laboratory: &mut Child, what: &str, met: impl Fn() -> Option<T>)
     laboratory.kill().expect("SIGKILL");
     laboratory.wait().expect("it is dead");
     found
-}
-
-#[test]
-fn a_killed_laboratory_goes_on_where_it_was() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().canonicalize().expect("a path").join("out");
-    let mut laboratory = plan(&out, &[]).spawn().expect("the program starts");
-    let interrupted = kill_when(&mut laboratory, "a run in the middle of the plan", || {
-        // In the second round, with finished runs of both targets and some left.
-        let is_middle = (2..RUNS - 1).contains(&finished(&out).len());
-        under_way(&out).filter(|_| is_middle)
-    });
-    end_nodes(&out);
-    let before = finished(&out);
-    assert!(!before.contains_key(&interrupted) && !out.join("report.html").exists());
-    assert!((2..RUNS).contains(&before.len()), "{:?}", before.keys());
-
-    let status = plan(&out, &["--resume"]).status().expect("the program starts");
-    assert!(status.success(), "{status}");
-    let after = finished(&out);
-    assert_eq!(after.len(), RUNS);
-    for (name, text) in &before {
-        assert_eq!(after.get(name), Some(text), "{name} was not made again");
-    }
-    let last_before = before.values().map(|text| started(text)).max().expect("there are runs");
-    for (name, text) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
-        // Times have a resolution of one second.
-        assert!(started(text) >= last_before, "{name} was made after the kill");
-    }
-    assert!(after.contains_key(&interrupted));
-    assert!(!out.join("runs.1").exists(), "nothing was moved aside");
-
-    let results = fs::read_to_string(out.join("results.json")).expect("results");
-    let results: Value = serde_json::from_str(&results).expect("JSON");
-    let targets = results["targets"].as_array().expect("targets");
-    let runs: Vec<&Value> =
-        targets.iter().flat_map(|target| target["runs"].as_array().expect("runs")).collect();
-    assert_eq!((targets.len(), runs.len()), (2, RUNS));
-    for run in runs {
-        // Interference by another process only excludes a run from the verdict.
-        let status = run["status"].as_str();
-        assert!(matches!(status, Some("valid" | "disturbed")), "{status:?}");
-        let name = run["id"].as_str().expect("a name");
-        assert_eq!(run["started"], started(&after[name]), "{name} is that of the journal");
-    }
-    let page = fs::read_to_string(out.join("report.md")).expect("a report");
-    // The number of valid pairs depends on the machine: interference excludes runs from the verdict.
-    assert!(page.contains("VERDICT") && page.contains("of 3 planned pairs"), "{page:.2000}");
 }
 
 /// Syncs from our node, slowed down so that the test can interrupt one.

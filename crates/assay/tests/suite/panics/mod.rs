@@ -5,7 +5,6 @@
 
 mod chain;
 mod node;
-mod planted;
 mod scenario;
 
 use std::collections::BTreeMap;
