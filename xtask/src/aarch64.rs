@@ -73,7 +73,6 @@ const ONLY_BUILT: [(&str, &str); 7] = [
     ("xtask", "it is for the machine that builds"),
 ];
 
-/// The stage of `cargo xtask ci`.
 pub(crate) fn run() -> anyhow::Result<()> {
     let emulator = tools()?;
     let start = Instant::now();

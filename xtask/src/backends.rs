@@ -33,7 +33,6 @@ const TESTED: [(&str, &str, &[&str]); 16] = [
     ("assay-curves", "lib", &[]),
 ];
 
-/// The stage of `cargo xtask ci`.
 pub(crate) fn run() -> anyhow::Result<()> {
     let tests = test_programs::build(|_| ())?;
     let cpus = std::fs::read_to_string("/proc/cpuinfo").context("cannot read /proc/cpuinfo")?;

@@ -13,9 +13,6 @@ pub(crate) const NAMES: [&str; 5] = ["regtest", "signet", "test", "testnet4", MA
 pub(crate) const SWITCHES: [&str; 4] = ["regtest", "signet", "testnet", "testnet4"];
 
 /// Name of the selected chain.
-///
-/// # Errors
-/// If more than one chain is selected.
 pub(crate) fn name(settings: &Settings) -> anyhow::Result<String> {
     // No section applies until the chain is known.
     let on: Vec<&str> = SWITCHES.into_iter().filter(|name| settings.chain_flag(name)).collect();
@@ -37,18 +34,12 @@ pub(crate) fn is_known_to_core(params: &ChainParams) -> bool {
 }
 
 /// Parameters of one of Core's chains, by Core's name.
-///
-/// # Errors
-/// With Core's error text.
 pub(crate) fn known(name: &str) -> anyhow::Result<ChainParams> {
     let params = NAMES.contains(&name).then(|| ChainParams::by_name(name)).flatten();
     params.ok_or_else(|| anyhow!("Unknown chain {name}."))
 }
 
 /// Selects the chain and its section, and returns its parameters.
-///
-/// # Errors
-/// With Core's error text.
 pub(crate) fn params(settings: &mut Settings) -> anyhow::Result<ChainParams> {
     let name = name(settings)?;
     let mut params = known(&name)?;
@@ -94,9 +85,6 @@ fn signet(settings: &Settings) -> anyhow::Result<Option<ChainParams>> {
 }
 
 /// Sets the activation heights of soft forks, given as `name@height`.
-///
-/// # Errors
-/// With Core's error text.
 pub(crate) fn with_activation_heights(
     params: ChainParams,
     option: &str,

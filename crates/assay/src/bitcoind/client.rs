@@ -21,9 +21,6 @@ pub(crate) struct ClientSettings {
 impl ClientSettings {
     /// Reads `bitcoin.conf` in a data directory, if there is one, without writing anything. `chain`
     /// overrides the chain of the file; without it the file selects the chain, as for the node.
-    ///
-    /// # Errors
-    /// With Core's error text.
     pub(crate) fn read(chain: Option<&str>, datadir: Option<&Path>) -> anyhow::Result<Self> {
         let mut notes = Notes::default();
         let mut arguments = Vec::new();

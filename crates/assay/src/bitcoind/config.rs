@@ -32,9 +32,6 @@ type Sections = Vec<(String, String, usize)>;
 
 impl Loaded {
     /// Reads all files that the command line leads to, and creates the folder of the chain.
-    ///
-    /// # Errors
-    /// With Core's error text.
     pub(crate) fn new(line: CommandLine, notes: &mut Notes) -> anyhow::Result<Self> {
         let mut settings = Settings::new(line.values);
         let first_dir = datadir(&settings)?;
@@ -69,9 +66,6 @@ impl Loaded {
 
 /// Settings, chain and data directory for a client of a running node. The chains of BCH, which Core
 /// does not know, have no configuration file; only the command line can select them.
-///
-/// # Errors
-/// With Core's error text.
 pub(super) fn read_for_client(
     line: CommandLine,
     notes: &mut Notes,

@@ -18,9 +18,6 @@ pub(crate) struct ConfFile {
 
 impl ConfFile {
     /// Parses the contents of a file.
-    ///
-    /// # Errors
-    /// With Core's error text.
     pub(crate) fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
         let mut file = Self::default();
         let mut prefix = String::new();
@@ -66,9 +63,6 @@ impl ConfFile {
     }
 
     /// Adds the values by section. Unknown names are skipped: the file may be that of a newer version.
-    ///
-    /// # Errors
-    /// With Core's error text.
     pub(crate) fn add_to(
         &self,
         sections: &mut BTreeMap<String, Values>,

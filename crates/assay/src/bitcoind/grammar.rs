@@ -115,9 +115,6 @@ pub(crate) struct CommandLine {
 
 impl CommandLine {
     /// Parses the arguments after the program's name.
-    ///
-    /// # Errors
-    /// With Core's error text.
     pub(crate) fn parse(arguments: &[String], notes: &mut Notes) -> anyhow::Result<Self> {
         let mut line = Self::default();
         for argument in arguments {

@@ -6,10 +6,6 @@ use assay_node::{LOG_ALL as ALL, LOG_CATEGORIES as CATEGORIES, LogConfig, LogLev
 use super::notes::Notes;
 use super::settings::Settings;
 
-/// Configuration of the log.
-///
-/// # Errors
-/// With Core's error text.
 pub(crate) fn config(settings: &Settings, notes: &mut Notes) -> anyhow::Result<LogConfig> {
     let mut config = LogConfig {
         file: !settings.is_negated("debuglogfile"),

@@ -7,9 +7,6 @@ use super::numbers::not_negative;
 use super::settings::Settings;
 
 /// Configuration of block templates; `is_on_demand` for chains that mine blocks on demand.
-///
-/// # Errors
-/// With Core's error text.
 pub(crate) fn config(
     settings: &Settings,
     defaults: MiningConfig,

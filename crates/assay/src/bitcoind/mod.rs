@@ -2,8 +2,8 @@
 //!
 //! Scripts, configuration files and Core's own functional tests start it unchanged. The grammar is Core's
 //! ([`grammar`], [`mod@file`], [`settings`], [`config`]), and so is the list of known options ([`options`]); [`node`]
-//! converts it to the configuration of `assay node`. Errors are printed on standard error as `Error: …`, as are the
-//! warnings that Core prints there, and nothing else. The exit status is 0 or 1.
+//! converts it to the configuration of `assay node`. Errors, with Core's text where Core has the same one, are printed on
+//! standard error as `Error: …`, as are the warnings that Core prints there, and nothing else. The exit status is 0 or 1.
 
 mod chain;
 mod client;

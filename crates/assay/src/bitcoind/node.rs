@@ -19,10 +19,6 @@ use super::options::{self, Fate};
 use super::p2p;
 use super::settings::{MAIN, Settings};
 
-/// Configuration of a node.
-///
-/// # Errors
-/// With Core's error text if Core has the same error.
 pub(crate) fn config(loaded: &mut Loaded, notes: &mut Notes) -> anyhow::Result<NodeConfig> {
     reject_misplaced(&loaded.settings)?;
     look_up_fates(&loaded.settings, notes)?;

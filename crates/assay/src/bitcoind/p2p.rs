@@ -11,10 +11,6 @@ use super::notes::Notes;
 use super::numbers::{AddressError, address, bind_address, bytes, not_negative, seconds_of};
 use super::settings::Settings;
 
-/// P2P configuration.
-///
-/// # Errors
-/// With Core's error text if Core has the same error.
 pub(crate) fn config(
     settings: &Settings,
     config: &NodeConfig,
@@ -144,7 +140,6 @@ fn connection_limits(
     Ok(())
 }
 
-/// Reachable networks and their proxies.
 fn networks(settings: &Settings, p2p: &mut P2pConfig) -> anyhow::Result<()> {
     if settings.flag("cjdnsreachable") == Some(true) {
         p2p.networks.push(NetworkKind::Cjdns);

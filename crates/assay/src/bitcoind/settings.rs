@@ -45,7 +45,6 @@ impl Settings {
         Self { command_line, ..Self::default() }
     }
 
-    /// The effective value.
     pub(crate) fn get(&self, name: &str) -> Option<Value> {
         if let Some(value) = self.implied.get(name) {
             return Some(value.clone());
@@ -75,7 +74,6 @@ impl Settings {
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         self.get(name).map(|value| value.flag())
     }
-    /// An option that is a port.
     pub(crate) fn port(&self, name: &str) -> anyhow::Result<Option<u16>> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let number = port(&text);

@@ -96,7 +96,6 @@ struct Evidence {
 }
 
 impl Report<'_> {
-    /// Output of `assay block verify --json`.
     fn json(&self) -> Value {
         let Self { block, verifier, .. } = self;
         let counts = self.verdict.as_ref().ok().map(|(_, counts)| counts);

@@ -151,7 +151,6 @@ fn print_builtin(
     Ok(Outcome::Good)
 }
 
-/// Converts MiB to bytes.
 fn mebibytes(flag: &str, count: usize) -> anyhow::Result<usize> {
     const MAX: usize = 1 << 20;
     ensure!((1..=MAX).contains(&count), "{flag} {count}: give 1 to {MAX} MiB");

@@ -55,7 +55,6 @@ fn a_plan_measures_node_and_index_and_any_server_can_be_compared() {
     assert!(stderr(&other).contains("the chain ends at height 122"));
 }
 
-/// Waits until a connection succeeds.
 fn wait_for(address: &str) {
     let start = std::time::Instant::now();
     while std::net::TcpStream::connect(address).is_err() {

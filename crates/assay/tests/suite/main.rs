@@ -67,7 +67,6 @@ fn stop(node: Node) {
     node.wait().expect("the node stops");
 }
 
-/// A client of JSON-RPC.
 #[derive(Clone, Debug)]
 struct Rpc {
     url: String,

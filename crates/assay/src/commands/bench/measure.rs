@@ -50,7 +50,6 @@ pub(super) fn run(arguments: &MeasureArguments) -> anyhow::Result<Outcome> {
     Ok(super::outcome(&results))
 }
 
-/// `assay bench list`.
 pub(super) fn list(arguments: &BenchListArguments) -> anyhow::Result<Outcome> {
     let sections = super::caller(&super::software()).sections()?;
     let filter = Filter::new(arguments.filter.clone());

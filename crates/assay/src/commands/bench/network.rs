@@ -40,7 +40,6 @@ pub(super) fn run(arguments: &BenchNetworkArguments) -> anyhow::Result<Outcome> 
     output::print_record(&measure(&options, &Terminal::stopped_by(stop_flag()))?, arguments.json)
 }
 
-/// `assay bench peers`.
 pub(super) fn peers(arguments: &BenchPeersArguments) -> anyhow::Result<Outcome> {
     let BenchPeersArguments { target, scale, seed, out, .. } = arguments;
     let options = PeersOptions {

@@ -377,7 +377,6 @@ impl ValidateProgress for Silent {
     fn hashing(&self, _: u32) {}
 }
 
-/// `assay validate`.
 fn validated(blocks: &Path) -> Outcome {
     let datadir = tempfile::tempdir().expect("a folder");
     let config = ValidateConfig {

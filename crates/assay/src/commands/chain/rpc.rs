@@ -54,7 +54,6 @@ pub(super) struct RpcFigures {
     pub(super) ratio: f64,
     /// True if all counts equal ours.
     pub(super) equal: bool,
-    /// The first few differences.
     pub(super) differences: Vec<String>,
 }
 

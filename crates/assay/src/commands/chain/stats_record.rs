@@ -55,7 +55,6 @@ pub(super) struct PhaseRow {
 pub(super) struct Check {
     pub(super) equal: bool,
     pub(super) blocks: u64,
-    /// The first few differences.
     pub(super) differences: Vec<String>,
     pub(super) difference_count: u64,
 }

@@ -8,7 +8,6 @@ use assay_electrum::index::Counts;
 
 use crate::bar::Bar;
 
-/// An added block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) height: u32,

@@ -59,7 +59,6 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// P2P configuration from the flags.
 fn p2p(arguments: &P2pArguments, node: &NodeConfig) -> Option<P2pConfig> {
     let default = SocketAddr::from((Ipv4Addr::LOCALHOST, node.engine.params.p2p_port));
     let mut config = P2pConfig::new(arguments.p2p?.unwrap_or(default));

@@ -33,7 +33,6 @@ pub(crate) const BASE: &str = "base";
 const AGAIN: &str = "base-again";
 const HEAD: &str = "head";
 
-/// Results of `assay pr`.
 #[derive(Serialize)]
 struct PrResults {
     schema: u32,

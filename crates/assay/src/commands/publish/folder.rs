@@ -20,7 +20,6 @@ const RESULTS: &str = "results.json.gz";
 const REPORT: &str = "report.md";
 const CHARTS: &str = "charts";
 
-/// Results of any kind.
 pub(super) enum Stored {
     Chain(Box<Results>),
     Benchmarks(Box<BenchResults>),
@@ -143,9 +142,7 @@ impl Stored {
 }
 
 pub(super) struct Entry {
-    /// Folder of the machine.
     pub(super) machine: String,
-    /// Folder of the plan.
     pub(super) plan: String,
     pub(super) results: Stored,
 }

@@ -177,7 +177,6 @@ impl<'a> Explained<'a> {
         }
     }
 
-    /// Output of `assay shard explain --json`.
     fn json(&self) -> Value {
         json!({
             "schema": 2,

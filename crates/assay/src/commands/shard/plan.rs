@@ -78,7 +78,6 @@ fn unspent(arguments: &ShardPlanArguments) -> anyhow::Result<Unspent> {
 /// Number of parts listed in the human-readable output.
 const PARTS_SHOWN: usize = 8;
 
-/// Output of `assay shard plan --json`.
 fn summary(plan: &Plan) -> Value {
     let part = |part: &Part| match *part {
         Part::Blocks { first, last, inputs, bytes } => {

@@ -13,9 +13,6 @@ use crate::bitcoind::ClientSettings;
 use crate::cli::TopArguments;
 
 /// Client of the node that the arguments name.
-///
-/// # Errors
-/// If there are no credentials for the node.
 pub(super) fn find(arguments: &TopArguments) -> anyhow::Result<Client> {
     let (chain, datadir) = (arguments.chain.as_deref(), arguments.datadir.as_deref());
     let settings = ClientSettings::read(chain, datadir)?;
@@ -30,9 +27,6 @@ pub(super) fn find(arguments: &TopArguments) -> anyhow::Result<Client> {
 }
 
 /// Calls methods without arguments and returns their results; null for methods about peers if P2P is disabled.
-///
-/// # Errors
-/// If the node is unreachable or returns an error.
 pub(super) fn call<const N: usize>(
     client: &Client,
     methods: [&str; N],

@@ -82,10 +82,6 @@ pub(super) struct Peer {
 }
 
 impl Snapshot {
-    /// Reads the state of the node.
-    ///
-    /// # Errors
-    /// If the node does not respond.
     pub(super) fn take(client: &Client) -> anyhow::Result<Self> {
         let methods = [
             "getblockchaininfo",

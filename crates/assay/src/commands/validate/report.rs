@@ -64,7 +64,6 @@ impl<'a> Report<'a> {
             .map(|count| count as f64 / self.run.connect_s.max(1e-9))
     }
 
-    /// Output of `assay validate --json`.
     pub(super) fn json(&self) -> Value {
         let Validation { scan, totals, .. } = self.run;
         let [blocks_per_s, txs_per_s, inputs_per_s] = self.rates();

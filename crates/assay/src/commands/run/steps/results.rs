@@ -79,14 +79,12 @@ pub(super) struct RelatedResult {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Absent {
     pub(super) revision: String,
-    /// The command that builds it.
     pub(super) command: String,
 }
 
 /// All steps up to the last one with a build, against the base.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Sum {
-    /// The last step.
     pub(super) up_to: String,
     pub(super) published: Option<f64>,
     #[serde(rename = "macro")]
