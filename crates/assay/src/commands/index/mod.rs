@@ -12,14 +12,17 @@ use assay_electrum::index::{Index, IndexConfig};
 use assay_electrum::{Chain, RealIo, follow};
 use assay_engine::Engine;
 use assay_forge::Ledger;
+use assay_lab::machine::new_record;
 use assay_node::{EngineChain, IndexOptions};
 
+use super::bench::software;
 use super::{mebibytes, node_with_blocks};
 use crate::Outcome;
 use crate::cli::{IndexArguments, IndexBuildArguments, IndexCommand};
+use crate::invocation::rerun;
 use crate::output;
 use progress::Progress;
-use report::Report;
+use report::add_figures;
 
 pub(crate) fn run(arguments: &IndexArguments) -> anyhow::Result<Outcome> {
     match &arguments.command {
@@ -56,8 +59,11 @@ fn build(arguments: &IndexBuildArguments) -> anyhow::Result<Outcome> {
     let after = index.usage();
     let at = index.tip().context("the index has nothing, not even genesis")?;
     ensure!(at == chain.tip(), "the index ends at height {} of {}", at.height, tip.height);
-    let report = Report::new(at, threads, elapsed, &steps, (&before, &after), ledger.as_ref());
-    output::print_as(arguments.json, &report, || report.text())?;
+    let mut record = new_record("index build", &software(), &rerun(), &dir);
+    record.headline = format!("The index is at height {}, block {}.", at.height, at.hash);
+    record.set("threads", threads);
+    add_figures(&mut record, (&steps, elapsed), (&before, &after), ledger.as_ref());
+    output::print_as(arguments.json, &record, || record.text())?;
     Ok(Outcome::Good)
 }
 
