@@ -1,7 +1,6 @@
 //! Flags and arguments.
 
 mod bench;
-mod bench_engine;
 mod block_files;
 mod builds;
 mod electrum;
@@ -25,11 +24,10 @@ use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::{
-    BenchAgreementArguments, BenchArguments, BenchCommand, BenchCompareArguments,
-    BenchListArguments, BenchMempoolArguments, BenchNetworkArguments, BenchPeersArguments,
-    BenchServeArguments, CutArgument, MeasureArguments,
+    BenchArguments, BenchCommand, BenchCompareArguments, BenchListArguments, BenchNetworkArguments,
+    BenchPeersArguments, BenchServeArguments, BenchSyncArguments, CutArgument, ExperimentArguments,
+    MeasureArguments,
 };
-pub(crate) use bench_engine::{BenchBlocksArguments, BenchSignaturesArguments, BenchSyncArguments};
 pub(crate) use block_files::{LedgerArguments, ServeChainArguments};
 pub(crate) use builds::{
     BuildsArguments, BuildsCleanArguments, BuildsCommand, BuildsMakeArguments, HowArguments,

@@ -20,8 +20,7 @@ use serde::Serialize;
 
 use self::progress::{RunBar, warn};
 use crate::cli::{
-    BenchAgreementArguments, BenchArguments, BenchBlocksArguments, BenchCommand,
-    BenchCompareArguments, BenchMempoolArguments, BenchServeArguments, BenchSignaturesArguments,
+    BenchArguments, BenchCommand, BenchCompareArguments, BenchServeArguments, ExperimentArguments,
 };
 use crate::invocation::rerun;
 use crate::{Outcome, output};
@@ -34,24 +33,18 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
         Some(BenchCommand::List(arguments)) => measure::list(arguments),
         Some(BenchCommand::Compare(arguments)) => compare(arguments),
         Some(BenchCommand::Serve(arguments)) => serve(arguments),
-        Some(BenchCommand::Signatures(BenchSignaturesArguments { options, json })) => {
-            experiment("signatures", options, *json)
-        }
-        Some(BenchCommand::Blocks(BenchBlocksArguments { options, json })) => {
-            if options.data.is_none() {
+        Some(BenchCommand::Signatures(arguments)) => experiment("signatures", arguments),
+        Some(BenchCommand::Blocks(arguments)) => {
+            if arguments.options.data.is_none() {
                 output::complain("no real blocks found: forged ones only (--data DIR)");
             }
-            experiment("blocks", options, *json)
+            experiment("blocks", arguments)
         }
         Some(BenchCommand::Sync(arguments)) => sync::run(arguments),
         Some(BenchCommand::Peers(arguments)) => network::peers(arguments),
         Some(BenchCommand::Network(arguments)) => network::run(arguments),
-        Some(BenchCommand::Mempool(BenchMempoolArguments { options, json })) => {
-            experiment("mempool", options, *json)
-        }
-        Some(BenchCommand::Agreement(BenchAgreementArguments { options, json })) => {
-            experiment("agreement", options, *json)
-        }
+        Some(BenchCommand::Mempool(arguments)) => experiment("mempool", arguments),
+        Some(BenchCommand::Agreement(arguments)) => experiment("agreement", arguments),
         Some(BenchCommand::Libsecp { json }) => libsecp::run(*json),
     }
 }
@@ -76,13 +69,16 @@ fn serve(arguments: &BenchServeArguments) -> anyhow::Result<Outcome> {
 }
 
 /// Runs an experiment of `assay-bench` and prints its record.
-fn experiment(name: &str, options: &impl Serialize, is_json: bool) -> anyhow::Result<Outcome> {
+fn experiment(
+    name: &str,
+    arguments: &ExperimentArguments<impl clap::Args + Serialize>,
+) -> anyhow::Result<Outcome> {
     let software = software();
     let bar = RunBar::of_parts();
     warn();
-    let record = caller(&software).experiment(name, options, &bar)?;
+    let record = caller(&software).experiment(name, &arguments.options, &bar)?;
     drop(bar);
-    output::print_record(&Record { software, command: rerun(), ..record }, is_json)
+    output::print_record(&Record { software, command: rerun(), ..record }, arguments.json)
 }
 
 /// This program, for the programs with suites.
