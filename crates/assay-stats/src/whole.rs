@@ -4,66 +4,17 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use assay_consensus::params::ChainParams;
-use assay_engine::{FilePlace, MissingBlock, Stray};
+use assay_engine::{MissingBlock, Stray};
 use assay_hash::Sha256;
 use assay_store::{BlockFiles, StrayKind};
-use assay_wire::{BlockHash, Header};
+use assay_wire::Header;
 
 use crate::block_set::{BlockSet, Heights, OpenError, ReadError};
 
-/// Reason why block files do not hold all requested blocks.
+/// Block files that do not hold all requested blocks: which are missing, and where.
 #[derive(Debug, thiserror::Error)]
-pub enum NotWhole {
-    #[error(
-        "the lowest block in the files has height {height} ({hash}, {place}): those below were pruned or lie elsewhere, and every \
-         block from height 1 is needed"
-    )]
-    Pruned {
-        /// Lowest height.
-        height: u32,
-        hash: BlockHash,
-        place: FilePlace,
-    },
-    #[error(
-        "{missing}, or take the chain up to height {tip_height}: --stop-height {tip_height}{}",
-        listed(strays)
-    )]
-    Missing {
-        /// The missing block and its child.
-        missing: Box<MissingBlock>,
-        /// Last height that connects.
-        tip_height: u32,
-        /// Unparsed bytes, which may contain the block.
-        strays: Vec<Stray>,
-    },
-    /// A truncated record may hold the next block.
-    #[error(
-        "the chain ends at height {tip_height} (block {tip}, {place}), and a record that may be the next block is not \
-         whole: {stray}; copy that file again, or take the chain up to there: --stop-height {tip_height}"
-    )]
-    Cut {
-        tip_height: u32,
-        tip: BlockHash,
-        place: FilePlace,
-        /// The truncated record.
-        stray: Box<Stray>,
-    },
-    #[error(
-        "the chain in the files ends at height {tip_height} (block {tip}, {place}), below the height {wanted} that is wanted"
-    )]
-    Short {
-        tip_height: u32,
-        tip: BlockHash,
-        place: FilePlace,
-        /// Requested height.
-        wanted: u32,
-    },
-}
-
-fn listed(strays: &[Stray]) -> String {
-    let lines = strays.iter().map(Stray::to_string);
-    std::iter::once(String::new()).chain(lines).collect::<Vec<_>>().join("\n")
-}
+#[error("{0}")]
+pub struct NotWhole(String);
 
 impl BlockSet {
     /// The heights from 1 to `stop_height`, or to the last block, if none is missing.
@@ -80,7 +31,10 @@ impl BlockSet {
         };
         if first > 1 {
             let (hash, place) = at(first);
-            return Err(NotWhole::Pruned { height: first, hash, place });
+            return Err(NotWhole(format!(
+                "the lowest block in the files has height {first} ({hash}, {place}): those below were pruned or lie elsewhere, \
+                 and every block from height 1 is needed"
+            )));
         }
         let stop = stop_height.unwrap_or(u32::MAX);
         if stop <= last {
@@ -91,31 +45,29 @@ impl BlockSet {
         let is_above = |missing: &&MissingBlock| missing.height.is_none_or(|height| height > last);
         let missing = found.missing.iter().filter(is_above);
         if let Some(missing) = missing.min_by_key(|missing| missing.height.unwrap_or(u32::MAX)) {
-            let missing = Box::new(missing.clone());
-            return Err(NotWhole::Missing {
-                missing,
-                tip_height: last,
-                strays: found.strays.clone(),
-            });
-        }
-        if last == 0 {
-            let (tip, place) = at(0);
-            let wanted = stop_height.unwrap_or(1);
-            return Err(NotWhole::Short { tip_height: 0, tip, place, wanted });
+            // Unparsed bytes may contain the block.
+            let strays = found.strays.iter().flat_map(|stray| ["\n".to_owned(), stray.to_string()]);
+            let strays: String = strays.collect();
+            return Err(NotWhole(format!(
+                "{missing}, or take the chain up to height {last}: --stop-height {last}{strays}"
+            )));
         }
         let (tip, place) = at(last);
+        let short = |wanted: u32| {
+            NotWhole(format!(
+                "the chain in the files ends at height {last} (block {tip}, {place}), below the height {wanted} that is wanted"
+            ))
+        };
+        if last == 0 {
+            return Err(short(stop_height.unwrap_or(1)));
+        }
         if let Some(stray) = found.strays.iter().find(|stray| self.may_be_next(stray)) {
-            return Err(NotWhole::Cut {
-                tip_height: last,
-                tip,
-                place,
-                stray: Box::new(stray.clone()),
-            });
+            return Err(NotWhole(format!(
+                "the chain ends at height {last} (block {tip}, {place}), and a record that may be the next block is not whole: \
+                 {stray}; copy that file again, or take the chain up to there: --stop-height {last}"
+            )));
         }
-        match stop_height {
-            Some(wanted) => Err(NotWhole::Short { tip_height: last, tip, place, wanted }),
-            None => Ok(Heights { first: 1, last }),
-        }
+        stop_height.map_or(Ok(Heights { first: 1, last }), |wanted| Err(short(wanted)))
     }
 
     /// True if a truncated record may be a block after the last one.
