@@ -1,21 +1,20 @@
 //! `assay verify-data`.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, ensure};
 use assay_engine::{DataReport, Engine, MarkFinding, VerifyDataError};
-use serde_json::json;
+use assay_lab::machine::new_record;
+use assay_report::record::{Outcome as Checked, Record, count};
 
+use super::bench::software;
 use super::{node_with_blocks, stop_flag};
 use crate::Outcome;
 use crate::bar::Bar;
 use crate::cli::VerifyDataArguments;
+use crate::invocation::rerun;
 use crate::output;
-
-/// Number of heights listed in the text.
-const HEIGHTS_SHOWN: usize = 20;
 
 const REPAIR: &str = "run `assay bitcoind -reindex-chainstate` over this data directory";
 
@@ -43,72 +42,47 @@ pub(crate) fn run(arguments: &VerifyDataArguments) -> anyhow::Result<Outcome> {
         Err(VerifyDataError::Interrupted) => return Ok(Outcome::Interrupted),
         other => other?,
     };
-    output::print_as(arguments.json, &as_json(&report), || text(&report))?;
-    let is_sound = report.wrong_heights.is_empty() && unsupported(&report) == 0;
-    Ok(if is_sound { Outcome::Good } else { Outcome::Negative })
+    let mut record = new_record("verify-data", &software(), &rerun(), &dir);
+    describe(&report, &mut record);
+    output::print_as(arguments.json, &record, || record.text())?;
+    Ok(if record.has_passed() { Outcome::Good } else { Outcome::Negative })
 }
 
-fn unsupported(report: &DataReport) -> usize {
-    report.marks.iter().filter(|mark| mark.finding == MarkFinding::Unsupported).count()
-}
-
-fn finding(finding: &MarkFinding) -> String {
-    match finding {
-        MarkFinding::Broken(reason) => format!("invalid ({reason})"),
-        MarkFinding::Unsupported => {
-            "no rule supports this: a defect or invalidateblock has marked it".to_owned()
-        }
-        MarkFinding::NotChecked => {
-            "not checked: data are missing, or its branch forks more than 100 blocks below the tip"
-                .to_owned()
-        }
-    }
-}
-
-fn text(report: &DataReport) -> String {
+fn describe(report: &DataReport, record: &mut Record) {
     let DataReport { tip, coins, wrong_heights, marks } = report;
-    let wrong = wrong_heights.len();
-    let headline = match (wrong, unsupported(report)) {
-        (0, 0) => "OK: coins follow from the blocks".to_owned(),
-        (wrong, marks) => format!(
-            "DAMAGED: coins of {wrong} blocks are wrong, {marks} marks of invalidity are unsupported; {REPAIR}"
-        ),
-    };
-    let mut text = format!("{headline}\ntip: height {}, {}; {coins} coins\n", tip.height, tip.hash);
-    // Writing to a string cannot fail.
-    if wrong > 0 {
-        let shown: Vec<String> =
-            wrong_heights.iter().take(HEIGHTS_SHOWN).map(u32::to_string).collect();
-        let more = if wrong > HEIGHTS_SHOWN { ", …" } else { "" };
-        let _ = writeln!(text, "heights with wrong coins: {}{more}", shown.join(", "));
-    }
-    for mark in marks {
-        let found = finding(&mark.finding);
-        let _ = writeln!(text, "marked invalid: height {}, {}: {found}", mark.height, mark.hash);
-    }
-    text
-}
-
-fn as_json(report: &DataReport) -> serde_json::Value {
-    let marks = report.marks.iter().map(|mark| {
-        let finding = match &mark.finding {
-            MarkFinding::Broken(_) => "broken",
-            MarkFinding::Unsupported => "unsupported",
-            MarkFinding::NotChecked => "not-checked",
-        };
-        let reason = match &mark.finding {
-            MarkFinding::Broken(reason) => Some(reason),
-            _ => None,
-        };
-        json!({
-            "hash": mark.hash.to_string(), "height": mark.height, "finding": finding, "reason": reason,
-        })
+    record.set("tip", format!("height {}, {}", tip.height, tip.hash));
+    record.set("coins", coins);
+    let wrong = wrong_heights.first().zip(wrong_heights.last()).map(|(first, last)| {
+        format!("wrong in {} blocks of heights {first} to {last}", wrong_heights.len())
     });
-    json!({
-        "schema": "assay-verify-data/1",
-        "tip": { "height": report.tip.height, "hash": report.tip.hash.to_string() },
-        "coins": report.coins,
-        "wrong_heights": report.wrong_heights,
-        "marks": marks.collect::<Vec<_>>(),
-    })
+    record.check("coins follow from the blocks", Checked::of(u64::from(tip.height) + 1, wrong));
+    let heights = wrong_heights.iter().map(|height| [count("height", u64::from(*height))]);
+    record.add_series(("wrong coins", "", None), &heights.collect::<Vec<_>>());
+    let (mut judged, mut unsupported) = (0, 0_u64);
+    for mark in marks {
+        judged += u64::from(mark.finding != MarkFinding::NotChecked);
+        unsupported += u64::from(mark.finding == MarkFinding::Unsupported);
+        let finding = match &mark.finding {
+            MarkFinding::Broken(reason) => format!("invalid ({reason})"),
+            MarkFinding::Unsupported => {
+                "no rule supports this: a defect or invalidateblock has marked it".to_owned()
+            }
+            MarkFinding::NotChecked => {
+                "not checked: data are missing, or its branch forks more than 100 blocks below the tip"
+                    .to_owned()
+            }
+        };
+        record
+            .notes
+            .push(format!("marked invalid: height {}, {}: {finding}", mark.height, mark.hash));
+    }
+    if judged > 0 {
+        let failure = (unsupported > 0).then(|| format!("{unsupported} are not"));
+        record.check("marks of invalidity are supported", Checked::of(judged, failure));
+    }
+    record.headline = if record.has_passed() {
+        "OK: coins follow from the blocks.".to_owned()
+    } else {
+        format!("DAMAGED: {REPAIR}.")
+    };
 }

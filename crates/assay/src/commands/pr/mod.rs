@@ -1,9 +1,6 @@
 //! `assay pr`: two revisions, built, measured, and judged on one page.
 
 pub(crate) mod micro;
-mod record;
-
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,15 +8,17 @@ use anyhow::{Context, bail};
 use assay_bench::plan::PlanText;
 use assay_lab::builds::{Build, Repository};
 use assay_lab::compare::{CompareOptions, ComparedRow, Comparison, PAIRS_MIN, Source, compare};
+use assay_lab::machine::new_record;
 use assay_lab::plan::{BuiltSpec, NodeSpec, TargetSpec, checked};
 use assay_lab::progress::Terminal;
 use assay_lab::results::{ChainSummary, Results};
 use assay_lab::run::{RunOptions, run as run_plan};
 use assay_report::atomic_file;
+use assay_report::record::{Outcome as Checked, Record};
 use assay_report::stats::verdict::Verdict;
-use serde::Serialize;
 
 use self::micro::{Micro, MicroTask};
+use super::bench::software;
 use super::builds;
 use super::own_programs;
 use super::run::put_own_chain;
@@ -33,26 +32,9 @@ pub(crate) const BASE: &str = "base";
 const AGAIN: &str = "base-again";
 const HEAD: &str = "head";
 
-#[derive(Serialize)]
-struct PrResults {
-    schema: u32,
-    kind: &'static str,
-    created: String,
-    rerun: String,
-    verdict: Overall,
-    base: Build,
-    head: Build,
-    /// The syncs; `None` unless requested.
-    #[serde(rename = "macro", skip_serializing_if = "Option::is_none")]
-    syncs: Option<Syncs>,
-    /// `bench_bitcoin`; `None` unless requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    micro: Option<Micro>,
-    #[serde(skip)]
-    machine: assay_lab::machine::Machine,
-}
+/// Digits of an abbreviated commit hash.
+const HASH: usize = 12;
 
-#[derive(Serialize)]
 struct Syncs {
     /// Runs whose end state is not that of the chain.
     void_runs: usize,
@@ -61,8 +43,7 @@ struct Syncs {
     comparison: Comparison,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Overall {
     Faster,
     Slower,
@@ -135,22 +116,45 @@ pub(crate) fn run(arguments: &PrArguments) -> anyhow::Result<Outcome> {
     } else {
         None
     };
-    let results = PrResults {
-        schema: 1,
-        kind: "pr",
-        created: assay_lab::machine::utc_now(),
-        rerun: rerun(),
-        verdict: overall(syncs.as_ref(), micro.as_ref()),
-        base,
-        head,
-        syncs,
-        micro,
-        machine: assay_lab::machine::record(&arguments.out),
-    };
-    write(&results, &arguments.out)?;
-    output::print_as(arguments.json, &results, || record::of(&results).text())?;
+    let mut record = new_record("pr", &software(), &rerun(), &arguments.out);
+    let verdict = overall(syncs.as_ref(), micro.as_ref());
+    describe(&base, &head, verdict, &mut record);
+    if let Some(syncs) = &syncs {
+        syncs.add_to(&mut record);
+    }
+    if let Some(micro) = &micro {
+        micro.add_to(&mut record, "head against base");
+        record.notes.push("Every sample: `micro/report.html`.".to_owned());
+    }
+    record.write(&arguments.out.join("pr.json"))?;
+    record.page().write(&arguments.out)?;
+    output::print_as(arguments.json, &record, || record.text())?;
     output::complain(&format!("report: {}", arguments.out.join("report.html").display()));
-    Ok(outcome(&results))
+    let is_slower = matches!(verdict, Overall::Slower | Overall::Mixed);
+    Ok(if is_slower || !record.has_passed() { Outcome::Negative } else { Outcome::Good })
+}
+
+fn describe(base: &Build, head: &Build, verdict: Overall, record: &mut Record) {
+    let [base_hash, head_hash] =
+        [base, head].map(|build| build.commit.get(..HASH).unwrap_or(&build.commit));
+    record.title = format!("{head_hash} against {base_hash}");
+    record.summary = format!("Head: {}. Base: {}.", head.subject, base.subject);
+    record.headline = format!("Head {head_hash} against base {base_hash}: {}.", verdict.text());
+    record.set_all("build | base", base);
+    record.set_all("build | head", head);
+}
+
+impl Syncs {
+    fn add_to(&self, record: &mut Record) {
+        record.set("chain", &self.chain);
+        record.notes.extend(self.comparison.verdicts());
+        self.comparison.add_to(record);
+        let void = format!("{} ended with another state than the chain's", self.void_runs);
+        let failure = (self.void_runs > 0).then_some(void);
+        let rows = self.comparison.rows().map(|row| row.ratio.pairs as u64).sum();
+        record.check("syncs end in the state of the chain", Checked::of(rows, failure));
+        record.notes.push("Curves, phases and single runs: `macro/report.html`.".to_owned());
+    }
 }
 
 /// Base and head as git names them. The default base is the merge base of head.
@@ -263,22 +267,6 @@ fn overall(syncs: Option<&Syncs>, micro: Option<&Micro>) -> Overall {
         Overall::NotShown if syncs.is_some_and(is_short) => Overall::Undecided,
         overall => overall,
     }
-}
-
-fn outcome(results: &PrResults) -> Outcome {
-    let is_void = results.syncs.as_ref().is_some_and(|syncs| syncs.void_runs > 0);
-    let is_short = |micro: &Micro| !micro.failures.is_empty() || !micro.is_complete;
-    let is_slower = matches!(results.verdict, Overall::Slower | Overall::Mixed);
-    if is_void || is_slower || results.micro.as_ref().is_some_and(is_short) {
-        Outcome::Negative
-    } else {
-        Outcome::Good
-    }
-}
-
-fn write(results: &PrResults, dir: &Path) -> anyhow::Result<()> {
-    atomic_file::write_json(&dir.join("pr.json"), results)?;
-    Ok(record::of(results).page().write(dir)?)
 }
 
 #[cfg(test)]
