@@ -56,6 +56,9 @@ fn wrong_names_and_numbers_are_rejected() {
     rejects(&["node", "--chain", "chipnet", "--datadir", &out], "from May 2023 on");
     rejects(&["validate", "--chain", "bch-main", "--blocks", &out], "from May 2023 on");
     rejects(&["bench", "agreement", "--target", "assay"], "not Bitcoin Cash Node");
+    rejects(&["bench", "network", "--target", "assay"], "2 to 16 nodes");
+    rejects(&["bench", "network", "--tx-rate", "1000"], "at most 60000 transactions");
+    rejects(&["bench", "network", "--block-every", "0s"], "give more than nothing");
     rejects(&["report", &out], "results.json");
     rejects(&["validate", "--chain", "dogecoin", "--blocks", &out], "bch-regtest");
     rejects(&["validate", "--chain", "regtest", "--blocks", &out], &out);

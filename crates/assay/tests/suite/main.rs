@@ -8,7 +8,6 @@ mod emit;
 mod from_snapshot;
 mod index;
 mod mempool;
-mod network;
 mod panics;
 mod publish;
 mod resume;

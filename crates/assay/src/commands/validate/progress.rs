@@ -4,8 +4,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use assay_engine::{ConnectState, InvalidBlock, ScanReport, ValidateProgress};
+use indicatif::{BinaryBytes, FormattedDuration};
 
-use super::report::{scan_lines, size};
+use super::report::scan_lines;
 use crate::bar::Bar;
 use crate::output;
 
@@ -59,8 +60,8 @@ impl Progress {
 impl ValidateProgress for Progress {
     fn scanning(&self, bytes_done: u64, bytes_total: u64) {
         self.bar.set(bytes_done, bytes_total);
-        let of = || format!("{} of {}", size(bytes_done), size(bytes_total));
-        self.bar.line(|| format!("looked for blocks in {}", of()));
+        let [done, total] = [bytes_done, bytes_total].map(BinaryBytes);
+        self.bar.line(|| format!("looked for blocks in {done} of {total}"));
     }
 
     fn scanned(&self, report: &ScanReport) {
@@ -86,17 +87,17 @@ impl ValidateProgress for Progress {
             let rate = state.bytes_done.saturating_sub(bytes_start) as f64
                 / start.elapsed().as_secs_f64().max(1e-9);
             let left_s = (state.bytes_total - state.bytes_done) as f64 / rate.max(1.0);
+            let left = FormattedDuration(Duration::from_secs(left_s as u64));
             format!(
-                "height {} of {}, {:.1} % of {}, {:.1} MiB/s, {} transactions, {} inputs, coins in memory {} MiB, ETA {}",
+                "height {} of {}, {:.1} % of {}, {:.1} MiB/s, {} transactions, {} inputs, coins in memory {} MiB, ETA {left}",
                 state.height,
                 state.last_height,
                 state.bytes_done as f64 * 100.0 / state.bytes_total.max(1) as f64,
-                size(state.bytes_total),
+                BinaryBytes(state.bytes_total),
                 rate / f64::from(1 << 20),
                 state.totals.txs,
                 state.totals.inputs,
                 state.cache_bytes >> 20,
-                duration(left_s),
             )
         });
     }
@@ -107,16 +108,5 @@ impl ValidateProgress for Progress {
 
     fn hashing(&self, height: u32) {
         self.bar.message(format!("height {height}, hashing coins"));
-    }
-}
-
-/// Formats as hours and minutes, or minutes and seconds.
-fn duration(seconds: f64) -> String {
-    let seconds = seconds as u64;
-    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    if hours > 0 {
-        format!("{hours} h {minutes:02} min")
-    } else {
-        format!("{minutes} min {:02} s", seconds % 60)
     }
 }

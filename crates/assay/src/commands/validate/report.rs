@@ -6,6 +6,7 @@ use assay_engine::{
     BlockHash, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray, UtxoStats,
     Validation, format_money,
 };
+use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
 pub(super) struct Report<'a> {
@@ -252,7 +253,7 @@ pub(super) fn scan_lines(scan: &ScanReport, strays_shown: usize) -> String {
         "found {} blocks in {} files ({}{}), best branch up to height {} {}\n",
         scan.blocks,
         scan.files,
-        size(scan.bytes),
+        BinaryBytes(scan.bytes),
         if scan.is_obfuscated { ", obfuscated" } else { "" },
         scan.height,
         scan.hash,
@@ -284,16 +285,6 @@ pub(super) fn scan_lines(scan: &ScanReport, strays_shown: usize) -> String {
         let _ = writeln!(text, "scripts are taken to be valid up to height {height}");
     }
     text
-}
-
-/// Formats bytes with a suitable unit.
-pub(super) fn size(bytes: u64) -> String {
-    let mebibytes = bytes as f64 / f64::from(1 << 20);
-    if mebibytes < 1024.0 {
-        format!("{mebibytes:.2} MiB")
-    } else {
-        format!("{:.2} GiB", mebibytes / 1024.0)
-    }
 }
 
 /// Peak of the resident memory, as reported by Linux.
