@@ -17,7 +17,7 @@ pub(crate) fn text() -> String {
         "\nRuns the node of 'assay node' with the options and the configuration file of Bitcoin Core.\n\
          \nUsage: bitcoind [options]\n\nOptions:\n",
     );
-    for option in OPTIONS {
+    for option in OPTIONS.iter() {
         if let Fate::Works(help) = option.fate {
             write!(text, "\n  -{}{}\n", option.name, option.argument)
                 .expect("writing to a string does not fail");
