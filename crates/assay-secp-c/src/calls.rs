@@ -81,8 +81,7 @@ pub extern "C" fn assay_secp_version() -> *const c_char {
 /// Description of a status, in English; never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn assay_secp_status_text(status: c_int) -> *const c_char {
-    let status = u32::try_from(status).ok().and_then(Status::of_number);
-    status.map_or(c"not a status of this library", Status::text).as_ptr()
+    Status::text(status).unwrap_or(c"not a status of this library").as_ptr()
 }
 
 /// Makes a verifier and stores it in `*verifier`, or null there if there is none.

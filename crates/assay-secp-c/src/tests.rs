@@ -320,5 +320,9 @@ fn texts() {
         (0..13).map(|status| text(assay_secp_status_text(status))).collect();
     assert_eq!(texts.len(), 13);
     assert!(!texts.contains(unknown));
+    let text_of = |status: Status| text(assay_secp_status_text(status as i32));
+    assert_eq!(text_of(Status::Ok), "done");
+    assert_eq!(text_of(Status::Busy), "another thread is using the verifier");
+    assert!(text_of(Status::Defect).starts_with("a defect of this library"));
     assert_eq!(text(assay_secp_version()), env!("CARGO_PKG_VERSION"));
 }

@@ -1,6 +1,6 @@
 //! Types shared by C and Rust, with C layout; no code here dereferences a pointer.
 
-use core::ffi::CStr;
+use core::ffi::{CStr, c_int};
 
 /// Return value of a function. Only `ASSAY_SECP_STATUS_OK` means that results were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,43 +35,26 @@ pub enum Status {
 }
 
 impl Status {
-    const ALL: [Self; 13] = [
-        Self::Ok,
-        Self::NullPointer,
-        Self::Misaligned,
-        Self::EmptyBatch,
-        Self::TooLarge,
-        Self::BadKind,
-        Self::BadLength,
-        Self::UnknownBackend,
-        Self::UnavailableBackend,
-        Self::FailedSelfTest,
-        Self::Busy,
-        Self::OutOfMemory,
-        Self::Defect,
+    /// Descriptions, in the order of the numbers.
+    const TEXTS: [&CStr; 13] = [
+        c"done",
+        c"a pointer that must not be null is null",
+        c"a pointer to a structure is misaligned",
+        c"the batch has no checks",
+        c"a count or length is larger than memory",
+        c"a check's kind or parity has no meaning",
+        c"an operand of fixed length has another length",
+        c"no backend has this name",
+        c"this processor does not run the backend",
+        c"the backend fails its self-test on this processor",
+        c"another thread is using the verifier",
+        c"not enough memory for the batch",
+        c"a defect of this library; the verifier can only be freed",
     ];
 
-    /// The status with this number. C may pass any number.
-    pub(crate) fn of_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| *status as u32 == number)
-    }
-
-    pub(crate) fn text(self) -> &'static CStr {
-        match self {
-            Self::Ok => c"done",
-            Self::NullPointer => c"a pointer that must not be null is null",
-            Self::Misaligned => c"a pointer to a structure is misaligned",
-            Self::EmptyBatch => c"the batch has no checks",
-            Self::TooLarge => c"a count or length is larger than memory",
-            Self::BadKind => c"a check's kind or parity has no meaning",
-            Self::BadLength => c"an operand of fixed length has another length",
-            Self::UnknownBackend => c"no backend has this name",
-            Self::UnavailableBackend => c"this processor does not run the backend",
-            Self::FailedSelfTest => c"the backend fails its self-test on this processor",
-            Self::Busy => c"another thread is using the verifier",
-            Self::OutOfMemory => c"not enough memory for the batch",
-            Self::Defect => c"a defect of this library; the verifier can only be freed",
-        }
+    /// Description of the status with this number. C may pass any number.
+    pub(crate) fn text(number: c_int) -> Option<&'static CStr> {
+        usize::try_from(number).ok().and_then(|number| Self::TEXTS.get(number).copied())
     }
 }
 
