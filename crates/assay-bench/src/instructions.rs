@@ -136,12 +136,11 @@ impl Counter {
         let output = child::output(&mut command).context(NO_VALGRIND)?;
         let said = std::fs::read_to_string(log.path()).unwrap_or_default();
         let done = serde_json::from_slice(&output.stdout).ok().zip(instructions(&said));
-        match done.filter(|_| output.status.success()) {
-            Some(done) => Ok(done),
-            None => {
-                let text = format!("{}{said}", String::from_utf8_lossy(&output.stderr));
-                bail!("{VALGRIND} failed: {}", text.trim())
-            }
+        if let Some(done) = done.filter(|_| output.status.success()) {
+            Ok(done)
+        } else {
+            let text = format!("{}{said}", String::from_utf8_lossy(&output.stderr));
+            bail!("{VALGRIND} failed: {}", text.trim())
         }
     }
 }

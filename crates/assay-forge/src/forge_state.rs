@@ -108,7 +108,9 @@ impl<'p> ForgeState<'p> {
         let mut pays = Vec::new();
         for tx in range {
             plan.outputs.pays(self.params.distinct, tx, &mut pays);
-            pays.iter().for_each(|pay| self.locks.request(pay.kind, &pay.key));
+            for pay in &pays {
+                self.locks.request(pay.kind, &pay.key);
+            }
         }
         self.locks.prepare(&self.threads);
     }

@@ -158,8 +158,12 @@ fn cut_at<I>(inputs_max: usize, plan: &Plan<I>, range: Range<u32>) -> Vec<Range<
 
 fn bound(spends: &[Spend], pays: &[Pay]) -> Bound {
     let mut bound = Bound::default();
-    spends.iter().for_each(|spend| bound.input(spend.kind));
-    pays.iter().for_each(|pay| bound.output(pay.kind));
+    for spend in spends {
+        bound.input(spend.kind);
+    }
+    for pay in pays {
+        bound.output(pay.kind);
+    }
     bound
 }
 

@@ -42,8 +42,10 @@ struct Secret {
     number: [u64; 4],
 }
 
-/// The measured operations: their names, whether they are constant-time, and what they do.
-const OPERATIONS: [(&str, bool, fn(&Secret)); 3] = [
+/// Its name, whether it is constant-time, and its code.
+type Operation = (&'static str, bool, fn(&Secret));
+
+const OPERATIONS: [Operation; 3] = [
     ("SecretKey::sign", true, |secret| {
         black_box(secret.key.sign(black_box(b"a message")));
     }),

@@ -56,7 +56,6 @@ pub(super) fn over_size(series: &str, members: &[&Measured]) -> Option<Chart> {
     chart.draw()
 }
 
-
 /// Ratios of all alternatives to their baseline, split into readable charts.
 pub(super) fn ratios(group: &str, measured: &[&Measured]) -> Vec<Chart> {
     let mut bars: Vec<RatioBar> = Vec::new();

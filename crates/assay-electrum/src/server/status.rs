@@ -70,7 +70,9 @@ impl StatusHasher {
             return Ok(None);
         }
         let mut lines = Lines::new(self.hasher.clone());
-        unconfirmed.iter().for_each(|entry| lines.add(&entry.txid, i64::from(entry.height())));
+        for entry in unconfirmed {
+            lines.add(&entry.txid, i64::from(entry.height()));
+        }
         Ok(Some(lines.finish().finalize()))
     }
 
@@ -202,7 +204,9 @@ mod tests {
             ("bb4c8ab438c13b89ca80d1d5bee25b0b6b7f55673f4d801998ba97db161d9e85", -1),
         ];
         let mut hashed = Lines::new(Sha256::new());
-        lines.iter().for_each(|(txid, height)| hashed.add(&txid.parse().unwrap(), *height));
+        for (txid, height) in &lines {
+            hashed.add(&txid.parse().unwrap(), *height);
+        }
         let status = faster_hex::hex_string(&hashed.finish().finalize());
         assert_eq!(status, "78e96c6562cafa71c115503b9411fdfdc595a45031e2ab76ff75162fe1b0590d");
     }

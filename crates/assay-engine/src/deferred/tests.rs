@@ -49,7 +49,7 @@ impl Spend {
         Self { tx, scripts }
     }
 
-    /// What `run` gives for the unsigned transaction that spends outputs of these scripts.
+    /// Result of `run` for the unsigned transaction that spends outputs of these scripts.
     fn unsigned<T>(
         scripts: &[Vec<u8>],
         has_witness: bool,

@@ -70,15 +70,12 @@ pub(crate) fn chain_outputs(shape: &Shape, phase: Phase) -> u32 {
 
 /// Plans a block of chains that start from a coinbase split in the block itself: of the baseline, or of fan-out on the BCH chain.
 pub(crate) fn plan_chains(shape: &Shape, phase: Phase, block: u32) -> FanOutPlan {
-    let (coinbase, chains, weight_max, share) = match phase {
-        Phase::Baseline => {
-            let baseline = shape.recipe.baseline.expect("there are such blocks");
-            (1 + block, baseline.chains, shape.baseline_weight_max(), 1.0)
-        }
-        _ => {
-            let chains = shape.recipe.fan_out.chains.expect("checked with the recipe");
-            (shape.fan_out_coinbase(block), chains, shape.weight_max, shape.params.scale)
-        }
+    let (coinbase, chains, weight_max, share) = if phase == Phase::Baseline {
+        let baseline = shape.recipe.baseline.expect("there are such blocks");
+        (1 + block, baseline.chains, shape.baseline_weight_max(), 1.0)
+    } else {
+        let chains = shape.recipe.fan_out.chains.expect("checked with the recipe");
+        (shape.fan_out_coinbase(block), chains, shape.weight_max, shape.params.scale)
     };
     let (network, height) = (shape.network(), shape.first_height(phase) + block);
     let outputs = chain_outputs(shape, phase);

@@ -161,7 +161,9 @@ fn file_matches_the_ledger() {
     };
     let mut scripts: Vec<ScriptLine> = ledger.scripts().collect();
     assert_eq!(lines(rest), scripts);
-    scripts.iter_mut().for_each(|script| script.coins.retain(|coin| coin.spent.is_none()));
+    for script in &mut scripts {
+        script.coins.retain(|coin| coin.spent.is_none());
+    }
     let text = write(false);
     assert_eq!(lines(text.split_once('\n').expect("a first line").1), scripts);
 }

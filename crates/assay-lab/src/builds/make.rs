@@ -79,7 +79,7 @@ pub fn make(cache: &Cache, options: &MakeOptions, reporter: &dyn Reporter) -> Ve
         let (number, of) = (index + 1, options.revisions.len());
         reporter.line(&format!("build {number}/{of}: {revision}"));
         let outcome = one(cache, options, revision, reporter);
-        let is_stopped = outcome.as_ref().is_err_and(|error| error.is::<Stopped>());
+        let is_stopped = outcome.as_ref().is_err_and(anyhow::Error::is::<Stopped>);
         let (status, text) = match &outcome {
             Ok((build, true)) => {
                 ("built", format!("built in {:.0} s: {}", build.seconds, build.key))

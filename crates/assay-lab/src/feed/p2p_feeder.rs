@@ -56,7 +56,9 @@ impl P2pFeeder {
     pub(crate) fn has_blocks(&self, headers: &[Header]) {
         for peer in self.peers.iter().chain([&self.observer]) {
             let mut talk = peer.link.lock();
-            headers.iter().for_each(|header| talk.add_header(*header));
+            for header in headers {
+                talk.add_header(*header);
+            }
         }
     }
 

@@ -150,18 +150,18 @@ impl ForgeJob<'_> {
         atomic_file::create_folder(self.dir)?;
         let start = Instant::now();
         let mut command = command_of(self.command);
-        let mut forge = Supervised::logged(command.args(self.args()), &[], self.log)
+        let mut child = Supervised::logged(command.args(self.args()), &[], self.log)
             .context("cannot start the forge")?;
         let ChainPlan { recipe, seed, scale, .. } = &self.plan.chain;
         let dir = self.dir.display();
         self.reporter.line(&format!("forging {recipe}, seed {seed}, scale {scale}, into {dir}"));
         self.reporter.step("forging");
         let status = loop {
-            if let Some(status) = forge.status() {
+            if let Some(status) = child.status() {
                 break status;
             }
             ensure!(!self.reporter.wants_stop(), "interrupted while forging into {dir}");
-            forge.wait(LOOK_PERIOD);
+            child.wait(LOOK_PERIOD);
             let mib = folder_bytes(&self.dir.join("blocks")) as f64 / 1_048_576.0;
             let seconds = start.elapsed().as_secs();
             self.reporter.step(&format!("forging: {mib:.1} MiB in {seconds} s"));

@@ -140,7 +140,7 @@ fn banner(body: &[u8]) -> Option<String> {
 /// Values of a line.
 struct Values {
     progress: Progress,
-    /// Those that are no field of the progress, by kind.
+    /// Fields outside the progress, by kind.
     counts: Vec<u64>,
     rates: Vec<f64>,
 }

@@ -139,12 +139,11 @@ impl Tally {
         let (summary, progress) = (&mut self.summary, &row.progress);
         summary.rows += 1;
         let format = progress.format.name();
-        match summary.formats.iter_mut().find(|count| count.format == format) {
-            Some(count) => count.rows += 1,
-            None => {
-                let meaning = progress.format.meaning().to_string();
-                summary.formats.push(FormatCount { format, meaning, rows: 1 });
-            }
+        if let Some(count) = summary.formats.iter_mut().find(|count| count.format == format) {
+            count.rows += 1;
+        } else {
+            let meaning = progress.format.meaning().to_string();
+            summary.formats.push(FormatCount { format, meaning, rows: 1 });
         }
         if progress.background {
             return;

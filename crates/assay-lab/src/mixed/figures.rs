@@ -88,7 +88,9 @@ fn add_program(record: &mut Record, sights: &Sights, program: &str, nodes: &[usi
     ] {
         let mut compact = CompactFigures::default();
         for block in sights.blocks.values().filter(|block| block.is_settled == Some(is_settled)) {
-            nodes.iter().for_each(|node| compact.add(&block.nodes[*node]));
+            for node in nodes {
+                compact.add(&block.nodes[*node]);
+            }
         }
         let CompactFigures { blocks, at_once, asked, missing, given_up, whole } = compact;
         record.add(

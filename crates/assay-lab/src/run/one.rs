@@ -48,7 +48,7 @@ impl RunJob<'_> {
         let watch = Watch::start();
         let own_cpu_s = || sample::cpu_s(std::process::id());
         let cpu_before_s = own_cpu_s();
-        // What was measured before a fault is kept.
+        // Keep the measurements made before a fault.
         let fault = self.with_folders(clock, &mut run).err();
         run.surroundings = Some(watch.finish());
         run.lab_cpu_s = own_cpu_s().zip(cpu_before_s).map(|(after, before)| after - before);

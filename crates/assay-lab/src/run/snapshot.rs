@@ -127,7 +127,7 @@ impl Loader<'_> {
         let status = format!("{name} loads the snapshot of {coins} coins");
         self.reporter.event(&Event::Status(&status));
         let filled = self.fill(target, &folder.canonicalize().unwrap_or_else(|_| folder.clone()));
-        if filled.as_ref().is_err_and(|error| error.is::<Unable>()) {
+        if filled.as_ref().is_err_and(anyhow::Error::is::<Unable>) {
             let _ = fs::remove_dir_all(&folder);
         }
         let load = filled?;

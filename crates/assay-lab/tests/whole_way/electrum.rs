@@ -266,6 +266,6 @@ fn status(script: &ScriptLine, height: u32) -> Value {
     if history.is_empty() {
         return Value::Null;
     }
-    let text: String = history.iter().map(|(at, txid)| format!("{txid}:{at}:")).collect();
-    json!(hex_string(&Sha256::digest(text)))
+    let lines: Vec<_> = history.iter().map(|(at, txid)| format!("{txid}:{at}:")).collect();
+    json!(hex_string(&Sha256::digest(lines.concat())))
 }

@@ -221,7 +221,7 @@ pub(crate) fn rejects_impossible_options(dir: &Path) {
     };
     assert_eq!(refuse(|o| o.clients = 0), "give at least one client");
     assert_eq!(refuse(|o| o.hostile = 0.99), "at least one client must behave");
-    assert!(refuse(|o| o.address = "nowhere".to_owned()).contains("no address"));
+    assert!(refuse(|o| "nowhere".clone_into(&mut o.address)).contains("no address"));
     assert!(refuse(|o| o.chain_dir = Some("/nonexistent".into())).contains("cannot read"));
     let mut unknown = good.clone();
     (unknown.chain_dir, unknown.mix) = (None, Mix::Heavy);

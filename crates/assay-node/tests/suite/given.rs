@@ -31,7 +31,7 @@ fn inventory(payload: &[u8]) -> Vec<Inventory> {
 fn pruned_node_serves_latest_blocks() {
     let f = serving(300, |_| ());
     let mut f = f.restart(|config: &mut NodeConfig| {
-        config.prune = Some(Pruning::Manual);
+        config.engine.prune = Some(Pruning::Manual);
         config.p2p = Some(assay_node::P2pConfig::new("127.0.0.1:0".parse().unwrap()));
     });
     let info = f.call("getnetworkinfo", &json!([]));

@@ -94,7 +94,7 @@ fn runs_commands_and_stops_at_height() {
         config.notify.startup = Some(format!("touch {}", path("started").display()));
         config.notify.block = Some(format!("touch {}/%s", dir.path().display()));
         config.notify.shutdown = vec![format!("touch {}", path("stopped").display())];
-        config.tip_age_max_s = Some(1 << 40);
+        config.engine.tip_age_max_s = 1 << 40;
     });
     let wait = |name: &str| {
         while !path(name).exists() {

@@ -77,7 +77,7 @@ fn publishes_blocks_and_mempool_changes_in_order() {
     f.set_clock_to_tip();
     let now_s = u64::from(f.node.engine().tip().time);
     let mut f = f.restart(|config| {
-        config.clock.set(now_s);
+        config.engine.clock.set(now_s);
         publish(config);
     });
     let shown = format!("ipc://{}", path.display());
@@ -161,7 +161,7 @@ fn libzmq_receives_notifications() {
     f.mine(&[]);
     let now_s = u64::from(f.node.engine().tip().time);
     let mut f = f.restart(|config| {
-        config.clock.set(now_s);
+        config.engine.clock.set(now_s);
         let address = format!("unix:{}", path.display());
         let topics = [Topic::HashBlock, Topic::RawBlock, Topic::RawTx, Topic::Sequence];
         let publication =

@@ -119,7 +119,7 @@ impl Build {
         name: &str,
         (kernel, style): (Kernel, Style),
         inputs: &[(Vec<u64>, Vec<u64>)],
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let symbol = kernel.symbol(style);
         for (a, b) in inputs {
             let [a_text, b_text] = [a, b].map(|number| hexadecimal(number));
@@ -136,7 +136,7 @@ impl Build {
     }
 
     /// Times `count` calls of a kernel.
-    pub(super) fn time(&self, symbol: &str, timing: &str, count: u64) -> anyhow::Result<Sample> {
+    pub(super) fn time(&self, symbol: &str, timing: &str, count: u64) -> Result<Sample> {
         let order = ["time", symbol, timing, &count.to_string()];
         let Timed { wall_ns, cpu_ns } = self.talk.borrow_mut().ask(&order)?;
         if wall_ns == 0 {

@@ -157,8 +157,9 @@ impl Programs {
         }
         let temporary = env::temp_dir();
         let folder = tempfile::Builder::new().prefix("assay-compilers-").tempdir();
-        let folder = folder
-            .with_context(|| format!("no folder for programs can be made in {}", temporary.display()))?;
+        let folder = folder.with_context(|| {
+            format!("no folder for programs can be made in {}", temporary.display())
+        })?;
         build::write_sources(folder.path()).context("the sources cannot be written")?;
         let path = env::var_os("PATH").unwrap_or_default();
         let mut found = Found::look(&settings.compilers, &path, folder.path());

@@ -130,7 +130,7 @@ fn twists() -> impl Iterator<Item = &'static Twist> {
     [header::TWISTS, body::TWISTS, coins::TWISTS, witness::TWISTS].into_iter().flatten()
 }
 
-/// What generates the blocks to submit, in order; none if the round has no coins for them.
+/// Generator of the blocks to submit, in order; none if the round has no coins for them.
 type Make = Box<dyn Fn(&mut World) -> Vec<Vec<u8>> + Send + Sync>;
 
 pub struct Listed {

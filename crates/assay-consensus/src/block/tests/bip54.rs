@@ -19,7 +19,7 @@ fn coinbase_of(lock_time: u32, sequence: u32) -> TxBuilder {
         .lock_time(lock_time)
 }
 
-/// What the vectors of the BIP leave open; `assay-engine` runs them.
+/// Cases that the vectors of the BIP leave open; `assay-engine` runs those.
 #[test]
 fn coinbases_beyond_the_vectors() {
     let regtest = params("regtest");

@@ -191,14 +191,17 @@ const LAYOUTS: &[(&str, &str, Expected)] = &[
     ("another chain alone", "main", Expected::Nothing("of regtest")),
 ];
 
-/// Obfuscated layouts, with the key and the contents of `xor.dat`.
-const KEYED: &[(&str, &str, [u8; 8], &[u8], Expected)] = &[
-    ("obfuscated", "1-8", KEY, &KEY, WHOLE),
-    ("a key of zeros", "1-8", [0; 8], &[0; 8], WHOLE),
-    ("obfuscated, with zeros reserved", "1-4 key:70000 @1 5-8", KEY, &KEY, WHOLE),
-    ("obfuscated, with a partial copy", "1-4 100/5 5-8", KEY, &KEY, WHOLE),
-    ("another key", "1-8", KEY, &OTHER_KEY, Expected::Nothing("hold no block of regtest")),
-    ("a key that is too short", "1-8", KEY, &[0x11; 7], Expected::Nothing("a key has 8")),
+/// A key, and the contents of `xor.dat`.
+type Keys = ([u8; 8], &'static [u8]);
+
+/// Obfuscated layouts.
+const KEYED: [(&str, &str, Keys, Expected); 6] = [
+    ("obfuscated", "1-8", (KEY, &KEY), WHOLE),
+    ("a key of zeros", "1-8", ([0; 8], &[0; 8]), WHOLE),
+    ("obfuscated, with zeros reserved", "1-4 key:70000 @1 5-8", (KEY, &KEY), WHOLE),
+    ("obfuscated, with a partial copy", "1-4 100/5 5-8", (KEY, &KEY), WHOLE),
+    ("another key", "1-8", (KEY, &OTHER_KEY), Expected::Nothing("hold no block of regtest")),
+    ("a key that is too short", "1-8", (KEY, &[0x11; 7]), Expected::Nothing("a key has 8")),
 ];
 
 /// Bytes at an offset of a file: a record (`3`), several (`1-8`), the first bytes of one (`100/3`), a variant of one
@@ -251,9 +254,7 @@ struct Layout {
 impl Layout {
     fn all() -> impl Iterator<Item = Self> {
         let plain = LAYOUTS.iter().map(|&(name, parts, expected)| (name, parts, None, expected));
-        let keyed = KEYED.iter().map(|&(name, parts, key, xor_dat, expected)| {
-            (name, parts, Some((key, xor_dat)), expected)
-        });
+        let keyed = KEYED.map(|(name, parts, keys, expected)| (name, parts, Some(keys), expected));
         plain.chain(keyed).map(|(name, parts, keys, expected)| {
             let mut files = vec![("blk00000.dat".to_owned(), Vec::new())];
             for text in parts.split(' ') {

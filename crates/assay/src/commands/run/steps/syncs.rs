@@ -61,7 +61,7 @@ pub(super) fn run(
 fn against(source: &[Source], baseline: &str, aa: Option<Floor>) -> anyhow::Result<Comparison> {
     let options =
         CompareOptions { baseline: Some(baseline.to_owned()), aa, ..CompareOptions::default() };
-    Ok(compare(source, &options)?)
+    compare(source, &options)
 }
 
 impl Syncs {
