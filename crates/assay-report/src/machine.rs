@@ -67,7 +67,7 @@ impl Machine {
 }
 
 pub fn table(machine: &Machine) -> Table {
-    let mut table = Table::new("Machine", &["What", "Value"], 2);
+    let mut table = Table::new("", &["Property", "Value"], 2);
     let text = |value: &Option<String>| or_unavailable(value.clone(), |value| value);
     let rows = [
         ("Processor", text(&machine.cpu)),

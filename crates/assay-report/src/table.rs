@@ -11,6 +11,7 @@ const LONG_UNIT: usize = 5;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
+    /// Empty if the heading of the section is enough.
     pub caption: String,
     pub head: Vec<String>,
     /// Cells; every row has as many as there are headings.
@@ -39,9 +40,12 @@ impl Table {
     }
 
     pub fn html(&self, out: &mut String) {
-        out.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<caption><span>");
-        out.push_str(&escape(&self.caption));
-        out.push_str("</span></caption>\n<thead><tr>");
+        out.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n");
+        if !self.caption.is_empty() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "<caption><span>{}</span></caption>", escape(&self.caption));
+        }
+        out.push_str("<thead><tr>");
         self.html_cells(&self.head, "th scope=\"col\"", "th", out);
         out.push_str("</tr></thead>\n<tbody>\n");
         for row in &self.rows {
@@ -78,7 +82,10 @@ impl Table {
             format!("| {} |\n", cells.join(" | "))
         };
         // Writing to a string cannot fail.
-        let _ = write!(out, "**{}**\n\n{}|", self.caption, row(&self.head));
+        if !self.caption.is_empty() {
+            let _ = write!(out, "**{}**\n\n", self.caption);
+        }
+        let _ = write!(out, "{}|", row(&self.head));
         for column in 0..self.head.len() {
             out.push_str(if column < self.word_columns { " --- |" } else { " ---: |" });
         }

@@ -74,11 +74,11 @@ impl Record {
 
     /// The same as a page, for HTML and Markdown.
     pub fn page(&self) -> Page {
-        let mut checks = Table::new("Checks", &["Check", "Outcome"], 2);
+        let mut checks = Table::new("", &["Check", "Outcome"], 2);
         for check in &self.checks {
             checks.push([check.name.clone(), check.outcome.text()]);
         }
-        let mut setup = Table::new("Setup", &["Parameter", "Value"], 2);
+        let mut setup = Table::new("", &["Parameter", "Value"], 2);
         for (name, value) in self.setup.iter().chain(&self.environment) {
             setup.push([name.replace(" | ", ": "), value.clone()]);
         }
@@ -97,7 +97,7 @@ impl Record {
         curves.charts = self.curves();
         for block in main {
             figures.charts.extend(block.charts());
-            figures.tables.push(block.any_table(self.has_one_target()));
+            figures.tables.push(block.table_of_section(self.has_one_target()));
         }
         let charts = [&mut figures.charts, &mut curves.charts];
         let chart = charts.into_iter().find(|charts| !charts.is_empty());
@@ -137,7 +137,7 @@ impl Record {
             }
             let section = known.unwrap_or(sections.len() - 1);
             sections[section].charts.extend(block.charts());
-            sections[section].tables.push(block.any_table(self.has_one_target()));
+            sections[section].tables.push(block.table_of_section(self.has_one_target()));
         }
         sections
     }
@@ -247,6 +247,11 @@ impl<'a> Block<'a> {
         };
         let [one, other] = [false, true].map(|is_by_case| self.table(is_by_case, has_one_target));
         if self.cases.len() > 1 && lines(&other) < lines(&one) { other } else { one }
+    }
+
+    /// The same below the heading of its section.
+    fn table_of_section(&self, has_one_target: bool) -> Table {
+        Table { caption: String::new(), ..self.any_table(has_one_target) }
     }
 
     fn table(&self, is_by_case: bool, has_one_target: bool) -> Table {

@@ -17,7 +17,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<Change>,
     /// Seed of the chain, or of the mempool's keys.
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
     /// Size: a factor; small is 0.05, medium 0.3, large 1.
     #[arg(long, value_name = "F", value_parser = super::scale)]
