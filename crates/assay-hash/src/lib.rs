@@ -3,7 +3,7 @@
 //! Every function is pure: bytes in, bytes out. The README follows; its examples are compiled and run as tests.
 //!
 //! The kernels are selected once per process; [`backend`] returns the selection, [`Backend::select`] changes it, and the `*_with`
-//! functions use a given backend, so that tests can compare them. The portable kernels are the oracle of the others.
+//! functions use a given backend. The portable kernels are the oracle of the others.
 //!
 //! Deliberately absent: secrets and constant time (all inputs are public), HMAC and other hashes that neither consensus rules nor
 //! peer addresses need, the environment except for [`cpu`] (to force a backend, pass or select a [`Backend`]), threads (callers

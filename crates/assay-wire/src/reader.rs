@@ -13,7 +13,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of `bytes` from `position` on.
+    /// A reader of `bytes` from `position` on, which is at most their length.
     pub fn new(bytes: &'a [u8], position: usize) -> Self {
         Self { bytes, position }
     }

@@ -1,4 +1,4 @@
-//! BIP-0054's rules about blocks, at their boundaries and at the height from which they apply.
+//! BIP-0054's rules about blocks that its vectors leave open, and the limit of operations.
 
 use assay_testkit::random::Random;
 
