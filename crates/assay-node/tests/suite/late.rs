@@ -80,6 +80,34 @@ fn blocks_of_silent_peers_are_requested_elsewhere() {
 }
 
 #[test]
+fn in_flight_grows_with_received_blocks() {
+    // Initially 16, then 4 plus one per eight received.
+    const BLOCKS: usize = 1_200;
+    let source = serving(BLOCKS, |_| ());
+    let mut node = frozen();
+    let mut peer = showing(&node, &source.blocks[1..]);
+    let (mut most, mut sent) = (0, 0);
+    let mut waiting: Vec<Inventory> = Vec::new();
+    while sent < BLOCKS {
+        // One request per received block, and the rest once it is archived.
+        while waiting.len() < (4 + sent / 8).min(128) && sent + waiting.len() < BLOCKS {
+            waiting.extend(asked(&mut peer));
+        }
+        most = most.max(waiting.len());
+        let next = waiting.remove(0);
+        send(&mut peer, &source.blocks, &[next]);
+        sent += 1;
+        while sent + waiting.len() == BLOCKS && !waiting.is_empty() {
+            let next = waiting.remove(0);
+            send(&mut peer, &source.blocks, &[next]);
+            sent += 1;
+        }
+    }
+    assert_eq!(most, 128);
+    wait_for("the tip", || height(&mut node) == BLOCKS);
+}
+
+#[test]
 fn late_peers_serve_without_alternatives() {
     let source = serving(60, |_| ());
     let mut node = frozen();

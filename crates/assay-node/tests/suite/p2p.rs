@@ -367,6 +367,26 @@ fn announces_new_blocks_as_requested() {
 fn garbage_ends_only_its_connection() {
     let f = serving(1, |config| config.encrypted = false);
     let ping = Message::Ping(1).to_bytes(MAGIC);
+    let mut wrong_checksum = ping.clone();
+    wrong_checksum[20] ^= 1;
+    let mut too_long = ping.clone();
+    too_long[19] = 0x7f;
+    let huge_list =
+        FrameHeader::of(MAGIC, assay_wire::p2p::Command::new("getdata"), &[0xfd, 0xff, 0xff]);
+    let huge_list = [&huge_list.to_bytes()[..], &[0xfd, 0xff, 0xff]].concat();
+    let version = our_version(70016).to_bytes(MAGIC);
+    for garbage in [&too_long, &vec![0xa5; 1000]] {
+        let mut client = Client::ready(&f, 70016);
+        client.stream.write_all(garbage).unwrap();
+        client.expect_end();
+    }
+    // One message is damaged, the next is valid.
+    for garbage in [&wrong_checksum, &huge_list, &version] {
+        let mut client = Client::ready(&f, 70016);
+        client.stream.write_all(garbage).unwrap();
+        client.send(&Message::Ping(5));
+        assert_eq!(client.expect("pong"), 5u64.to_le_bytes());
+    }
     // Before the handshake: closed without a byte, as by a node without BIP324.
     for garbage in [&[0x55; 64][..], &our_version(31799).to_bytes(MAGIC)] {
         let mut client = Client::connect(&f);
