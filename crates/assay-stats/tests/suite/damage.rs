@@ -60,6 +60,18 @@ fn a_changed_transaction_is_never_counted() {
 }
 
 #[test]
+fn a_complete_copy_after_a_partial_one_is_counted() {
+    let (whole, offsets) = some_blocks(3);
+    let third = offsets[2] - 8;
+    let bytes = [&whole[..third + 100], &whole[third..]].concat();
+    let (_dir, set) = open(&bytes);
+    let all = read_all(&set.expect("a chain"), &OPTIONS);
+    assert!(all.damage.is_empty(), "{:?}", all.damage);
+    let places: Vec<u64> = all.blocks.iter().map(|row| row.place.offset).collect();
+    assert_eq!(places, [offsets[0], offsets[1], offsets[2] + 100].map(|offset| offset as u64));
+}
+
+#[test]
 fn a_file_that_is_gone_or_cut_after_the_search() {
     let (bytes, offsets) = some_blocks(4);
     let (dir, set) = open(&bytes);

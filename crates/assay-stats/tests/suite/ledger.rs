@@ -6,9 +6,12 @@ use assay_stats::{
     BlockRow, BlockSet, Heights, Item, OpenError, OutputKind, Ranges, ReadOptions, detect_chain,
     read,
 };
+use assay_store::XorKey;
 use assay_wire::{Block, Encoding};
 
 use crate::{BITCOIN, CASH, Forged, SIGHASH, all, frame, read_all};
+
+const KEY: [u8; 8] = [0x11, 0xa2, 0x00, 0x34, 0x45, 0x56, 0xc7, 0x78];
 
 fn check(forged: &Forged, rows: &[BlockRow]) {
     let rows: Vec<_> = rows.iter().filter(|row| row.height > 0).collect();
@@ -124,6 +127,44 @@ fn shares_and_many_inputs_match_the_recipe() {
         widths += 1;
     }
     assert!(widths >= 21, "{widths}");
+}
+
+#[test]
+fn any_order_in_any_files_with_copies_and_stale_blocks() {
+    let (forged, params) = (&*BITCOIN, BITCOIN.params());
+    for key in [XorKey::NONE, XorKey::new(KEY)] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut files = vec![Vec::new(); 3];
+        // In reverse order, spread over files, with padding between.
+        for (index, raw) in forged.blocks.iter().enumerate().rev() {
+            files[index % 3].extend(frame(&params, raw));
+            if index % 11 == 0 {
+                files[index % 3].extend([0; 100]);
+            }
+        }
+        files[0].extend(frame(&params, &forged.sibling(7)));
+        files[1].extend(frame(&params, &forged.blocks[4]));
+        // A partial write of a killed node.
+        let torn = frame(&params, &forged.blocks[5]);
+        files[2].extend(&torn[..torn.len() - 1]);
+        for (number, mut bytes) in files.into_iter().enumerate() {
+            key.apply(&mut bytes, 0);
+            let path = dir.path().join(format!("blocks/blk{number:05}.dat"));
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, bytes).expect("a file");
+        }
+        if key != XorKey::NONE {
+            fs::write(dir.path().join("blocks/xor.dat"), KEY).expect("a key");
+        }
+        assert_eq!(detect_chain(dir.path()).expect("readable"), Some("regtest"));
+        let set = forged.open(dir.path());
+        assert_eq!(set.is_obfuscated(), key != XorKey::NONE);
+        check(forged, &read_all(&set, &ReadOptions::default()).blocks);
+        let found = set.found();
+        assert_eq!((found.duplicates, found.stale, found.unconnected), (1, 1, 0));
+        assert_eq!(found.stray_count, 1, "{:?}", found.strays);
+        assert!(found.strays[0].place.path.ends_with("blk00002.dat"));
+    }
 }
 
 #[test]

@@ -8,9 +8,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
 use assay_forge::{BlockLine, ForgeOptions, Ledger, Recipe, forge};
 use assay_stats::{BlockRow, BlockSet, Heights, InvalidBlock, Item, ReadOptions, TxRow, read};
+use assay_wire::Header;
 use tempfile::TempDir;
 
 /// A forged chain and its blocks from height 1 on.
@@ -45,6 +47,21 @@ impl Forged {
 
     pub(crate) fn open(&self, path: &Path) -> BlockSet {
         BlockSet::open(path, self.params(), 2, &|_, _| ()).expect("a chain")
+    }
+
+    /// A sibling of the block at a height: the same with another nonce or time.
+    pub(crate) fn sibling(&self, height: usize) -> Vec<u8> {
+        let mut raw = self.blocks[height - 1].clone();
+        loop {
+            let nonce = u32::from_le_bytes([raw[76], raw[77], raw[78], raw[79]]).wrapping_add(1);
+            raw[76..80].copy_from_slice(&nonce.to_le_bytes());
+            let mut head = [0; 80];
+            head.copy_from_slice(&raw[..80]);
+            let header = Header::parse(&head);
+            if check_header(&self.params(), &header, &header.hash()).is_ok() {
+                return raw;
+            }
+        }
     }
 }
 
