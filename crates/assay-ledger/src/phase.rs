@@ -18,10 +18,7 @@ pub enum Phase {
     /// All blocks of [`Phase::Placed`], which is the phase of the blocks themselves.
     Placement,
     /// Many inputs, two outputs, classified by the spent outputs.
-    Placed {
-        age: Age,
-        order: SpendOrder,
-    },
+    Placed { age: Age, order: SpendOrder },
     /// Many inputs, two outputs.
     Steady1,
     /// Many inputs, one output.
@@ -31,18 +28,13 @@ pub enum Phase {
     /// Two inputs, two outputs.
     Steady3,
     Era {
+        /// From 1.
         number: u8,
     },
     /// A range of heights of a chain from block files.
-    Heights {
-        first: u32,
-        last: u32,
-    },
+    Heights { first: u32, last: u32 },
     /// Transactions with a fixed number of inputs of one kind, and one output.
-    Width {
-        series: Series,
-        inputs: u32,
-    },
+    Width { series: Series, inputs: u32 },
 }
 
 /// Age of the outputs that a block spends.

@@ -242,32 +242,27 @@ pub(crate) fn branches(random: &mut Random, steps: usize, ctor: bool) -> Vec<Vec
     all
 }
 
-/// Adds a block to an index; calls `touch` with the scripts of its outputs and of the outputs that it spends.
-pub(crate) fn add(
-    index: &Index,
-    made: &TestBlock,
-    touch: &mut dyn FnMut(&ScriptHash),
-) -> Result<(), UpdateError> {
+pub(crate) fn add(index: &Index, made: &TestBlock) -> Result<(), UpdateError> {
     let block = made.block();
     let txids = block.txids(0..block.tx_count());
-    let rows = index.prepare(&block, &txids, Some(&made.undo), touch)?;
+    let rows = index.prepare(&block, &txids, Some(&made.undo), &mut |_| {})?;
     index.connect(rows)
 }
 
-/// The block of `chain` after the tip of an index, which first goes back to the fork, as by a follower; and true if it did.
+/// The block of `chain` after the tip of an index, which first goes back to the fork, as by a follower.
 pub(crate) fn next<'a>(
     index: &Index,
     chain: &'a [TestBlock],
-) -> Result<(Option<&'a TestBlock>, bool), UpdateError> {
-    let Some(tip) = index.tip() else { return Ok((chain.first(), false)) };
+) -> Result<Option<&'a TestBlock>, UpdateError> {
+    let Some(tip) = index.tip() else { return Ok(chain.first()) };
     let is_on_chain = |height: u32| {
         let ours = index.view().block_hash(height).ok().flatten();
         chain.get(height as usize).is_some_and(|made| Some(made.block().hash()) == ours)
     };
     if is_on_chain(tip.height) {
-        return Ok((chain.get(tip.height as usize + 1), false));
+        return Ok(chain.get(tip.height as usize + 1));
     }
     let fork = (0..tip.height).rev().find(|&height| is_on_chain(height)).unwrap();
     index.rewind(fork)?;
-    Ok((chain.get(fork as usize + 1), true))
+    Ok(chain.get(fork as usize + 1))
 }

@@ -294,7 +294,7 @@ impl Index {
         };
         point(Point::IndexMerge);
         let merged = self.write_merged(&old, id);
-        let (mut state, _whole) = self.lock();
+        let (mut state, whole) = self.lock();
         state.is_merging = false;
         let run = merged?;
         let is_same =
@@ -305,6 +305,7 @@ impl Index {
             .position(|window| window.iter().zip(&old).all(|(run, old)| is_same(run, old)));
         let Some(at) = at else {
             // A reorg disconnected rows that the new run still contains.
+            drop(whole);
             drop(state);
             self.remove_runs(&[id]);
             return Ok(true);
@@ -314,6 +315,7 @@ impl Index {
         state.runs.splice(at..at + old.len(), [new]);
         self.write_manifest(&mut state)?;
         self.publish(&state);
+        drop(whole);
         drop(state);
         // Views that still read them hold open handles.
         self.remove_runs(&old.iter().map(|run| run.id).collect::<Vec<_>>());

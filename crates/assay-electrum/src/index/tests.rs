@@ -16,8 +16,8 @@ fn open(io: &SimIo, genesis: &TestBlock, memory_bytes_max: usize) -> Result<Inde
 
 /// Brings an index from any state to the end of `chain`, like a follower.
 fn follow(index: &Index, chain: &[TestBlock]) -> Result<(), UpdateError> {
-    while let (Some(made), _) = next(index, chain)? {
-        add(index, made, &mut |_| {})?;
+    while let Some(made) = next(index, chain)? {
+        add(index, made)?;
     }
     Ok(())
 }
@@ -169,9 +169,9 @@ fn rejects_other_chains_and_damaged_files() {
     let other = genesis(&mut random);
     let io = SimIo::new();
     let index = open(&io, &first, 0).unwrap();
-    add(&index, &first, &mut |_| {}).unwrap();
+    add(&index, &first).unwrap();
     index.commit().unwrap();
-    assert!(matches!(add(&index, &first, &mut |_| {}), Err(UpdateError::NotNext { .. })));
+    assert!(matches!(add(&index, &first), Err(UpdateError::NotNext { .. })));
     assert!(matches!(index.rewind(7), Err(UpdateError::NoHeight { height: 7 })));
     assert!(matches!(open(&io, &other, 0), Err(OpenError::OtherChain { .. })));
     for name in io.list(Path::new("index")).unwrap() {
@@ -189,7 +189,7 @@ fn fuzz_entry_point_works() {
     let first = genesis(&mut random);
     let io = SimIo::new();
     let index = open(&io, &first, 0).unwrap();
-    add(&index, &first, &mut |_| {}).unwrap();
+    add(&index, &first).unwrap();
     for name in io.list(Path::new("index")).unwrap() {
         let file = io.open(&Path::new("index").join(&name), false).unwrap();
         let mut bytes = vec![0; file.size().unwrap() as usize];

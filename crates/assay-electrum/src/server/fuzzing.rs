@@ -61,14 +61,39 @@ fn read_as_everything(params: &Params<'_>, at: usize) {
     let _ = params.raw(at).and_then(Offer::read);
 }
 
-#[test]
-fn fuzz_entry_point_works() {
-    for bytes in [
-        &br#"{"jsonrpc":"2.0","id":"a","method":"server.version","params":["4.6",["1.4","1.6"]]}"#[..],
+/// Thousands of almost valid lines: a short version of the fuzz run.
+#[cfg(test)]
+mod tests {
+    const LINES: [&[u8]; 3] = [
+        br#"{"jsonrpc":"2.0","id":"a","method":"server.version","params":["4.6",["1.4","1.6"]]}"#,
         br#"[{"id":1,"method":"server.ping","params":{"pong_len":3,"data":"00"}},{"method":"x"},7]"#,
-        br#"{"id":-1.5,"params":["00ff",true,["00"]],"method":"\u0041"}"#,
-        b"\xff",
-    ] {
-        line(bytes);
+        br#"{"id":-1.5,"params":["00ff","4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b",true,["00"]],"method":"\u0041"}"#,
+    ];
+
+    #[test]
+    fn damaged_lines_parse_or_fail() {
+        const USUAL: &[u8] = b"{}[]\",:0129abcdef\\u-+.eE tn\xff\x00";
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+            (state >> 33) as usize % below
+        };
+        for round in 0..20_000 {
+            let mut line = LINES[round % LINES.len()].to_vec();
+            for _ in 0..=random(4) {
+                let at = random(line.len());
+                match random(4) {
+                    0 => line[at] = USUAL[random(USUAL.len())],
+                    1 => line.insert(at, USUAL[random(USUAL.len())]),
+                    2 => _ = line.remove(at),
+                    _ => {
+                        let end = at + random(line.len() - at);
+                        let piece = line[at..end].to_vec();
+                        line.splice(at..at, piece);
+                    }
+                }
+            }
+            super::line(&line);
+        }
     }
 }

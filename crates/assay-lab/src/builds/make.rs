@@ -55,17 +55,6 @@ pub struct Made {
     pub(super) error: Option<String>,
 }
 
-/// An error with its causes.
-pub fn whole_text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text = format!("{text}: {source}");
-        cause = source.source();
-    }
-    text
-}
-
 impl Made {
     pub fn build(&self) -> Option<&Build> {
         self.build.as_ref()

@@ -17,7 +17,7 @@ use std::io;
 
 pub use self::cache::{Build, BuiltProgram, Cache, Cleaned, Entry, FindError, State};
 pub use self::compiler::Compiler;
-pub use self::make::{Made, MakeOptions, make, whole_text};
+pub use self::make::{Made, MakeOptions, make};
 pub use self::preset::{DEFAULT, Preset, Recipe, System};
 pub use self::source::Repository;
 

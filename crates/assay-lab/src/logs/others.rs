@@ -49,7 +49,7 @@ const LINES: [(Format, &str, &str); 17] = [
         "|{hash} height={height}: indexed {blocks} blocks, {...}, dt = {seconds}[s]",
     ),
     (Format::Electrs0_8, "best=", LEFT),
-    (Format::Electrs0_8, "height=", "{? left to index}|{height}{...}({count} left to index)"),
+    (Format::Electrs0_8, "hash=", LEFT),
     (
         Format::ElectrumX,
         "our height: ",
@@ -62,16 +62,20 @@ const LINES: [(Format, &str, &str); 17] = [
     ),
 ];
 /// btcd: `2 blocks in the last 11.4s (4197 transactions, height 830421, 2024-02-14 22:15:23 +0900 KST, ~112 MiB cache)`.
-const INTERVAL: &str = "{? in the last }|{blocks} block{s} in the last {go} ({since} transaction{s}, height {height}{cache}";
-/// electrs 0.8: `000… height=1000 @ … (5 left to index)`.
+const INTERVAL: &str =
+    "{blocks} block|{s} in the last {go} ({since} transaction{s}, height {height}{cache}";
+/// electrs 0.8 (`best=`) and its forks (`hash=`): `000… height=1000 @ … (5 left to index)`.
 const LEFT: &str = "{? left to index}|{hash} height={height}{...}({count} left to index)";
 
 /// Classifies a message; `None` for unknown ones. `height` is that of the previous line.
 #[inline]
 pub(super) fn event(line: &[u8], head: &Head, height: Option<u32>) -> Option<Result<Event, Fault>> {
     let body = &line[head.body..];
-    // The first letter decides for nearly every line.
     let first = *body.first()?;
+    // Nearly all lines end here.
+    if !b"PISBbchiofsAEFVT=".contains(&first) {
+        return None;
+    }
     let mut of_first = LINES.iter().filter(|(_, begin, _)| begin.as_bytes()[0] == first);
     let progress = |(format, begin, pattern): &(Format, &str, &str)| {
         let rest = body.strip_prefix(begin.as_bytes())?;

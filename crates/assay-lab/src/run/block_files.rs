@@ -12,6 +12,7 @@ use assay_report::atomic_file::{self, WriteError};
 
 use super::{PAUSE, RunJob, check_stall, prepare, start_unmeasured, stopped, sync_launch};
 use crate::chain::{Chain, block_files};
+use crate::machine::disk::renew_folder;
 use crate::process::Ports;
 use crate::target::{DeliveryMethod, chain_folder};
 
@@ -72,7 +73,7 @@ impl RunJob<'_> {
         if folder.is_dir() && fs::read_to_string(&mark).is_ok_and(|text| text == what) {
             return Ok(folder);
         }
-        prepare::renew(&folder)?;
+        renew_folder(&folder)?;
         let folder = folder.canonicalize().unwrap_or(folder);
         self.copy_files(&folder)?;
         self.index_files(&folder)?;

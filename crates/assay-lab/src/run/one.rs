@@ -17,6 +17,7 @@ use crate::feed::p2p_feeder::P2pFeeder;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::{Clock, iso8601};
+use crate::machine::disk::{remove_folder, renew_folder};
 use crate::p2p::GENESIS;
 use crate::process::interference::Watch;
 use crate::process::rpc::{Client, RpcError};
@@ -68,7 +69,7 @@ impl RunJob<'_> {
     fn with_folders(&self, clock: Clock, run: &mut Run) -> anyhow::Result<()> {
         let datadir = self.out_dir.join("work").join(self.id);
         let logs = self.out_dir.join("logs");
-        prepare::renew(&datadir)?;
+        renew_folder(&datadir)?;
         atomic_file::create_folder(&logs)?;
         self.place_blocks(&datadir)?;
         let of_snapshot = match self.chain.snapshot {
@@ -80,7 +81,7 @@ impl RunJob<'_> {
         let log = logs.join(format!("{}.log", self.id));
         let result = self.with_target(clock, &datadir, &log, run);
         if !self.keep_datadir {
-            prepare::remove(&datadir)?;
+            remove_folder(&datadir)?;
         }
         result
     }

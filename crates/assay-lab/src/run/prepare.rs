@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-use anyhow::Context as _;
-use assay_report::atomic_file::{self, WriteError};
+use assay_report::atomic_file::WriteError;
 
 use crate::chain::block_files;
 use crate::machine::disk::forget_file;
@@ -30,21 +29,6 @@ pub(crate) fn prepare(
         done.page_cache = Some(drop_blocks(blocks));
     }
     Ok(done)
-}
-
-pub(crate) fn remove(folder: &Path) -> anyhow::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(source).with_context(|| format!("cannot remove {}", folder.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Creates an empty folder in place of another.
-pub(crate) fn renew(folder: &Path) -> anyhow::Result<()> {
-    remove(folder)?;
-    Ok(atomic_file::create_folder(folder)?)
 }
 
 /// A full copy: links would let one run write into the files of the next.

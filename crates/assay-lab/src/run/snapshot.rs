@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{PAUSE, RunJob, RunOptions, prepare, start_unmeasured, stopped, sync_launch};
 use crate::chain::{Chain, ChainSnapshot};
+use crate::machine::disk::renew_folder;
 use crate::plan::{Delivery, Plan};
 use crate::process::rpc::{Client, RpcError, read_result};
 use crate::process::{Ports, Process};
@@ -122,7 +123,7 @@ impl Loader<'_> {
         if let Some(mark) = mark.filter(|mark| mark.what == what && folder.is_dir()) {
             return Ok(mark.load);
         }
-        prepare::renew(&folder)?;
+        renew_folder(&folder)?;
         let (name, coins) = (&target.name, self.snapshot.coins);
         let status = format!("{name} loads the snapshot of {coins} coins");
         self.reporter.event(&Event::Status(&status));

@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use assay_report::atomic_file;
 
-use super::{prepare, stopped};
+use super::stopped;
 use crate::chain::Chain;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::Clock;
+use crate::machine::disk::renew_folder;
 use crate::p2p::GENESIS;
 use crate::plan::FeedPlan;
 use crate::process::rpc::Client;
@@ -75,7 +76,7 @@ impl Source {
             return Ok(source);
         }
         reporter.step(&format!("filling the source with {} blocks", chain.blocks.len()));
-        prepare::renew(dir)?;
+        renew_folder(dir)?;
         source.fill(chain, feed, log, reporter)?;
         atomic_file::write(&mark, chain.tip.hash.as_bytes())?;
         Ok(source)

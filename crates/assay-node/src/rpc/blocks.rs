@@ -100,23 +100,23 @@ pub(super) fn read_block(node: &Node<'_>, hash: &BlockHash) -> Result<Vec<u8>, R
     })
 }
 
-/// A block of the active chain and the coins that it spends, or the error for their absence.
+/// A block and the coins that it spends, or the error for their absence.
 pub(super) fn block_and_spent(
     node: &Node<'_>,
     hash: &BlockHash,
 ) -> Result<(Block, Vec<Vec<Coin>>), RpcError> {
     let block = parse(&node.rpc.params, hash, read_block(node, hash)?)?;
-    let spent = if *hash == node.rpc.params.genesis_hash {
-        Some(Vec::new())
-    } else {
-        node.engine.read_spent(hash).ok().flatten()
-    };
-    let text = if is_pruned(node, hash) {
-        "Undo data not available (pruned data)"
-    } else {
-        "Can't read undo data from disk"
-    };
-    let spent = spent.ok_or_else(|| RpcError::new(Code::Misc, text))?;
+    if *hash == node.rpc.params.genesis_hash {
+        return Ok((block, Vec::new()));
+    }
+    let spent = node.engine.read_spent(hash).map_err(|error| {
+        tracing::error!("undo data of block {hash}: {error}");
+        RpcError::new(Code::Misc, "Can't read undo data from disk")
+    })?;
+    let spent = spent.ok_or_else(|| {
+        let pruned = if is_pruned(node, hash) { " (pruned data)" } else { "" };
+        RpcError::new(Code::Misc, format!("Undo data not available{pruned}"))
+    })?;
     Ok((block, spent))
 }
 

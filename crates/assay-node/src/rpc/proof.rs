@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use assay_consensus::params::{ChainParams, MAX_BLOCK_WEIGHT};
-use assay_wire::{BlockHash, Header, OutPoint, Reader, Txid};
+use assay_wire::{BlockHash, Header, OutPoint, ParseError, ParseErrorKind, Reader, Txid};
 
 use super::args;
 use super::blocks::{parse, read_block};
@@ -18,8 +18,13 @@ pub(super) const VERIFYTXOUTPROOF: Call = |node, args, out| {
         let shown = args.string(0).unwrap_or_default();
         bad(format!("proof must be hexadecimal string (not '{shown}')"))
     })?;
-    let proof = Proof::parse(&raw).ok_or_else(|| {
-        RpcError::new(Code::Misc, "SpanReader::read(): end of data: iostream error")
+    let proof = Proof::parse(&raw).map_err(|error| {
+        let text = match error.kind {
+            ParseErrorKind::NonCanonicalSize => "non-canonical ReadCompactSize(): iostream error",
+            ParseErrorKind::OversizedCount => "ReadCompactSize(): size too large: iostream error",
+            _ => "SpanReader::read(): end of data: iostream error",
+        };
+        RpcError::new(Code::Misc, text)
     })?;
     let found = proof.matches(&node.rpc.params);
     let Some((_, txids)) = found.filter(|(root, _)| *root == proof.header.merkle_root) else {
@@ -115,17 +120,17 @@ struct Walk<'p> {
 }
 
 impl Proof {
-    fn parse(raw: &[u8]) -> Option<Self> {
+    fn parse(raw: &[u8]) -> Result<Self, ParseError> {
         let mut reader = Reader::new(raw, 0);
-        let header = Header::parse(reader.take().ok()?);
-        let count = u32::from_le_bytes(*reader.take().ok()?);
-        let hashes = reader.count(32).ok()?;
+        let header = Header::parse(reader.take()?);
+        let count = u32::from_le_bytes(*reader.take()?);
+        let hashes = reader.count(32)?;
         let hashes = (0..hashes).map_while(|_| reader.take().ok().copied()).collect();
-        let length = reader.count(1).ok()?;
-        let bits = reader.bytes(length).ok()?;
+        let length = reader.count(1)?;
+        let bits = reader.bytes(length)?;
         let bit = |index: usize| bits[index / 8] >> (index % 8) & 1 == 1;
         let bits = (0..8 * bits.len()).map(bit).collect();
-        Some(Self { header, count, hashes, bits })
+        Ok(Self { header, count, hashes, bits })
     }
 
     /// Root and proven transactions; `None` for an invalid proof (Core `merkleblock.cpp`, `ExtractMatches`).
@@ -193,7 +198,7 @@ mod tests {
                 assert_eq!((found_root, found), (root, wanted), "{count} {set:b}");
                 for length in 0..raw.len() {
                     let short = Proof::parse(&raw[..length]);
-                    assert!(short.is_none_or(|proof| proof.matches(&params).is_none()));
+                    assert!(short.ok().is_none_or(|proof| proof.matches(&params).is_none()));
                 }
             }
         }

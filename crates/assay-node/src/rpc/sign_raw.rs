@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use assay_consensus::amount::MAX_MONEY;
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::opcode::{is_p2sh, witness_program};
-use assay_consensus::script::{ScriptError, TxContext, verify_input};
+use assay_consensus::script::{OutputKind, ScriptError, TxContext, verify_input};
 use assay_engine::ImmediateChecker;
 use assay_hash::{hash160, sha256};
 use assay_wire::{OutPoint, Transaction, TxBuilder, TxOut};
@@ -157,7 +157,11 @@ fn write_signed(
         let is_done =
             || verify_input(&context, index, standard(is_cash), &mut ImmediateChecker).is_ok();
         unlocked.push(if is_known && has_output && !is_done() {
-            unlock(provider, &context, knows_all, index, hash_type, is_cash, &before)
+            let made = unlock(provider, &context, knows_all, index, hash_type, is_cash, &before);
+            // As in Core, an unsolved taproot input keeps its witness.
+            let kind = OutputKind::of(&all[index].script, is_cash);
+            let keeps = matches!(kind, OutputKind::Taproot(_)) && made.witness.is_empty();
+            if keeps { Unlocking { witness: before.witness, ..made } } else { made }
         } else {
             before
         });

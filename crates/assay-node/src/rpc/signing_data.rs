@@ -9,7 +9,7 @@ use secp256k1::PublicKey;
 
 use super::descriptor::Secret;
 
-/// Keys and scripts from descriptors.
+/// Known keys and scripts.
 #[derive(Default)]
 pub(super) struct Provider {
     pub(super) keys: HashMap<KeyId, Secret>,

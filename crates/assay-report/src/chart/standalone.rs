@@ -24,15 +24,16 @@ impl Chart {
         let inner = format!("<svg width=\"{width}\" height=\"{height}\"");
         out.push_str(&self.svg.replacen("<svg", &inner, 1));
         for (index, (label, colour)) in self.legend.iter().enumerate() {
-            legend(&mut out, label, *colour, height + ROW * index + ROW / 2);
+            let is_dashed = is_dashed(*colour) && !self.has_bars;
+            legend(&mut out, label, (*colour, is_dashed), height + ROW * index + ROW / 2);
         }
         out.push_str("</svg>\n");
         out
     }
 }
 
-fn legend(out: &mut String, label: &str, colour: usize, y: usize) {
-    let dashes = if is_dashed(colour) { " stroke-dasharray=\"6 4\"" } else { "" };
+fn legend(out: &mut String, label: &str, (colour, is_dashed): (usize, bool), y: usize) {
+    let dashes = if is_dashed { " stroke-dasharray=\"6 4\"" } else { "" };
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,

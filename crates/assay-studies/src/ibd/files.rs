@@ -72,8 +72,12 @@ fn read_raw_block(name: &str, subject: &Subject) -> Result<Vec<Alternative<'stat
     let folder = block_folder(&subject.raw)?;
     expect(read_raw(&folder.join(FILE))? == subject.raw, name, LAST_STEP, "other bytes")?;
     let ours = read(name, subject, &folder, |_| Ok(()))?;
-    let last_step =
-        Alternative::fallible_calls(LAST_STEP, move || read_raw(&folder.join(FILE)).map(drop));
+    let path = folder.join(FILE);
+    let last_step = Alternative::fallible_calls(LAST_STEP, move || {
+        // The folder lives as long as the benchmark.
+        let _folder = &folder;
+        read_raw(&path).map(drop)
+    });
     Ok(std::iter::once(last_step).chain(ours).collect())
 }
 

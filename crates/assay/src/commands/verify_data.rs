@@ -58,6 +58,11 @@ fn describe(report: &DataReport, record: &mut Record) {
     record.check("coins follow from the blocks", Checked::of(u64::from(tip.height) + 1, wrong));
     let heights = wrong_heights.iter().map(|height| [count("height", u64::from(*height))]);
     record.add_series(("wrong coins", "", None), &heights.collect::<Vec<_>>());
+    if !wrong_heights.is_empty() {
+        let shown: Vec<String> = wrong_heights.iter().take(20).map(u32::to_string).collect();
+        let more = if wrong_heights.len() > shown.len() { ", …" } else { "" };
+        record.notes.push(format!("heights with wrong coins: {}{more}", shown.join(", ")));
+    }
     let (mut judged, mut unsupported) = (0, 0_u64);
     for mark in marks {
         judged += u64::from(mark.finding != MarkFinding::NotChecked);

@@ -225,7 +225,7 @@ fn error(core: &Core, output: &Output) -> String {
 }
 
 #[test]
-fn missing_blocks_are_reported_before_the_first_run() {
+fn missing_and_wrong_blocks_are_reported_before_the_first_run() {
     let core = Core::new();
     let height = core.blocks.len();
     let (missing, child) = (core.hash(8), core.hash(9));
@@ -249,10 +249,42 @@ fn missing_blocks_are_reported_before_the_first_run() {
     // Missing blocks above the requested height are ignored.
     assert_eq!(good(&core.ledger(&["--stop-height", "7"]))["height"], 7);
 
+    core.write(&all[3..]);
+    let said = error(&core, &core.ledger(&[]));
+    assert!(said.contains(&format!("missing block {} at height 3,", core.hash(3))), "{said}");
+
     core.write(&all);
     let said = error(&core, &core.ledger(&["--stop-height", "100000"]));
     let end = format!("ends at height {height} (block {}", core.hash(height));
     assert!(said.contains(&end) && said.contains("below the height 100000"), "{said}");
+
+    let cut = fs::read(core.file(1)).expect("a file");
+    fs::write(core.file(1), &cut[..cut.len() - 5010]).expect("written");
+    let said = error(&core, &core.ledger(&[]));
+    let place = "file DIR/datadir/regtest/blocks/blk00001.dat offset ";
+    for part in [place, "a record that is cut off", &format!("--stop-height {}", height - 1)] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+
+    let mut flipped = cut.clone();
+    // A byte in the lock time of the last transaction: witnesses are not part of the merkle root.
+    let at = flipped.len() - 5001;
+    flipped[at] ^= 1;
+    fs::write(core.file(1), flipped).expect("written");
+    let said = error(&core, &core.ledger(&[]));
+    let part = format!(
+        "damaged block {} at height {height}: bad-txnmrklroot: hashMerkleRoot mismatch",
+        core.hash(height)
+    );
+    let end = format!(
+        "; copy that file again, or have its node download the block again, or take the chain up to the block before: \
+         --stop-height {}",
+        height - 1
+    );
+    for part in [place, &part, &end] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    fs::write(core.file(1), cut).expect("written");
 }
 
 #[test]

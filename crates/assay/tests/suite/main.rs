@@ -8,6 +8,7 @@ mod emit;
 mod from_snapshot;
 mod index;
 mod mempool;
+mod network;
 mod panics;
 mod publish;
 mod resume;

@@ -207,6 +207,21 @@ fn explain_prints_a_plan_and_the_times_of_its_parts() {
 }
 
 #[test]
+fn damaged_files_cannot_be_used() {
+    let setup = Setup::new();
+    for name in ["chain/blocks/blk00000.dat", "spent/spent-00000.dat"] {
+        let file = setup.dir.path().join(name);
+        let right = fs::read(&file).expect("a file");
+        let mut bytes = right.clone();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0x10;
+        fs::write(&file, bytes).expect("written");
+        rejects(&setup.run_all(&name.replace('/', "-")), "damaged");
+        fs::write(&file, right).expect("written");
+    }
+}
+
+#[test]
 fn a_part_ends_with_the_process_that_started_it() {
     let setup = Setup::new();
     let (plan, results) = (setup.path("plan"), setup.path("results"));

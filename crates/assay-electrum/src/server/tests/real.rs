@@ -62,6 +62,7 @@ fn subscribers_converge_across_reorgs() {
         let tip = hex(&chain.last().unwrap().block().header().to_bytes());
         while client.ask("blockchain.headers.subscribe", &json!([]))["result"]["hex"] != tip {
             assert!(Instant::now() < deadline, "the follower does not reach branch {number}");
+            std::thread::sleep(Duration::from_millis(1));
         }
         let expected = statuses(chain);
         for script in expected.keys() {

@@ -247,3 +247,34 @@ fn last_notification_matches_status() {
         assert_eq!(client.join().unwrap(), node.status(BOB));
     }
 }
+
+#[test]
+fn notifies_many_clients_with_many_subscriptions() {
+    const CLIENTS: usize = 40;
+    const EACH: usize = 20;
+    let mut node = Node::new();
+    let mut all: Vec<_> = (0..CLIENTS).map(|_| node.client_of("1.6")).collect();
+    for (number, client) in all.iter_mut().enumerate() {
+        let requests: Vec<Value> = (0..EACH)
+            .map(|n| {
+                // One script common to all, others watched by few.
+                let script = if n == 0 {
+                    hash(BOB)
+                } else {
+                    hash(format!("{}", number * EACH + n).as_bytes())
+                };
+                json!({"id": n, "method": "blockchain.scripthash.subscribe", "params": [script]})
+            })
+            .collect();
+        client.send(&json!(requests).to_string());
+    }
+    for client in &mut all {
+        assert_eq!(client.line().as_array().unwrap().len(), EACH);
+    }
+    let paid = pay(&node, 1, &[(30, BOB)]);
+    node.accept(&paid, 20);
+    let expected = json!([hash(BOB), node.status(BOB)]);
+    for client in &mut all {
+        assert_eq!(client.notification()["params"], expected);
+    }
+}

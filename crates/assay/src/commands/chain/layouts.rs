@@ -201,7 +201,12 @@ const KEYED: [(&str, &str, Keys, Expected); 6] = [
     ("obfuscated, with zeros reserved", "1-4 key:70000 @1 5-8", (KEY, &KEY), WHOLE),
     ("obfuscated, with a partial copy", "1-4 100/5 5-8", (KEY, &KEY), WHOLE),
     ("another key", "1-8", (KEY, &OTHER_KEY), Expected::Nothing("hold no block of regtest")),
-    ("a key that is too short", "1-8", (KEY, &[0x11; 7]), Expected::Nothing("a key has 8")),
+    (
+        "a key that is too short",
+        "1-8",
+        (KEY, &[0x11; 7]),
+        Expected::Nothing("is 7 bytes long; a key has 8"),
+    ),
 ];
 
 /// Bytes at an offset of a file: a record (`3`), several (`1-8`), the first bytes of one (`100/3`), a variant of one

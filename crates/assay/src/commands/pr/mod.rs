@@ -139,6 +139,7 @@ fn describe(base: &Build, head: &Build, verdict: Overall, record: &mut Record) {
         [base, head].map(|build| build.commit.get(..HASH).unwrap_or(&build.commit));
     record.title = format!("{head_hash} against {base_hash}");
     record.summary = format!("Head: {}. Base: {}.", head.subject, base.subject);
+    record.set("verdict", verdict.text());
     record.headline = format!("Head {head_hash} against base {base_hash}: {}.", verdict.text());
     record.set_all("build | base", base);
     record.set_all("build | head", head);

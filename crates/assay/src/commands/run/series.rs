@@ -91,6 +91,15 @@ fn describe(plan: &str, series: &[Compared], record: &mut Record) -> usize {
         let verdicts = comparison.verdicts().into_iter();
         record.notes.extend(verdicts.map(|verdict| format!("{folder}: {verdict}")));
     }
+    for (name, number) in [
+        ("rows", rows),
+        ("differences on totals", totals),
+        ("differences", all),
+        ("false differences on totals", false_totals),
+        ("false differences", false_all),
+    ] {
+        record.set(name, number);
+    }
     record.headline = format!(
         "{plan}: {totals} differences on totals and {all} on all {rows} rows; false ones, of the same software on both sides: \
          {false_totals} on totals and {false_all} on all rows."

@@ -5,6 +5,7 @@
 
 mod chain;
 mod node;
+mod planted;
 mod scenario;
 
 use std::collections::BTreeMap;
