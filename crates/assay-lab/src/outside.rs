@@ -19,7 +19,7 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Starts it in the folder `datadir`, which is emptied first; its log is beside it. `own` is the command of Assay's node and its version.
+    /// Starts it in the folder `datadir`, which is emptied first; its log is next to it. `own` is the command of Assay's node and its version.
     ///
     /// # Errors
     /// When the program cannot be run, is of no known family or does not respond.
