@@ -1,3 +1,5 @@
+use assay_wire::OutPoint;
+
 use super::*;
 use assay_testkit::chain::TxBuilder;
 
