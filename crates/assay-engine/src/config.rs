@@ -83,11 +83,11 @@ pub struct Config {
     /// True if [`Engine::take_events`](crate::Engine::take_events) reports every change of chain and mempool, with a queue of up
     /// to 128 MiB.
     pub has_events: bool,
-    /// True if submitted transactions are queued for announcement: call [`Engine::take_handed_in`](crate::Engine::take_handed_in)
+    /// True if submitted transactions are queued for announcement: call [`Mempool::take_handed_in`](crate::Mempool::take_handed_in)
     /// regularly.
     pub has_peers: bool,
     /// True if [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. The caller loads it with
-    /// [`Engine::load_mempool`](crate::Engine::load_mempool).
+    /// [`Mempool::load`](crate::Mempool::load).
     pub persist_mempool: bool,
 }
 

@@ -82,7 +82,7 @@ pub use engine::{
     ArchivedBlock, BlockFault, BlockOffer, BranchStart, ChainState, Checked, CoinsAt,
     ConnectReport, DataReport, DeploymentInfo, DumpError, Engine, FaultKind, FetchPlan, FetchWish,
     Gauges, HeaderPlace, HeadersError, HistoricalChain, Imported, LoadError, MarkFinding,
-    MarkReport, Taken, TemplateError, VerifyDataError, Wanted, WorkShown,
+    MarkReport, Mempool, Taken, TemplateError, VerifyDataError, Wanted, WorkShown,
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 pub use events::{Event, EventBlock};

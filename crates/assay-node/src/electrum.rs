@@ -219,18 +219,21 @@ impl Chain for EngineChain {
             let from_scratch = since.is_none();
             return Ok(MempoolChanges { moment, from_scratch, changes: Vec::new() });
         }
-        let delta = self.engine.mempool_since(since).map_err(failed("read the mempool"))?;
+        let delta =
+            self.engine.mempool().changes_since(since).map_err(failed("read the mempool"))?;
         Ok(changes(delta))
     }
 
     fn broadcast(&self, raw: &[u8]) -> Result<Txid, RelayError> {
         self.engine
-            .submit_transaction(raw.to_vec(), Some(BROADCAST_FEE_SAT_PER_KVB_MAX))
+            .mempool()
+            .submit(raw.to_vec(), Some(BROADCAST_FEE_SAT_PER_KVB_MAX))
             .map_err(refusal)
     }
 
     fn test(&self, raws: &[Vec<u8>]) -> Vec<TestVerdict> {
-        let verdicts = self.engine.test_accept(raws.to_vec(), Some(BROADCAST_FEE_SAT_PER_KVB_MAX));
+        let verdicts =
+            self.engine.mempool().test_accept(raws.to_vec(), Some(BROADCAST_FEE_SAT_PER_KVB_MAX));
         verdicts
             .into_iter()
             .map(|verdict| TestVerdict {
@@ -244,11 +247,11 @@ impl Chain for EngineChain {
     }
 
     fn relay(&self) -> Relay {
-        self.relay_of(&self.engine.mempool_info())
+        self.relay_of(&self.engine.mempool().info())
     }
 
     fn relay_at_once(&self) -> Option<Relay> {
-        Some(self.relay_of(&self.engine.mempool_info_at_once()?))
+        Some(self.relay_of(&self.engine.mempool().info_at_once()?))
     }
 }
 

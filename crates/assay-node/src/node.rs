@@ -407,7 +407,7 @@ fn publish(zmq: ZmqSockets, rpc: &Rpc, engine: &Arc<Engine>) -> io::Result<threa
 
 fn load_mempool(engine: Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
     thread::Builder::new().name("mempool".to_owned()).spawn(move || {
-        if let Err(error) = engine.load_mempool() {
+        if let Err(error) = engine.mempool().load() {
             tracing::warn!("Starting with an empty mempool: {error}");
         }
     })

@@ -119,13 +119,13 @@ impl Engine {
     /// tip, and not be far above it (Core `validation.cpp`, `AcceptBlock`).
     pub fn take_block(&self, offer: BlockOffer<'_>) -> Taken {
         let BlockOffer { raw, was_requested, shown, known, on_fresh } = offer;
-        let block = match Block::parse_prefix(raw, self.chain.params().encoding) {
+        let block = match Block::parse_prefix(raw, self.chainstate.params().encoding) {
             Ok(block) => block,
             Err(error) => return Taken::Undecodable(error),
         };
         let hash = block.hash();
         let pool = self.pool_for(&block, &known);
-        let checked = self.chain.work.time(Stage::Check, || {
+        let checked = self.chainstate.work.time(Stage::Check, || {
             let prepared = match pool {
                 Some(pool) => Prepared::in_parallel(block, hash, pool),
                 None if known.len() == block.tx_count() => {
@@ -133,7 +133,7 @@ impl Engine {
                 }
                 None => Prepared::new(block, hash),
             };
-            prepared.check_itself(self.chain.params(), pool).map(|()| prepared)
+            prepared.check_itself(self.chainstate.params(), pool).map(|()| prepared)
         });
         let prepared = match checked {
             Ok(prepared) => Arc::new(prepared),
@@ -180,7 +180,7 @@ impl Engine {
         };
         // During IBD several threads accept blocks of peers, and the pool verifies signatures.
         let is_alone = self.is_initial_block_download();
-        (!is_alone && bytes > SMALL_BLOCK_BYTES).then_some(&*self.chain.pool)
+        (!is_alone && bytes > SMALL_BLOCK_BYTES).then_some(&*self.chainstate.pool)
     }
 
     fn keep(
@@ -191,7 +191,7 @@ impl Engine {
         pool: Option<&ThreadPool>,
         is_good: impl FnOnce(&State, NodeId),
     ) -> Result<Option<NodeId>, AcceptError> {
-        let id = self.chain.accept_header(state, prepared.block.header(), &prepared.hash)?;
+        let id = self.chainstate.accept_header(state, prepared.block.header(), &prepared.hash)?;
         let node = state.tree.get(id);
         if node.has_data() {
             return Ok(None);
@@ -199,13 +199,13 @@ impl Engine {
         let tip = state.tree.tip_node();
         let is_useful = node.chain_work >= tip.chain_work
             && node.height <= tip.height.saturating_add(UNREQUESTED_AHEAD_MAX)
-            && node.chain_work >= self.chain.params().minimum_chain_work;
+            && node.chain_work >= self.chainstate.params().minimum_chain_work;
         // A pruned block is not stored again unless it was requested.
         if !(was_requested || is_useful && !node.is_pruned()) {
-            self.chain.put_records(state, &[id])?;
+            self.chainstate.put_records(state, &[id])?;
             return Ok(None);
         }
-        self.chain.accept(state, prepared, pool, Archive::Now, is_good).map(Some)
+        self.chainstate.accept(state, prepared, pool, Archive::Now, is_good).map(Some)
     }
 
     /// Checks consecutive headers and stores them up to the first invalid one.
@@ -220,7 +220,7 @@ impl Engine {
         for header in headers {
             let hash = header.hash();
             let is_known = state.tree.find(&hash).is_some();
-            match self.chain.accept_header(&mut state, header, &hash) {
+            match self.chainstate.accept_header(&mut state, header, &hash) {
                 Ok(id) if !is_known => added.push(id),
                 Ok(_) => {}
                 Err(error) => {
@@ -229,9 +229,9 @@ impl Engine {
                 }
             }
         }
-        let kept = self.chain.put_records(&state, &added);
+        let kept = self.chainstate.put_records(&state, &added);
         state.poison(kept)?;
-        self.chain.notifier.announce(&state.tree);
+        self.chainstate.notifier.announce(&state.tree);
         outcome.map_err(|error| match error {
             Ok(fault) => HeadersError::Refused(fault),
             Err(error) => HeadersError::Failed(error),
@@ -255,7 +255,7 @@ impl Engine {
             }
             let mut state = self.lock_tree();
             let step = loop {
-                match self.chain.step(&mut state, &mut judged) {
+                match self.chainstate.step(&mut state, &mut judged) {
                     Ok(Step::MoreAtOnce) => {}
                     other => break other,
                 }
@@ -274,24 +274,24 @@ impl Engine {
         };
         let mut rejected = std::mem::take(&mut *self.rejected.lock());
         rejected.extend(judged.into_rejected(&self.lock_tree().tree));
-        self.chain.notifier.announce(&self.lock_tree().tree);
+        self.chainstate.notifier.announce(&self.lock_tree().tree);
         let faults = rejected.iter().map(|(hash, error)| BlockFault::of(*hash, error)).collect();
         Ok(ConnectReport { is_done: outcome?, faults })
     }
 
     /// True if a header meets its own target (Core `pow.cpp`, `CheckProofOfWork`).
     pub fn has_proof_of_work(&self, header: &Header) -> bool {
-        check_header(self.chain.params(), header, &header.hash()).is_ok()
+        check_header(self.chainstate.params(), header, &header.hash()).is_ok()
     }
 
     /// True if this work, big endian, is at least the chain's minimum.
     pub fn has_minimum_work(&self, chain_work: &[u8; 32]) -> bool {
-        *chain_work >= big_endian(self.chain.params().minimum_chain_work)
+        *chain_work >= big_endian(self.chainstate.params().minimum_chain_work)
     }
 
     /// True if this work exceeds the chain's minimum.
     pub fn has_more_than_minimum_work(&self, chain_work: &[u8; 32]) -> bool {
-        *chain_work > big_endian(self.chain.params().minimum_chain_work)
+        *chain_work > big_endian(self.chainstate.params().minimum_chain_work)
     }
 
     /// Result of the anti-DoS work check for these headers; `None` if their parent is unknown.
@@ -312,7 +312,7 @@ impl Engine {
         let day = block_work(tip.header.bits).wrapping_mul_u32(144);
         let near_tip =
             if tip.chain_work > day { tip.chain_work.wrapping_sub(day) } else { 0_u64.into() };
-        near_tip.max(self.chain.params().minimum_chain_work)
+        near_tip.max(self.chainstate.params().minimum_chain_work)
     }
 
     /// Start of a branch of headers; `None` if that header is unknown.

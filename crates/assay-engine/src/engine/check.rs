@@ -70,7 +70,7 @@ impl Engine {
         let count = if check.blocks == 0 { tip.height } else { check.blocks.min(tip.height) };
         let level = check.level.min(4);
         tracing::info!("Verifying last {count} blocks at level {level}");
-        let coins = snapshot.into_scratch(self.chain.config.cache_bytes_max)?;
+        let coins = snapshot.into_scratch(self.chainstate.config.cache_bytes_max)?;
         let mut check = Check {
             engine: self,
             level,
@@ -99,7 +99,7 @@ impl Engine {
     }
 
     pub(super) fn check_at_start(&self) -> Result<(), OpenError> {
-        let Some(check) = self.chain.config.check else { return Ok(()) };
+        let Some(check) = self.chainstate.config.check else { return Ok(()) };
         match self.check_chain(check, &|| true)? {
             Checked::Corrupted => Err(OpenError::Corrupted),
             Checked::Shallow if check.must_be_whole => Err(OpenError::ShallowCheck),
@@ -114,7 +114,7 @@ impl Engine {
         prepared: Prepared,
         coins: &mut ChainCoins,
     ) -> Result<Result<(), BlockError>, EngineError> {
-        let chain = &self.chain;
+        let chain = &self.chainstate;
         let pool = Some(&*chain.pool);
         if let Err(error) = prepared.check_itself(chain.params(), pool) {
             return Ok(Err(error));
@@ -138,7 +138,7 @@ impl Engine {
 
     /// A block on disk, if it is the expected one.
     pub(super) fn read_prepared(&self, node: &Node) -> Option<Prepared> {
-        let chain = &self.chain;
+        let chain = &self.chainstate;
         let raw = chain.blocks.read_block(node.block?).ok()?;
         let block = Block::parse(raw, chain.params().encoding).ok()?;
         let hash = block.hash();
@@ -147,7 +147,7 @@ impl Engine {
 
     /// Reads a block's spent coins from its undo data.
     pub(super) fn spent_by(&self, node: &Node) -> Option<Vec<Coin>> {
-        let undo = self.chain.blocks.read_undo(node.undo?, &node.hash).ok()?;
+        let undo = self.chainstate.blocks.read_undo(node.undo?, &node.hash).ok()?;
         decode_undo(&undo).ok()
     }
 
@@ -172,7 +172,7 @@ impl Check<'_> {
             show_progress(index, ids.len(), if self.level >= 4 { 50 } else { 100 });
             let node = self.node(id);
             let is_below = self.unvalidated_to.is_some_and(|base| node.height <= base);
-            let may_lack = self.engine.chain.config.prune.is_some() || is_below;
+            let may_lack = self.engine.chainstate.config.prune.is_some() || is_below;
             if node.block.is_none() && may_lack || is_below {
                 tracing::info!(
                     "Block verification stopping at height {} (no data). This could be due to pruning or use of an assumeutxo \
@@ -261,7 +261,7 @@ impl Check<'_> {
         };
         if self.level >= 3 && !self.is_shallow {
             let used = self.coins.store.cache_bytes() + self.engine.cache().1;
-            if used > self.engine.chain.config.cache_bytes_max {
+            if used > self.engine.chainstate.config.cache_bytes_max {
                 self.is_shallow = true;
                 return Ok(Ok(()));
             }

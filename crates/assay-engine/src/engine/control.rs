@@ -29,7 +29,7 @@ impl Engine {
         check_removable(&state, id)?;
         let outcome = self.invalidate(&mut state, id);
         state.poison(outcome)?;
-        self.chain.activate(&mut state, None)?;
+        self.chainstate.activate(&mut state, None)?;
         Ok(())
     }
 
@@ -37,17 +37,18 @@ impl Engine {
         let changed = state.tree.set_failed(id);
         point(Point::MarkInvalid);
         // Write the mark before the coins move, so that no crash can bring the branch back.
-        self.chain.put_records(state, &changed)?;
-        self.chain.sync_records()?;
+        self.chainstate.put_records(state, &changed)?;
+        self.chainstate.sync_records()?;
         let mut count = 0;
         while state.tree.tip_node().is_failed() {
-            let mut disconnected = DisconnectedTxs::new(self.chain.config.disconnected_bytes_max);
-            self.chain.disconnect_tip(state, &mut disconnected)?;
+            let mut disconnected =
+                DisconnectedTxs::new(self.chainstate.config.disconnected_bytes_max);
+            self.chainstate.disconnect_tip(state, &mut disconnected)?;
             count += 1;
             let is_worth_it = count <= READMITTED_BLOCKS_MAX;
-            self.chain.admission.readmit(&mut state.view(), disconnected, is_worth_it);
+            self.chainstate.admission.readmit(&mut state.view(), disconnected, is_worth_it);
         }
-        self.chain.invalid_chain_found(state, id, &changed);
+        self.chainstate.invalid_chain_found(state, id, &changed);
         Ok(())
     }
 
@@ -61,10 +62,12 @@ impl Engine {
         let id = find(&state, hash)?;
         let changed = state.tree.clear_failed(id);
         state.best_invalid_work = state.tree.best_failed_work();
-        let outcome =
-            self.chain.put_records(&state, &changed).and_then(|()| self.chain.sync_records());
+        let outcome = self
+            .chainstate
+            .put_records(&state, &changed)
+            .and_then(|()| self.chainstate.sync_records());
         state.poison(outcome)?;
-        self.chain.activate(&mut state, None)?;
+        self.chainstate.activate(&mut state, None)?;
         Ok(())
     }
 
@@ -76,7 +79,7 @@ impl Engine {
         let mut state = self.lock();
         let id = find(&state, hash)?;
         state.tree.prefer(id);
-        self.chain.activate(&mut state, None)?;
+        self.chainstate.activate(&mut state, None)?;
         Ok(())
     }
 

@@ -104,7 +104,7 @@ impl Engine {
         let mut plan = FetchPlan { last_common: request.last_common, ..FetchPlan::default() };
         let Some(best) = tree.find(&request.best) else { return plan };
         let best_node = tree.get(best);
-        let minimum = self.chain.params().minimum_chain_work;
+        let minimum = self.chainstate.params().minimum_chain_work;
         if best_node.chain_work < tree.tip_node().chain_work || best_node.chain_work < minimum {
             return plan;
         }
@@ -186,8 +186,8 @@ impl Engine {
     }
 
     fn is_young(&self, tip: &Node) -> bool {
-        let young_s = u64::from(self.chain.params().pow.target_spacing_s) * YOUNG_SPACINGS;
-        u64::from(tip.header.time) > self.chain.config.clock.now_s().saturating_sub(young_s)
+        let young_s = u64::from(self.chainstate.params().pow.target_spacing_s) * YOUNG_SPACINGS;
+        u64::from(tip.header.time) > self.chainstate.config.clock.now_s().saturating_sub(young_s)
     }
 
     /// The unarchived blocks between the active branch and `last`, lowest first, if the tip is recent and they are few: they are

@@ -65,7 +65,7 @@ impl Engine {
         if !above.is_empty() {
             snapshot = self.roll_back(snapshot, &above, goes_on)?;
         }
-        let pool = &self.chain.pool;
+        let pool = &self.chainstate.pool;
         let stats = snapshot_stats(&snapshot, pool, base.height, base.hash, false);
         let stats = stats.map_err(EngineError::from)?;
         let hash = serialized_hash(&snapshot).map_err(EngineError::from)?;
@@ -96,7 +96,7 @@ impl Engine {
         above: &[Node],
         goes_on: &dyn Fn() -> bool,
     ) -> Result<CoinSnapshot, DumpError> {
-        let bytes_max = self.chain.config.cache_bytes_max;
+        let bytes_max = self.chainstate.config.cache_bytes_max;
         let coins = snapshot.into_scratch(bytes_max).map_err(EngineError::from)?;
         let mut coins = ChainCoins::with_unknown_coinbases(coins);
         for node in above {
@@ -112,7 +112,7 @@ impl Engine {
     }
 
     pub(super) fn take_back(&self, node: &Node, coins: &mut ChainCoins) -> Result<(), DumpError> {
-        let (height, chain) = (node.height, &self.chain);
+        let (height, chain) = (node.height, &self.chainstate);
         let prepared = self.read_prepared(node).ok_or(DumpError::Read { height })?;
         let undo = node.undo.and_then(|pos| chain.blocks.read_undo(pos, &node.hash).ok());
         let undo = undo.ok_or(DumpError::RollBack { height })?;

@@ -133,7 +133,7 @@ impl Engine {
         let state = self.lock_tree();
         let tree = &state.tree;
         let base = state.historical.as_ref().map(|historical| tree.get(historical.base).hash);
-        let tier_cache_bytes = self.chain.tier_cache_bytes(base.is_some());
+        let tier_cache_bytes = self.chainstate.tier_cache_bytes(base.is_some());
         let mut states = Vec::new();
         if let Some(historical) = &state.historical {
             states.push(ChainState {
@@ -179,7 +179,7 @@ impl Engine {
         let step = {
             let mut state = self.lock_tree();
             self.divide_cache_by_phase(&mut state);
-            let step = self.chain.step_historical(&mut state)?;
+            let step = self.chainstate.step_historical(&mut state)?;
             self.announce_historical(&state);
             state.unlock_fair();
             step
@@ -187,7 +187,7 @@ impl Engine {
         match step {
             HistoricalStep::More => Ok(true),
             HistoricalStep::Scripts => {
-                self.chain.wait_for_historical_scripts();
+                self.chainstate.wait_for_historical_scripts();
                 Ok(true)
             }
             HistoricalStep::Compare => self.compare_historical(),
@@ -199,7 +199,7 @@ impl Engine {
     fn divide_cache_by_phase(&self, state: &mut State) {
         let is_downloading = self.is_initial_block_download();
         if self.was_downloading.swap(is_downloading, Ordering::Relaxed) != is_downloading {
-            self.chain.divide_cache(state);
+            self.chainstate.divide_cache(state);
         }
     }
 
@@ -217,7 +217,7 @@ impl Engine {
     fn compare_historical(&self) -> Result<bool, EngineError> {
         let snapshot = {
             let mut state = self.lock_tree();
-            self.chain.flush_historical(&mut state)?;
+            self.chainstate.flush_historical(&mut state)?;
             let Some(historical) = &state.historical else { return Ok(false) };
             historical.coins.store.snapshot()?
         };
@@ -235,7 +235,7 @@ impl Engine {
         self.announce_historical(&state);
         drop(state);
         // Followers of validated blocks may continue to the tip.
-        self.chain.notifier.announce(&self.lock_tree().tree);
+        self.chainstate.notifier.announce(&self.lock_tree().tree);
         Ok(true)
     }
 
@@ -247,16 +247,16 @@ impl Engine {
         if expected != Some(actual) {
             let expected = expected.map_or_else(|| "nothing".to_owned(), |hash| hash.to_string());
             tracing::warn!("[snapshot] hash mismatch: actual={actual}, expected={expected}");
-            return Err(self.chain.invalid_snapshot(&state.tree, historical));
+            return Err(self.chainstate.invalid_snapshot(&state.tree, historical));
         }
         // First the result, then the change of its effect: a crash in between costs only the comparison.
         let confirmed = state.tree.confirm_assumed();
-        self.chain.put_records(state, &confirmed)?;
-        self.chain.sync_records()?;
-        assay_store::mark_validated(&self.chain.config.datadir)?;
+        self.chainstate.put_records(state, &confirmed)?;
+        self.chainstate.sync_records()?;
+        assay_store::mark_validated(&self.chainstate.config.datadir)?;
         self.set_loaded_base(Some(base));
         state.historical = None;
-        self.chain.divide_cache(state);
+        self.chainstate.divide_cache(state);
         tracing::info!("[snapshot] snapshot beginning at {base} has been fully validated");
         Ok(())
     }

@@ -52,8 +52,8 @@ impl Engine {
     /// # Errors
     /// The files cannot be read, or the engine fails.
     pub fn reindex(&self, goes_on: &dyn Fn() -> bool) -> Result<Imported, ImportError> {
-        let dir = &self.chain.config.datadir;
-        let files = self.chain.config.blocks_dir.clone().unwrap_or_else(|| dir.join("blocks"));
+        let dir = &self.chainstate.config.datadir;
+        let files = self.chainstate.config.blocks_dir.clone().unwrap_or_else(|| dir.join("blocks"));
         let imported = match BlockFiles::open(&files, self.params().disk_magic) {
             Ok(files) => self.import(&files, true, goes_on)?,
             Err(BlockFilesError::Empty { .. }) => {
@@ -246,8 +246,8 @@ impl Engine {
         hash: BlockHash,
         pos: Option<BlockPos>,
     ) -> Result<Kept, EngineError> {
-        let pool = Some(&*self.chain.pool);
-        let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
+        let pool = Some(&*self.chainstate.pool);
+        let prepared = Prepared::in_parallel(block, hash, &self.chainstate.pool);
         if let Err(error) = prepared.check_itself(self.params(), pool) {
             return Ok(Kept::Refused(Fault::judged(self.params(), &prepared, error)));
         }
@@ -255,7 +255,7 @@ impl Engine {
         let mut state = self.lock_tree();
         state.check()?;
         let archive = pos.map_or(Archive::Now, Archive::Has);
-        match self.chain.accept(&mut state, &prepared, pool, archive, |_, _| ()) {
+        match self.chainstate.accept(&mut state, &prepared, pool, archive, |_, _| ()) {
             Ok(id) => {
                 state.ready.keep(id, prepared);
                 Ok(Kept::Now)

@@ -119,8 +119,8 @@ impl Engine {
             let mut state = self.lock();
             let known = self.may_load(&state, &base)?;
             // Evict the current coins to make room for the snapshot.
-            self.chain.flush(&mut state)?;
-            let total = self.chain.coin_cache_bytes;
+            self.chainstate.flush(&mut state)?;
+            let total = self.chainstate.coin_cache_bytes;
             state.coins.store.set_cache_bytes_max(total / 20);
             // The disk has all evicted coins.
             let _ = state.coins.store.make_room();
@@ -137,7 +137,7 @@ impl Engine {
             }
         });
         if loaded.is_err() {
-            self.chain.divide_cache(&mut self.lock_tree());
+            self.chainstate.divide_cache(&mut self.lock_tree());
         }
         loaded
     }
@@ -177,10 +177,10 @@ impl Engine {
         known: &AssumeUtxo,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<LoadingCoins, LoadError> {
-        let bytes = self.chain.coin_cache_bytes;
+        let bytes = self.chainstate.coin_cache_bytes;
         let mut loading = LoadingCoins::begin(
-            &self.chain.config.datadir,
-            self.chain.tier_cache_bytes(true),
+            &self.chainstate.config.datadir,
+            self.chainstate.tier_cache_bytes(true),
             bytes - bytes / 20,
         )?;
         let read = read_coins(reader, &mut loading.coins, known, goes_on)
@@ -203,21 +203,21 @@ impl Engine {
     ) -> Result<Tip, LoadError> {
         let base = state.tree.find(&known.block).expect("it was there");
         // Headers up to the base, and the current coins, must be on disk at the next start.
-        self.chain.flush(state)?;
+        self.chainstate.flush(state)?;
         let coins = loading.finish(&known.block)?;
         let coins = ChainCoins { store: coins, coinbases: CoinbaseLog::default() };
         let historical = std::mem::replace(&mut state.coins, coins);
         let tip = state.tree.tip();
         state.tree.assume(base, known.chain_txs);
         state.tree.set_active(base);
-        let log = self.chain.coinbase_log(state, base);
+        let log = self.chainstate.coinbase_log(state, base);
         state.coins.coinbases = state.poison(log)?;
         self.begin_historical(state, historical, (tip, base));
-        self.chain.notifier.announce(&state.tree);
+        self.chainstate.notifier.announce(&state.tree);
         tracing::info!("[snapshot] successfully activated snapshot {}", known.block);
         self.historical.wake();
         // Blocks above it may be archived already. Under the same lock, so that a shutdown does not turn the load into an error.
-        self.chain.activate(state, None)?;
+        self.chainstate.activate(state, None)?;
         Ok(state.tree.facts(base))
     }
 
@@ -228,12 +228,12 @@ impl Engine {
         coins: ChainCoins,
         (tip, base): (NodeId, NodeId),
     ) {
-        let config = &self.chain.config;
+        let config = &self.chainstate.config;
         let flushes = FlushPolicy::new(Some(config.flush_interval));
-        let verifier = Arc::clone(&self.chain.historical_verifier);
+        let verifier = Arc::clone(&self.chainstate.historical_verifier);
         let historical = Historical::new(coins, flushes, verifier, (tip, base));
         state.historical = Some(Box::new(historical));
-        self.chain.divide_cache(state);
+        self.chainstate.divide_cache(state);
         self.announce_historical(state);
     }
 }

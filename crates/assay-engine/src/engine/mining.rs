@@ -4,18 +4,16 @@ use assay_consensus::chain::Ancestors;
 use assay_consensus::pow::next_work_required;
 use assay_consensus::subsidy::block_subsidy;
 use assay_consensus::versionbits::{Deployment, DeploymentState};
-use assay_wire::{Block, BlockHash, Txid};
+use assay_wire::{Block, BlockHash};
 
 use super::Engine;
 use crate::chainstate::{State, TrialChecks, TrialError, signals_after};
 use crate::error::EngineError;
-use crate::mempool::{Entry, has_dust};
 use crate::mining::{
     Assembled, BlockTemplate, LastTemplate, Selection, TemplateOptions, TemplateTx, assemble,
 };
 use crate::prepared::Prepared;
 use crate::tree::{BlockTree, NodeId};
-use crate::types::Prioritised;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
@@ -52,16 +50,18 @@ impl Engine {
         let template = self.assemble_template(&mut state, options);
         let checks = TrialChecks { work: false, merkle_root: false };
         let raw = template.block(&template.header);
-        let block = Block::parse(raw, self.chain.params().encoding)
+        let block = Block::parse(raw, self.chainstate.params().encoding)
             .expect("a template is laid out as blocks are");
         let hash = block.hash();
-        let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
-        self.chain.test_block(&mut state, prepared, checks)?.map_err(TemplateError::Invalid)?;
+        let prepared = Prepared::in_parallel(block, hash, &self.chainstate.pool);
+        self.chainstate
+            .test_block(&mut state, prepared, checks)?
+            .map_err(TemplateError::Invalid)?;
         Ok(template)
     }
 
     fn assemble_template(&self, state: &mut State, options: &TemplateOptions) -> BlockTemplate {
-        let (params, config) = (self.chain.params(), &self.chain.config.mining);
+        let (params, config) = (self.chainstate.params(), &self.chainstate.config.mining);
         let State { tree, mempool, .. } = state;
         let branch = tree.ancestors(tree.tip());
         let height = branch.tip_height() + 1;
@@ -89,7 +89,7 @@ impl Engine {
         }
         let signalled = signals_after(tree, tree.tip(), &params.deployments);
         let version = config.version.unwrap_or(signalled);
-        let now_s = self.chain.config.clock.now_s();
+        let now_s = self.chainstate.config.clock.now_s();
         BlockTemplate::new(
             (params, &branch, now_s),
             version,
@@ -104,7 +104,11 @@ impl Engine {
         let state = self.lock();
         if state.tree.tip_node().hash == template.header.prev_block {
             let branch = state.tree.ancestors(state.tree.tip());
-            template.refresh(self.chain.params(), &branch, self.chain.config.clock.now_s());
+            template.refresh(
+                self.chainstate.params(),
+                &branch,
+                self.chainstate.config.clock.now_s(),
+            );
         }
     }
 
@@ -118,8 +122,8 @@ impl Engine {
         checks: TrialChecks,
     ) -> Result<Result<(), TrialError>, EngineError> {
         let hash = block.hash();
-        let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
-        self.chain.test_block(&mut self.lock(), prepared, checks)
+        let prepared = Prepared::in_parallel(block, hash, &self.chainstate.pool);
+        self.chainstate.test_block(&mut self.lock(), prepared, checks)
     }
 
     /// Result of a proposal of a known block (BIP22).
@@ -144,9 +148,9 @@ impl Engine {
     pub fn next_bits(&self) -> u32 {
         let state = self.lock();
         let branch = state.tree.ancestors(state.tree.tip());
-        let params = self.chain.params();
+        let params = self.chainstate.params();
         let earliest = branch.median_time_past_at(branch.tip_height()).saturating_add(1);
-        let now = u32::try_from(self.chain.config.clock.now_s()).unwrap_or(u32::MAX);
+        let now = u32::try_from(self.chainstate.config.clock.now_s()).unwrap_or(u32::MAX);
         next_work_required(params, &branch, now.max(earliest))
     }
 
@@ -156,7 +160,7 @@ impl Engine {
         let state = self.lock();
         let tree = &state.tree;
         let Some(last) = tree.active_at(height).filter(|_| height > 0) else { return 0.0 };
-        let interval = self.chain.params().pow.retarget_interval();
+        let interval = self.chainstate.params().pow.retarget_interval();
         let lookup = lookup.unwrap_or(height % interval + 1).min(height);
         let times = (height - lookup..=height)
             .filter_map(|at| tree.active_at(at).map(|id| tree.get(id).header.time));
@@ -178,7 +182,7 @@ impl Engine {
 
     /// State of the chain's deployments (BIP9) for a block; `None` for an unknown block.
     pub fn deployments(&self, hash: &BlockHash) -> Option<Vec<DeploymentInfo>> {
-        self.deployments_among(hash, &self.chain.params().deployments)
+        self.deployments_among(hash, &self.chainstate.params().deployments)
     }
 
     /// State of given deployments for a block, including those whose rules no longer depend on signals; `None` for an unknown
@@ -191,50 +195,6 @@ impl Engine {
         let state = self.lock();
         let id = state.tree.find(hash)?;
         Some(deployments.iter().map(|one| deployment_info(&state.tree, id, one)).collect())
-    }
-
-    /// Number of changes of the mempool so far.
-    pub fn mempool_updates(&self) -> u64 {
-        self.lock().mempool.updates()
-    }
-
-    /// Changes the fee that a transaction, unconfirmed or not known yet, counts with; several changes add up. False without
-    /// effect if the transaction is in the mempool with dust, which must not pay a fee (Core `rpc/mining.cpp`).
-    pub fn prioritise_transaction(&self, txid: Txid, fee_delta_sat: i64) -> bool {
-        let mut state = self.lock();
-        let config = &self.chain.config;
-        let policy = &config.policy;
-        let is_dust_known = policy.require_standard && config.params.cash.is_none();
-        let entry = state.mempool.get(&txid).filter(|_| is_dust_known);
-        if entry.is_some_and(|entry| has_dust(&entry.tx, policy.dust_fee_sat_per_kvb)) {
-            return false;
-        }
-        state.mempool.prioritise(txid, fee_delta_sat);
-        let there = if state.mempool.get(&txid).is_some() { "" } else { "not " };
-        let sum = state.mempool.fee_delta_sat(&txid);
-        drop(state);
-        if sum == 0 {
-            tracing::info!("PrioritiseTransaction: {txid} ({there}in mempool) delta cleared");
-        } else {
-            tracing::info!(
-                "PrioritiseTransaction: {txid} ({there}in mempool) fee += {}, new delta={}",
-                assay_consensus::amount::format_money(fee_delta_sat),
-                assay_consensus::amount::format_money(sum)
-            );
-        }
-        true
-    }
-
-    /// All transactions with a changed fee, by txid.
-    pub fn prioritised_transactions(&self) -> Vec<Prioritised> {
-        let state = self.lock();
-        let deltas = state.mempool.fee_deltas_sat().iter();
-        let info = |(txid, fee_delta_sat): (&Txid, &i64)| Prioritised {
-            txid: *txid,
-            fee_delta_sat: *fee_delta_sat,
-            modified_fee_sat: state.mempool.get(txid).map(Entry::modified_fee_sat),
-        };
-        deltas.map(info).collect()
     }
 }
 

@@ -45,7 +45,7 @@ use crate::deferred;
 use crate::error::{EngineError, OpenError};
 use crate::failure::Failure;
 use crate::flush::FlushPolicy;
-use crate::mempool::{Admission, LockPriority, Mempool};
+use crate::mempool::{self, Admission, LockPriority};
 use crate::mining::LastTemplate;
 use crate::notifier::Notifier;
 use crate::prune_lock::PruneLocks;
@@ -73,7 +73,7 @@ pub use verify_data::{DataReport, MarkFinding, MarkReport, VerifyDataError};
 /// All methods take `&self` and may be called from any thread. Blocks and transactions are validated one after the other; the
 /// scripts of each run on all threads of the engine.
 pub struct Engine {
-    chain: Chainstate,
+    chainstate: Chainstate,
     state: Mutex<State>,
     turns: LockPriority,
     io: Arc<dyn Io>,
@@ -92,6 +92,10 @@ pub struct Engine {
     /// Base of the snapshot validated since the start.
     loaded_base: Mutex<Option<BlockHash>>,
 }
+
+/// Unconfirmed transactions: their submission, tests, queries, relay and file.
+#[derive(Clone, Copy)]
+pub struct Mempool<'e>(&'e Engine);
 
 /// The locked state. Fields are dropped in order: a panic ends the process before another thread gets the lock.
 struct StateGuard<'a> {
@@ -179,7 +183,7 @@ impl Engine {
         let signal = config.is_followed.then(|| Arc::clone(notifier.signal()));
         let events = notifier.events().cloned();
         let failure = Arc::<Failure>::default();
-        let mempool = Mempool::new(config.cluster_count_max.is_some(), signal, events);
+        let mempool = mempool::Mempool::new(config.cluster_count_max.is_some(), signal, events);
         let engine = Self {
             mempool_loaded: AtomicBool::new(!config.persist_mempool),
             state: Mutex::new(State {
@@ -200,7 +204,7 @@ impl Engine {
                 is_mempool_closed: false,
                 failure: Arc::clone(&failure),
             }),
-            chain: Chainstate {
+            chainstate: Chainstate {
                 verifier: Verifier::new(Arc::clone(&pool), config.script_batch),
                 historical_verifier: Verifier::new(Arc::clone(&pool), config.script_batch),
                 blocks: Arc::new(store.blocks),
@@ -234,7 +238,7 @@ impl Engine {
         engine.begin_files(&store.records)?;
         engine.check_at_start()?;
         engine.recover(&store.recovery.unindexed)?;
-        engine.chain.notifier.download().log_start(&engine.tip(), &params);
+        engine.chainstate.notifier.download().log_start(&engine.tip(), &params);
         Ok(engine)
     }
 
@@ -252,9 +256,9 @@ impl Engine {
             return Ok(());
         }
         let state = self.lock_tree();
-        self.chain.put_records(&state, failed)?;
-        self.chain.put_records(&state, valid)?;
-        Ok(self.chain.sync_records()?)
+        self.chainstate.put_records(&state, failed)?;
+        self.chainstate.put_records(&state, valid)?;
+        Ok(self.chainstate.sync_records()?)
     }
 
     /// Continues the validation of the blocks below a snapshot.
@@ -274,7 +278,7 @@ impl Engine {
             }
             None => NodeId::GENESIS,
         };
-        let coinbases = self.chain.coinbase_log(&state, tip)?;
+        let coinbases = self.chainstate.coinbase_log(&state, tip)?;
         self.begin_historical(&mut state, ChainCoins { store: coins, coinbases }, (tip, base));
         Ok(())
     }
@@ -283,7 +287,7 @@ impl Engine {
     fn drop_assumed(&self) -> Result<(), EngineError> {
         let mut state = self.lock_tree();
         let changed = state.tree.drop_assumed();
-        self.chain.put_records(&state, &changed)
+        self.chainstate.put_records(&state, &changed)
     }
 
     fn loaded_base(&self) -> Option<BlockHash> {
@@ -296,8 +300,8 @@ impl Engine {
 
     /// Writes the genesis block to new block files. This program does not read it, but other programs expect it.
     fn begin_files(&self, records: &[BlockRecord]) -> Result<(), EngineError> {
-        if records.is_empty() && self.chain.blocks.bytes() == 0 {
-            self.chain.blocks.append_block(&self.chain.params().genesis_block())?;
+        if records.is_empty() && self.chainstate.blocks.bytes() == 0 {
+            self.chainstate.blocks.append_block(&self.chainstate.params().genesis_block())?;
         }
         Ok(())
     }
@@ -306,17 +310,17 @@ impl Engine {
     fn recover(&self, unindexed: &[assay_store::BlockPos]) -> Result<(), OpenError> {
         let start = Instant::now();
         let mut state = self.lock();
-        state.coins.coinbases = self.chain.coinbase_log(&state, state.tree.tip())?;
+        state.coins.coinbases = self.chainstate.coinbase_log(&state, state.tree.tip())?;
         let from = state.tree.tip_node().height;
-        self.chain.activate(&mut state, None)?;
-        if self.chain.is_pruning_due(&state) {
-            self.chain.flush(&mut state)?;
+        self.chainstate.activate(&mut state, None)?;
+        if self.chainstate.is_pruning_due(&state) {
+            self.chainstate.flush(&mut state)?;
         }
         let to = state.tree.tip_node().height;
         drop(state);
         for pos in unindexed {
-            let raw = self.chain.blocks.read_block(*pos).map_err(EngineError::from)?;
-            if raw == self.chain.params().genesis_block() {
+            let raw = self.chainstate.blocks.read_block(*pos).map_err(EngineError::from)?;
+            if raw == self.chainstate.params().genesis_block() {
                 continue;
             }
             self.submit_block(raw);
@@ -342,7 +346,7 @@ impl Engine {
         let mut state = self.lock_tree();
         let mut judged = ConnectResult::default();
         // After an error the engine rejects further work, so the caller sees it there.
-        let _ = self.chain.settle(&mut state, &mut judged);
+        let _ = self.chainstate.settle(&mut state, &mut judged);
         let rejected = judged.into_rejected(&state.tree);
         self.rejected.lock().extend(rejected);
         state
@@ -360,27 +364,31 @@ impl Engine {
         Some(StateGuard { _whole: Whole::begin("the chain's state"), state: Some(state) })
     }
 
+    pub fn mempool(&self) -> Mempool<'_> {
+        Mempool(self)
+    }
+
     pub fn params(&self) -> &ChainParams {
-        self.chain.params()
+        self.chainstate.params()
     }
 
     pub fn config(&self) -> &Config {
-        &self.chain.config
+        &self.chainstate.config
     }
 
     /// The tip; never waits for a block being connected.
     pub fn tip(&self) -> Tip {
-        self.chain.notifier.tip()
+        self.chainstate.notifier.tip()
     }
 
     /// Height of the valid header with the most work; never waits either.
     pub fn header_height(&self) -> u32 {
-        self.chain.notifier.header_height()
+        self.chainstate.notifier.header_height()
     }
 
     /// Waits until `is_reached` accepts the tip, the timeout expires, or the engine closes; returns the current tip.
     pub fn wait_for(&self, timeout: Option<Duration>, is_reached: impl Fn(&Tip) -> bool) -> Tip {
-        self.chain.notifier.wait_for(timeout, is_reached)
+        self.chainstate.notifier.wait_for(timeout, is_reached)
     }
 
     /// Waits for a tip other than `from`.
@@ -391,22 +399,22 @@ impl Engine {
     /// True during IBD: no tip since the start had the minimum chain work and was at most a day old (Core `validation.cpp`,
     /// `IsInitialBlockDownload`).
     pub fn is_initial_block_download(&self) -> bool {
-        self.chain.notifier.download().goes_on(&self.tip())
+        self.chainstate.notifier.download().goes_on(&self.tip())
     }
 
     /// True if the tip has less than the chain's minimum work, so that it may be on a branch of no other node.
     pub fn has_little_work(&self) -> bool {
-        self.chain.notifier.download().has_little_work(&self.tip())
+        self.chainstate.notifier.download().has_little_work(&self.tip())
     }
 
     /// Warnings for the operator, in Core's words.
     pub fn warnings(&self) -> Vec<String> {
-        self.chain.notifier.warnings()
+        self.chainstate.notifier.warnings()
     }
 
     /// Waits for the next new warning; `None` when the engine closes.
     pub fn next_alert(&self) -> Option<String> {
-        self.chain.notifier.next_alert()
+        self.chainstate.notifier.next_alert()
     }
 
     /// Waits until the engine fails, and returns the reason in Core's words; `None` when it closes.
@@ -421,7 +429,7 @@ impl Engine {
 
     /// Clock for headers, the mempool and IBD.
     pub fn clock(&self) -> &Clock {
-        &self.chain.config.clock
+        &self.chainstate.config.clock
     }
 
     /// Flushes everything.
@@ -430,8 +438,8 @@ impl Engine {
     /// The disk fails; acknowledged data are still there after a restart.
     pub fn flush(&self) -> Result<(), EngineError> {
         let mut state = self.lock();
-        self.chain.flush_historical(&mut state)?;
-        self.chain.flush(&mut state)
+        self.chainstate.flush_historical(&mut state)?;
+        self.chainstate.flush(&mut state)
     }
 
     /// Flushes everything, saves the mempool, and wakes all waiting threads; the engine accepts nothing afterwards.
@@ -439,13 +447,13 @@ impl Engine {
     /// # Errors
     /// As [`Engine::flush`].
     pub fn shutdown(&self) -> Result<(), EngineError> {
-        self.chain.notifier.close();
+        self.chainstate.notifier.close();
         self.failure.close();
         self.historical.close();
-        self.save_mempool_at_shutdown();
+        self.mempool().save_at_shutdown();
         let mut state = self.lock();
-        let flushed = self.chain.flush_historical(&mut state);
-        let flushed = flushed.and_then(|()| self.chain.flush(&mut state));
+        let flushed = self.chainstate.flush_historical(&mut state);
+        let flushed = flushed.and_then(|()| self.chainstate.flush(&mut state));
         if state.poisoned.is_none() {
             state.poisoned = Some("it is shut down".to_owned());
         }

@@ -17,15 +17,15 @@ impl Engine {
     pub fn prune_to(&self, height: u32) -> Result<Option<u32>, EngineError> {
         let mut state = self.lock();
         state.check()?;
-        self.chain.flush(&mut state)?;
-        let pruned = self.chain.prune_to_height(&mut state, height);
+        self.chainstate.flush(&mut state)?;
+        let pruned = self.chainstate.prune_to_height(&mut state, height);
         state.poison(pruned)?;
         Ok(state.tree.prune_height())
     }
 
     /// Registers a prune lock: pruning stops below the blocks that `keeper` still reads.
     pub fn keep_blocks_for(&self, keeper: Arc<dyn BlockKeeper>) {
-        self.chain.prune_locks.add(keeper);
+        self.chainstate.prune_locks.add(keeper);
     }
 
     /// Height of the highest active block without data or undo data; `None` if there is none.

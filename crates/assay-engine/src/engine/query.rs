@@ -20,7 +20,7 @@ impl Engine {
 
     pub fn block_entry(&self, hash: &BlockHash) -> Option<BlockEntry> {
         let state = self.lock_tree();
-        state.tree.find(hash).map(|id| block_entry(&state.tree, id, self.chain.params()))
+        state.tree.find(hash).map(|id| block_entry(&state.tree, id, self.chainstate.params()))
     }
 
     /// The serialised block, if it is stored.
@@ -28,10 +28,10 @@ impl Engine {
     /// # Errors
     /// The block cannot be read.
     pub fn read_block(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
-        if *hash == self.chain.params().genesis_hash {
-            return Ok(Some(self.chain.params().genesis_block()));
+        if *hash == self.chainstate.params().genesis_hash {
+            return Ok(Some(self.chainstate.params().genesis_block()));
         }
-        self.read_data(hash, |node| node.block, |pos| self.chain.blocks.read_block(pos))
+        self.read_data(hash, |node| node.block, |pos| self.chainstate.blocks.read_block(pos))
     }
 
     /// Reads the data of a block at the position from `place`, without the lock; `None` if it is not stored, or was pruned
@@ -65,7 +65,7 @@ impl Engine {
         let mut coins = decode_undo(&undo)
             .map_err(|source| EngineError::Undo { hash: *hash, source })?
             .into_iter();
-        let block = Block::parse(raw, self.chain.params().encoding)
+        let block = Block::parse(raw, self.chainstate.params().encoding)
             .map_err(|source| EngineError::StoredBlock { hash: *hash, source })?;
         let spent: Vec<Vec<Coin>> =
             block.txs().skip(1).map(|tx| coins.by_ref().take(tx.input_count()).collect()).collect();
@@ -111,7 +111,7 @@ impl Engine {
         block: &BlockHash,
     ) -> Result<Option<Transaction>, EngineError> {
         let Some(raw) = self.read_block(block)? else { return Ok(None) };
-        let block = Block::parse(raw, self.chain.params().encoding)
+        let block = Block::parse(raw, self.chainstate.params().encoding)
             .map_err(|source| EngineError::StoredBlock { hash: *block, source })?;
         Ok(block.txs().find(|tx| tx.txid() == *txid).map(|tx| tx.to_owned_transaction()))
     }
@@ -124,7 +124,7 @@ impl Engine {
 
     /// Bytes of blocks and undo data on disk (Core's `size_on_disk`).
     pub fn archive_bytes(&self) -> u64 {
-        self.chain.blocks.bytes()
+        self.chainstate.blocks.bytes()
     }
 
     /// The encoded undo data of a connected block.
@@ -132,7 +132,7 @@ impl Engine {
     /// # Errors
     /// The undo data cannot be read.
     pub fn read_undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
-        self.read_data(hash, |node| node.undo, |pos| self.chain.blocks.read_undo(pos, hash))
+        self.read_data(hash, |node| node.undo, |pos| self.chainstate.blocks.read_undo(pos, hash))
     }
 
     /// `length` bytes from `offset` of a stored block, with a check of the framing only.
@@ -145,13 +145,13 @@ impl Engine {
         offset: u32,
         length: u32,
     ) -> Result<Option<Vec<u8>>, EngineError> {
-        if *hash == self.chain.params().genesis_hash {
-            let block = self.chain.params().genesis_block();
+        if *hash == self.chainstate.params().genesis_hash {
+            let block = self.chainstate.params().genesis_block();
             let end = (offset as usize).checked_add(length as usize);
             let part = end.and_then(|end| block.get(offset as usize..end));
             return Ok(part.map(<[u8]>::to_vec));
         }
-        let read = |pos| self.chain.blocks.read_block_part(pos, offset, length);
+        let read = |pos| self.chainstate.blocks.read_block_part(pos, offset, length);
         self.read_data(hash, |node| node.block, read)
     }
 
@@ -162,7 +162,7 @@ impl Engine {
             let state = self.try_lock_tree()?;
             state.tree.get(state.tree.find(hash)?).block?
         };
-        self.chain.blocks.cached_block_part(pos, offset, length)
+        self.chainstate.blocks.cached_block_part(pos, offset, length)
     }
 
     /// Statistics of the current UTXO set, with its `MuHash` on request (Core `kernel/coinstats.cpp`).
@@ -171,7 +171,7 @@ impl Engine {
     /// Coins cannot be read.
     pub fn utxo_stats(&self, with_muhash: bool) -> Result<UtxoStats, EngineError> {
         let (snapshot, Tip { height, hash, .. }) = self.snapshot()?;
-        Ok(snapshot_stats(&snapshot, &self.chain.pool, height, hash, with_muhash)?)
+        Ok(snapshot_stats(&snapshot, &self.chainstate.pool, height, hash, with_muhash)?)
     }
 
     /// [`Engine::utxo_stats`] with the hash over all coins in order, which keeps one thread busy for long.
@@ -180,7 +180,7 @@ impl Engine {
     /// Coins cannot be read.
     pub fn utxo_stats_serialized(&self) -> Result<UtxoStats, EngineError> {
         let (snapshot, Tip { height, hash, .. }) = self.snapshot()?;
-        let stats = snapshot_stats(&snapshot, &self.chain.pool, height, hash, false)?;
+        let stats = snapshot_stats(&snapshot, &self.chainstate.pool, height, hash, false)?;
         Ok(UtxoStats { hash_serialized: Some(serialized_hash(&snapshot)?), ..stats })
     }
 
@@ -216,7 +216,7 @@ impl Engine {
         self.check_coins()?;
         // A snapshot copies the changes. A large number is flushed first; Core always flushes.
         if state.flushes.is_due_for_snapshot(&state.coins.store) {
-            self.chain.flush(&mut state)?;
+            self.chainstate.flush(&mut state)?;
         }
         Ok((state.coins.store.snapshot()?, state.tree.tip_facts()))
     }

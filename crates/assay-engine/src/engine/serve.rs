@@ -39,14 +39,14 @@ impl Engine {
         let state = self.lock_tree();
         let id = state.tree.find(hash)?;
         let node = state.tree.get(id);
-        if !may_be_given(&state.tree, id, self.chain.params().pow.target_spacing_s) {
+        if !may_be_given(&state.tree, id, self.chainstate.params().pow.target_spacing_s) {
             return None;
         }
         let (height, pos) = (node.height, node.block);
         drop(state);
         let size = match pos {
             Some(pos) => pos.size,
-            None if height == 0 => self.chain.params().genesis_block().len() as u32,
+            None if height == 0 => self.chainstate.params().genesis_block().len() as u32,
             None => return None,
         };
         Some(ArchivedBlock { hash: *hash, height, size, pos })
@@ -56,7 +56,7 @@ impl Engine {
     pub fn place_for_peers(&self, hash: &BlockHash) -> Option<HeaderPlace> {
         let state = self.lock_tree();
         let id = state.tree.find(hash)?;
-        let spacing_s = self.chain.params().pow.target_spacing_s;
+        let spacing_s = self.chainstate.params().pow.target_spacing_s;
         may_be_given(&state.tree, id, spacing_s).then(|| place(&state.tree, id))
     }
 
@@ -94,13 +94,13 @@ impl Engine {
         out: &mut [u8],
     ) -> Result<(), EngineError> {
         let Some(pos) = block.pos else {
-            let genesis = self.chain.params().genesis_block();
+            let genesis = self.chainstate.params().genesis_block();
             let end = (offset as usize).saturating_add(out.len());
             let short = EngineError::MissingData { hash: block.hash, height: 0, what: "such part" };
             out.copy_from_slice(genesis.get(offset as usize..end).ok_or(short)?);
             return Ok(());
         };
-        Ok(self.chain.blocks.read_block_into(pos, offset, out)?)
+        Ok(self.chainstate.blocks.read_block_into(pos, offset, out)?)
     }
 
     /// Headers of the active branch with their hashes: those above the first active block of `locator` (above the genesis block
@@ -117,7 +117,7 @@ impl Engine {
         let tree = &state.tree;
         if locator.is_empty() {
             let id = tree.find(stop)?;
-            let spacing_s = self.chain.params().pow.target_spacing_s;
+            let spacing_s = self.chainstate.params().pow.target_spacing_s;
             let node = tree.get(id);
             return may_be_given(tree, id, spacing_s).then(|| vec![(node.hash, node.header)]);
         }

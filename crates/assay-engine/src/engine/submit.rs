@@ -19,17 +19,17 @@ impl Engine {
         #[cfg(feature = "slowed")]
         crate::test_slowdown::block_begins();
         let _turn = self.turns.block();
-        let block = match Block::parse_prefix(raw, self.chain.params().encoding) {
+        let block = match Block::parse_prefix(raw, self.chainstate.params().encoding) {
             Ok(block) => block,
             Err(error) => return SubmitOutcome::Undecodable(error),
         };
         let hash = block.hash();
         // Checks of the block itself come first, as in Core's ProcessNewBlock: their reasons take precedence over contextual
         // ones. Their failure is not stored, since other bytes with the same header may be valid.
-        let pool = Some(&*self.chain.pool);
-        let checked = self.chain.work.time(Stage::Check, || {
-            let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
-            prepared.check_itself(self.chain.params(), pool).map(|()| prepared)
+        let pool = Some(&*self.chainstate.pool);
+        let checked = self.chainstate.work.time(Stage::Check, || {
+            let prepared = Prepared::in_parallel(block, hash, &self.chainstate.pool);
+            prepared.check_itself(self.chainstate.params(), pool).map(|()| prepared)
         });
         let prepared = match checked {
             Ok(prepared) => prepared,
@@ -42,15 +42,16 @@ impl Engine {
         }
         let show = |state: &State, id| {
             if let Some(fresh) = self.fresh(state, id, &prepared) {
-                self.chain.notifier.show_fresh(fresh);
+                self.chainstate.notifier.show_fresh(fresh);
             }
         };
-        let id = match self.chain.accept(&mut state, &prepared, pool, Archive::Meanwhile, show) {
+        let id = match self.chainstate.accept(&mut state, &prepared, pool, Archive::Meanwhile, show)
+        {
             Ok(id) => id,
             Err(error) => return not_accepted(&mut state, error),
         };
         self.historical.wake();
-        match self.chain.activate(&mut state, Some((id, prepared))) {
+        match self.chainstate.activate(&mut state, Some((id, prepared))) {
             Ok(Some(Ok(()))) => SubmitOutcome::Accepted,
             Ok(Some(Err(error))) => rejected(&error),
             Ok(None) => SubmitOutcome::Inconclusive,
@@ -70,9 +71,9 @@ impl Engine {
         if state.tree.find(&hash).is_some_and(|id| !state.tree.get(id).is_failed()) {
             return SubmitOutcome::Duplicate;
         }
-        let accepted = self.chain.accept_header(&mut state, header, &hash).and_then(|id| {
-            self.chain.put_records(&state, &[id])?;
-            self.chain.notifier.announce(&state.tree);
+        let accepted = self.chainstate.accept_header(&mut state, header, &hash).and_then(|id| {
+            self.chainstate.put_records(&state, &[id])?;
+            self.chainstate.notifier.announce(&state.tree);
             Ok(())
         });
         match accepted {

@@ -133,7 +133,7 @@ impl Engine {
         let missing = || VerifyDataError::Missing {
             hash: node.hash,
             height: node.height,
-            hint: if self.chain.config.prune.is_some() {
+            hint: if self.chainstate.config.prune.is_some() {
                 ": a pruned node has not all blocks, so its coins cannot be verified"
             } else {
                 ": run with -reindex"
@@ -202,7 +202,7 @@ impl Engine {
             };
             (nodes(fork, top), nodes(fork, parent))
         };
-        let coins = snapshot.into_scratch(self.chain.config.cache_bytes_max)?;
+        let coins = snapshot.into_scratch(self.chainstate.config.cache_bytes_max)?;
         let mut coins = ChainCoins::with_unknown_coinbases(coins);
         for active in &down {
             if self.take_back(active, &mut coins).is_err() {

@@ -508,7 +508,7 @@ impl Step<'_> {
         let index = self.open[self.open.len() - 1 - rng.below(self.open.len().min(8))];
         for tx in &self.block(index).txs {
             // It may break policy, or be premature.
-            let _ = self.engine.submit_transaction(tx.bytes().to_vec(), None);
+            let _ = self.engine.mempool().submit(tx.bytes().to_vec(), None);
         }
     }
 

@@ -319,7 +319,7 @@ impl PeerWriter<'_> {
         } else {
             self.send(&Message::Tx(tx.bytes()))?;
         }
-        shared.engine.was_fetched(&tx.view().txid());
+        shared.engine.mempool().was_fetched(&tx.view().txid());
         Ok(true)
     }
 

@@ -63,9 +63,9 @@ fn write_unconfirmed(
     watched: &Scripts,
     list: &mut Array<'_>,
 ) -> Result<(), RpcError> {
-    for txid in node.engine.mempool_txids() {
+    for txid in node.engine.mempool().txids() {
         // It may have been confirmed in the meantime.
-        let Some(tx) = node.engine.mempool_tx(&txid) else { continue };
+        let Some(tx) = node.engine.mempool().tx(&txid) else { continue };
         let spent = find(node, &tx)?;
         let known: Option<Vec<_>> =
             tx.view().inputs().map(|input| spent.get(&input.prevout)).collect();

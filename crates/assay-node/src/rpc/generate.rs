@@ -224,7 +224,8 @@ impl Wanted {
             Self::Given(tx) => Ok(tx),
             Self::Unconfirmed(txid) => node
                 .engine
-                .mempool_tx(&txid)
+                .mempool()
+                .tx(&txid)
                 .ok_or_else(|| bad_key(format!("Transaction {txid} not in mempool."))),
         }
     }

@@ -18,7 +18,7 @@ pub(super) const GETMININGINFO: Call = |node, _, out| {
     object.key("difficulty").real(difficulty(tip.bits));
     object.key("target").text(target(tip.bits));
     write_rate(hash_rate(node, LOOKUP, -1)?, object.key("networkhashps"));
-    object.key("pooledtx").count(node.engine.mempool_info().size);
+    object.key("pooledtx").count(node.engine.mempool().info().size);
     object.key("blockmintxfee").amount(config.min_fee_sat_per_kvb.cast_signed());
     object.key("chain").string(params.rpc_name);
     let bits = node.engine.next_bits();
@@ -55,7 +55,7 @@ pub(super) const PRIORITISETRANSACTION: Call = |node, args, out| {
             "Priority is no longer supported, dummy argument to prioritisetransaction must be 0.";
         return Err(RpcError::new(Code::InvalidParameter, text));
     }
-    if !node.engine.prioritise_transaction(txid, fee_delta_sat) {
+    if !node.engine.mempool().prioritise(txid, fee_delta_sat) {
         let text = "Priority is not supported for transactions with dust outputs.";
         return Err(RpcError::new(Code::InvalidParameter, text));
     }
@@ -65,7 +65,7 @@ pub(super) const PRIORITISETRANSACTION: Call = |node, args, out| {
 
 pub(super) const GETPRIORITISEDTRANSACTIONS: Call = |node, _, out| {
     let mut object = Json::new(out).object();
-    for one in node.engine.prioritised_transactions() {
+    for one in node.engine.mempool().prioritised() {
         let mut entry = object.key(one.txid).object();
         entry.key("fee_delta").int(one.fee_delta_sat);
         entry.key("in_mempool").bool(one.modified_fee_sat.is_some());

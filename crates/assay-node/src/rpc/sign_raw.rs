@@ -111,7 +111,7 @@ pub(super) fn find(
     let mut found = HashMap::new();
     for input in tx.view().inputs() {
         let OutPoint { txid, vout } = input.prevout;
-        let unconfirmed = node.engine.mempool_tx(&txid).and_then(|tx| {
+        let unconfirmed = node.engine.mempool().tx(&txid).and_then(|tx| {
             let view = tx.view();
             ((vout as usize) < view.output_count()).then(|| {
                 let output = view.output(vout as usize);

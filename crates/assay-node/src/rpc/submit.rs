@@ -116,7 +116,7 @@ impl SendTransaction {
     }
 
     pub(super) fn run(self, node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-        let txid = node.engine.submit_transaction(self.raw, self.max_fee_rate);
+        let txid = node.engine.mempool().submit(self.raw, self.max_fee_rate);
         let txid = txid.or_else(|reject| known_or_rejected(node, &reject))?;
         node.announce_local();
         Json::new(out).text(txid);
@@ -159,7 +159,8 @@ pub(super) fn run_group(
         while let Some(Ok(next)) = sends.next_if(is_alike) {
             raws.push(next.raw);
         }
-        answers.extend(node.engine.submit_transactions(raws, max_fee_rate).into_iter().map(answer));
+        answers
+            .extend(node.engine.mempool().submit_all(raws, max_fee_rate).into_iter().map(answer));
     }
     node.announce_local();
     answers
@@ -167,9 +168,9 @@ pub(super) fn run_group(
 
 /// The transaction may be present with another witness: that one is announced again.
 fn known_or_rejected(node: &Node<'_>, reject: &TxReject) -> Result<Txid, RpcError> {
-    let txid = reject.txid.filter(|txid| node.engine.is_unconfirmed(&RelayId::Txid(*txid)));
+    let txid = reject.txid.filter(|txid| node.engine.mempool().contains(&RelayId::Txid(*txid)));
     let txid = txid.ok_or_else(|| rejection(reject))?;
-    node.engine.handed_in_again(txid);
+    node.engine.mempool().handed_in_again(txid);
     Ok(txid)
 }
 

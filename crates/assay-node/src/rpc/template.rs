@@ -134,7 +134,7 @@ fn wait(node: &Node<'_>, request: &Request) -> Result<(), RpcError> {
         Some(Watched::Now) => {
             let cached = node.rpc.template.lock().unwrap_or_else(PoisonError::into_inner);
             let updates = cached.as_ref().map(|cached| cached.template.mempool_updates);
-            (node.engine.tip().hash, updates.unwrap_or_else(|| node.engine.mempool_updates()))
+            (node.engine.tip().hash, updates.unwrap_or_else(|| node.engine.mempool().updates()))
         }
     };
     let mut next_look = Instant::now() + FIRST_LOOK;
@@ -143,7 +143,7 @@ fn wait(node: &Node<'_>, request: &Request) -> Result<(), RpcError> {
             return Err(RpcError::new(Code::ClientNotConnected, "Shutting down"));
         }
         if Instant::now() >= next_look {
-            if node.engine.mempool_updates() != updates {
+            if node.engine.mempool().updates() != updates {
                 break;
             }
             next_look = Instant::now() + LATER_LOOKS;
@@ -158,7 +158,7 @@ fn current(node: &Node<'_>) -> Result<BlockTemplate, RpcError> {
     let now_s = node.engine.config().clock.now_s();
     let mut cached = node.rpc.template.lock().unwrap_or_else(PoisonError::into_inner);
     let is_stale = cached.as_ref().is_none_or(|cached| {
-        cached.is_stale(&node.engine.tip().hash, now_s, || node.engine.mempool_updates())
+        cached.is_stale(&node.engine.tip().hash, now_s, || node.engine.mempool().updates())
     });
     if is_stale {
         *cached = None;

@@ -35,7 +35,7 @@ fn is_genesis_coinbase(params: &ChainParams, txid: &Txid) -> bool {
 
 /// Looks in the mempool first, as Core does.
 fn find(node: &Node<'_>, txid: &Txid, verbosity: i32, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    if let Some(tx) = node.engine.mempool_tx(txid) {
+    if let Some(tx) = node.engine.mempool().tx(txid) {
         unconfirmed(node, &tx, verbosity, out);
         return Ok(());
     }
@@ -62,7 +62,7 @@ fn unconfirmed(node: &Node<'_>, tx: &Transaction, verbosity: i32, out: &mut Vec<
         return;
     }
     let mut object = Json::new(out).object();
-    if let Some(entry) = node.engine.mempool_entry(&tx.view().txid()) {
+    if let Some(entry) = node.engine.mempool().entry(&tx.view().txid()) {
         object.key("vsize_adjusted").int(entry.vsize);
     }
     write_tx(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);

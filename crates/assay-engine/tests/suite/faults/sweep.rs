@@ -53,7 +53,7 @@ fn perform(engine: &Engine, act: &Act, progress: &mut Progress) -> bool {
             true
         }
         Act::Offer { raw, txid } => {
-            let admitted = engine.submit_transaction(raw.clone(), None);
+            let admitted = engine.mempool().submit(raw.clone(), None);
             if admitted.is_ok() {
                 progress.offered.insert(*txid);
             }
@@ -62,7 +62,7 @@ fn perform(engine: &Engine, act: &Act, progress: &mut Progress) -> bool {
         }
         Act::SaveMempool => {
             progress.saving.clone_from(&progress.offered);
-            let is_saved = engine.save_mempool().is_ok();
+            let is_saved = engine.mempool().save().is_ok();
             if is_saved {
                 progress.saved.clone_from(&progress.offered);
             }
@@ -121,8 +121,8 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
         assert!(engine.read_spent(&hash).is_ok_and(|spent| spent.is_some()), "{case}: undo data");
     }
     // The mempool file is an old or a new one, never torn.
-    let load = engine.load_mempool().unwrap_or_else(|e| panic!("{case}: {e}"));
-    let found: HashSet<Txid> = engine.mempool_txids().into_iter().collect();
+    let load = engine.mempool().load().unwrap_or_else(|e| panic!("{case}: {e}"));
+    let found: HashSet<Txid> = engine.mempool().txids().into_iter().collect();
     assert!(load.damage.is_none() && progress.saved.is_subset(&found), "{case}: {load:?}");
     let unsaved = progress.offered.difference(&progress.saving);
     assert!(unsaved.into_iter().all(|txid| !found.contains(txid)), "{case}: {found:?}");

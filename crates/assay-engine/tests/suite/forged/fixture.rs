@@ -50,7 +50,7 @@ impl Fixture {
     }
 
     pub(crate) fn offer(&self, tx: &Transaction) -> Txid {
-        self.engine.submit_transaction(tx.bytes().to_vec(), None).unwrap()
+        self.engine.mempool().submit(tx.bytes().to_vec(), None).unwrap()
     }
 
     /// The coinbase output of the block at `height`.
@@ -67,7 +67,7 @@ impl Fixture {
     }
 
     pub(crate) fn mempool(&self) -> HashSet<Txid> {
-        self.engine.mempool_txids().into_iter().collect()
+        self.engine.mempool().txids().into_iter().collect()
     }
 }
 

@@ -22,7 +22,7 @@ struct Followed {
 impl Followed {
     /// Applies the changes, and compares the result with the mempool.
     fn catch_up(&mut self, engine: &Engine) -> MempoolDelta {
-        let delta = engine.mempool_since(self.sequence).unwrap();
+        let delta = engine.mempool().changes_since(self.sequence).unwrap();
         assert_eq!(delta.tip, engine.tip());
         if delta.from_scratch {
             self.txs.clear();
@@ -35,13 +35,13 @@ impl Followed {
             self.txs.insert(tx.txid, tx.clone());
         }
         self.sequence = Some(delta.sequence);
-        let mut expected = engine.mempool_txids();
+        let mut expected = engine.mempool().txids();
         let mut found: Vec<_> = self.txs.keys().copied().collect();
         expected.sort_unstable();
         found.sort_unstable();
         assert_eq!(found, expected);
         for (txid, tx) in &self.txs {
-            let entry = engine.mempool_entry(txid).unwrap();
+            let entry = engine.mempool().entry(txid).unwrap();
             assert_eq!((entry.fee_sat, entry.vsize), (tx.fee_sat, tx.vsize));
             let spent: i64 = tx.spent.iter().map(|coin| coin.value).sum();
             let paid: i64 = tx.tx.view().outputs().map(|output| output.value).sum();
@@ -62,7 +62,7 @@ fn every_block_is_handed_over_once_with_its_undo_data() {
         let mut followed = Followed::default();
         let mut at = engine.tip().hash;
         for height in 1..=forged.height() {
-            for verdict in engine.submit_transactions(forged.seen(height, 0.5), None) {
+            for verdict in engine.mempool().submit_all(forged.seen(height, 0.5), None) {
                 verdict.unwrap();
             }
             followed.catch_up(&engine);
@@ -111,7 +111,7 @@ fn the_mempool_can_be_followed_through_reorganisations() {
     f.engine.reconsider_block(&lower).unwrap();
     assert_eq!(followed.catch_up(&f.engine).removed.len(), 2);
     // A trial leaves no trace.
-    f.engine.test_accept(vec![child(&last, 60_000_000).bytes().to_vec()], None);
+    f.engine.mempool().test_accept(vec![child(&last, 60_000_000).bytes().to_vec()], None);
     assert!(followed.catch_up(&f.engine).added.is_empty());
 }
 
@@ -124,7 +124,7 @@ fn changes_wake_a_waiting_follower() {
     let engine = &f.engine;
     thread::scope(|scope| {
         let waiting = scope.spawn(|| engine.wait_for_news((tip.hash, sequence), long));
-        engine.submit_transaction(offer.bytes().to_vec(), None).unwrap();
+        engine.mempool().submit(offer.bytes().to_vec(), None).unwrap();
         assert_eq!(waiting.join().unwrap(), (tip, sequence + 1));
         // A past change ends the wait at once.
         assert_eq!(engine.wait_for_news((tip.hash, sequence), long), (tip, sequence + 1));

@@ -23,7 +23,7 @@ fn parents_return_and_children_stay() {
     f.engine.invalidate_block(&lower).unwrap();
     assert_eq!(f.engine.tip().height, 105);
     assert_eq!(f.mempool(), HashSet::from([&parent, &next, &last].map(txid)));
-    let entry = f.engine.mempool_entry(&txid(&next)).unwrap();
+    let entry = f.engine.mempool().entry(&txid(&next)).unwrap();
     assert_eq!((entry.depends, entry.spent_by), (vec![txid(&parent)], vec![txid(&last)]));
     f.engine.reconsider_block(&lower).unwrap();
     assert_eq!(f.mempool(), HashSet::from([txid(&last)]));

@@ -54,5 +54,5 @@ fn unconfirmed_transactions_follow() {
         );
     }
     assert_eq!(engine.tip().height, 102);
-    assert_eq!(engine.mempool_info().size as u64, confirmed);
+    assert_eq!(engine.mempool().info().size as u64, confirmed);
 }

@@ -486,7 +486,7 @@ fn transactions_in_the_mempool_are_in_the_way() {
     let mut mint = Mint::new();
     mint.branch(BASE - 5, 3);
     let spend = mint.spend().unwrap();
-    engine.submit_transaction(spend.bytes().to_vec(), None).unwrap();
+    engine.mempool().submit(spend.bytes().to_vec(), None).unwrap();
     assert_eq!(
         case.load(&engine).unwrap_err().to_string(),
         "Can't activate a snapshot when mempool not empty"

@@ -164,7 +164,7 @@ impl BlockSync {
     }
 
     fn partial(&self, block: &CompactBlock<'_>) -> Result<Partial, Unusable> {
-        Partial::new(block, |visit| self.engine.visit_unconfirmed(visit), &self.compact.extra())
+        Partial::new(block, |visit| self.engine.mempool().visit(visit), &self.compact.extra())
     }
 
     fn rebuild(&self, peer: &Peer, block: &CompactBlock<'_>, hash: BlockHash, turn: Turn) {

@@ -98,7 +98,7 @@ impl Table {
             || (with_reconsiderable && self.reconsiderable.contains(&hash))
             || self.confirmed.contains(&hash)
             || self.rejected.contains(&hash)
-            || engine.is_unconfirmed(id)
+            || engine.mempool().contains(id)
     }
 
     /// Earliest time of a request for a new announcement.
@@ -314,7 +314,7 @@ impl TxRelay {
     /// Transaction that a peer may fetch: in the mempool at its last announcement, or in one of the latest blocks.
     pub(super) fn tx_for(&self, peer: &Peer, id: &RelayId) -> Option<Arc<Transaction>> {
         let moment = peer.with_relay(|relay| relay.announced_until);
-        self.engine.transaction_before(id, moment).or_else(|| {
+        self.engine.mempool().transaction_before(id, moment).or_else(|| {
             // Another thread may be about to announce the block that confirmed it.
             self.engine.wait_for_fresh();
             self.compact.recent_tx(id)

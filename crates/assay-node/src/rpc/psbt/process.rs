@@ -109,7 +109,7 @@ fn fill_in_spent(
     let txid = one.prevout.txid;
     let tx = match confirmed(node, &one.prevout.txid)? {
         Some(tx) => Some(tx),
-        None => node.engine.mempool_tx(&txid).map(|tx| tx.bytes().to_vec()),
+        None => node.engine.mempool().tx(&txid).map(|tx| tx.bytes().to_vec()),
     };
     if let Some(tx) = tx {
         one.fields.set(Scope::Input, input::NON_WITNESS_UTXO, tx);

@@ -33,7 +33,7 @@ pub(super) fn tx(node: &Node<'_>, request: &Request<'_>) -> Answer {
 type Found = (Arc<Transaction>, Option<BlockHash>);
 
 fn find(node: &Node<'_>, txid: &Txid) -> Result<Option<Found>, Failure> {
-    if let Some(tx) = node.engine.mempool_tx(txid) {
+    if let Some(tx) = node.engine.mempool().tx(txid) {
         return Ok(Some((tx, None)));
     }
     let Lookup::Found(block) = look_up(node, txid)? else { return Ok(None) };
