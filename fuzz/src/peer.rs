@@ -61,7 +61,7 @@ pub fn node() -> &'static Node {
         let node = Node::start(&config).expect("a node");
         let known = blocks.len() - UNKNOWN_BLOCKS;
         for block in blocks.into_iter().take(known) {
-            let outcome = node.engine().submit_block(block);
+            let outcome = node.engine().blocks().submit(block);
             assert!(
                 !matches!(outcome, assay_engine::SubmitOutcome::Rejected { .. }),
                 "{outcome:?}"

@@ -59,7 +59,7 @@ pub struct Config {
     /// Rebuild the coins from the archived blocks and verify all scripts again (Core's `-reindex-chainstate`).
     pub rebuild_coins: bool,
     /// Start from the block files alone (Core's `-reindex`): the engine opens without any block, and the caller runs
-    /// [`Engine::reindex`](crate::Engine::reindex).
+    /// [`Blocks::reindex`](crate::Blocks::reindex).
     pub reindex: bool,
     /// Memory for unconfirmed transactions, bytes.
     pub mempool_bytes_max: u64,

@@ -187,12 +187,12 @@ impl Chain for EngineChain {
         if self.engine.historical_chain().is_some() {
             return None;
         }
-        let block = self.engine.take_connected(self.follower, parent)?;
+        let block = self.engine.blocks().take_connected(self.follower, parent)?;
         Some(Box::new(Handed(block)))
     }
 
     fn block(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError> {
-        self.engine.read_block(hash).map_err(failed("read a block"))
+        self.engine.blocks().read(hash).map_err(failed("read a block"))
     }
 
     fn block_part(
@@ -201,15 +201,15 @@ impl Chain for EngineChain {
         offset: u32,
         length: u32,
     ) -> Result<Option<Vec<u8>>, ChainError> {
-        self.engine.read_block_part(hash, offset, length).map_err(failed("read part of a block"))
+        self.engine.blocks().read_part(hash, offset, length).map_err(failed("read part of a block"))
     }
 
     fn block_part_at_once(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>> {
-        self.engine.cached_block_part(hash, offset, length)
+        self.engine.blocks().cached_part(hash, offset, length)
     }
 
     fn undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError> {
-        self.engine.read_undo(hash).map_err(failed("read undo data"))
+        self.engine.blocks().read_undo(hash).map_err(failed("read undo data"))
     }
 
     fn mempool_since(&self, since: Option<u64>) -> Result<MempoolChanges, ChainError> {

@@ -147,7 +147,7 @@ impl Node {
         let publishing = zmq.map(publish).transpose().map_err(NodeError::Runtime)?;
         let mut threads = watch(config, &engine, &stop).map_err(NodeError::Runtime)?;
         threads.extend(publishing);
-        let is_importing = engine.is_reindexing() || !config.load_blocks.is_empty();
+        let is_importing = engine.blocks().is_reindexing() || !config.load_blocks.is_empty();
         if is_importing {
             // This may take hours, during which RPC works and the node can be stopped; P2P starts later.
             rpc.set_engine(Arc::clone(&engine));
@@ -429,15 +429,15 @@ fn import(
 ) -> Result<(), NodeError> {
     // Core's log lines; scripts wait for them.
     tracing::info!("initload thread start");
-    if engine.is_reindexing() {
-        engine.reindex(goes_on)?;
+    if engine.blocks().is_reindexing() {
+        engine.blocks().reindex(goes_on)?;
     }
     for path in &config.load_blocks {
         if !goes_on() {
             break;
         }
         // As in Core, a missing file does not stop the node.
-        match engine.load_blocks(path, goes_on) {
+        match engine.blocks().load(path, goes_on) {
             Ok(taken) => tracing::info!("{} blocks from {}", taken.blocks, path.display()),
             Err(ImportError::Files(error)) => tracing::warn!("Could not open blocks file: {error}"),
             Err(error) => return Err(error.into()),

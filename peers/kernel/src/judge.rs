@@ -73,7 +73,7 @@ impl Pair {
         let (engine, kernel) = if let Ok(header) = <&[u8; HEADER_BYTES]>::try_from(raw) {
             self.submit_header(header)
         } else {
-            let engine = Verdict::from(self.engine().submit_block(raw.to_vec()));
+            let engine = Verdict::from(self.engine().blocks().submit(raw.to_vec()));
             (engine, self.kernel.submit(raw))
         };
         let tip = self.engine().tip();
@@ -82,7 +82,8 @@ impl Pair {
 
     /// Known headers count as new ones, and rejections are compared by class.
     fn submit_header(&self, raw: &[u8; HEADER_BYTES]) -> (Verdict, Verdict) {
-        let engine = match Verdict::from(self.engine().submit_header(&Header::parse(raw))) {
+        let engine = match Verdict::from(self.engine().blocks().submit_header(&Header::parse(raw)))
+        {
             Verdict::Duplicate => Verdict::Inconclusive,
             Verdict::Rejected { reason, .. } => {
                 Verdict::Rejected { class: Some(header_class(&reason)), reason }
@@ -107,6 +108,7 @@ impl Pair {
             let hash = self.engine().block_hash_at(at).context("the engine has no block there")?;
             let ours: Vec<Coin> = self
                 .engine()
+                .blocks()
                 .read_spent(&hash)?
                 .context("the engine has no undo data there")?
                 .into_iter()

@@ -66,7 +66,7 @@ fn coins_of_the_database_are_those_of_the_engine() {
     let kernel = Kernel::open(&Chain::Known(ChainType::Regtest), &datadir, &settings).unwrap();
     let mut world = World::new(7, 0).unwrap();
     while let Some(raw) = world.base_block() {
-        assert!(matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+        assert!(matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Accepted));
         let verdict = kernel.submit(&raw);
         assert_eq!(verdict, Verdict::Accepted);
         world.note(&raw, &verdict, kernel.tip().1).unwrap();

@@ -2,7 +2,7 @@
 
 use assay_wire::BlockHash;
 
-use super::Engine;
+use super::{Blocks, Engine};
 use crate::tree::{BlockTree, Node, NodeId};
 use crate::types::big_endian;
 
@@ -91,20 +91,22 @@ impl Engine {
         let (Some(lower), Some(upper)) = (tree.find(lower), tree.find(upper)) else { return false };
         tree.ancestor_at(upper, tree.get(lower).height) == lower
     }
+}
 
+impl Blocks<'_> {
     /// Blocks that a peer has and this node lacks (Core `net_processing.cpp`, `FindNextBlocksToDownload`). `is_under_way` returns
     /// true for a block in flight from any peer.
     pub fn plan_fetch(
-        &self,
+        self,
         request: &FetchWish,
         is_under_way: impl Fn(&BlockHash) -> bool,
     ) -> FetchPlan {
-        let state = self.lock_tree();
+        let state = self.0.lock_tree();
         let tree = &state.tree;
         let mut plan = FetchPlan { last_common: request.last_common, ..FetchPlan::default() };
         let Some(best) = tree.find(&request.best) else { return plan };
         let best_node = tree.get(best);
-        let minimum = self.chainstate.params().minimum_chain_work;
+        let minimum = self.0.params().minimum_chain_work;
         if best_node.chain_work < tree.tip_node().chain_work || best_node.chain_work < minimum {
             return plan;
         }
@@ -155,14 +157,14 @@ impl Engine {
     /// Blocks below a snapshot that a peer has and the validation needs, lowest first (Core `net_processing.cpp`,
     /// `TryDownloadingHistoricalBlocks`).
     pub fn plan_historical(
-        &self,
+        self,
         request: &FetchWish,
         is_under_way: impl Fn(&BlockHash) -> bool,
     ) -> Vec<Wanted> {
-        if self.historical_chain().is_none() {
+        if self.0.historical_chain().is_none() {
             return Vec::new();
         }
-        let state = self.lock_tree();
+        let state = self.0.lock_tree();
         let tree = &state.tree;
         let (Some(historical), Some(best)) = (&state.historical, tree.find(&request.best)) else {
             return Vec::new();
@@ -181,24 +183,24 @@ impl Engine {
     }
 
     /// True if the tip is recent enough to fetch announced blocks directly (Core `net_processing.cpp`, `CanDirectFetch`).
-    pub fn has_young_tip(&self) -> bool {
-        self.is_young(self.lock_tree().tree.tip_node())
+    pub fn has_young_tip(self) -> bool {
+        self.is_young(self.0.lock_tree().tree.tip_node())
     }
 
-    fn is_young(&self, tip: &Node) -> bool {
-        let young_s = u64::from(self.chainstate.params().pow.target_spacing_s) * YOUNG_SPACINGS;
-        u64::from(tip.header.time) > self.chainstate.config.clock.now_s().saturating_sub(young_s)
+    fn is_young(self, tip: &Node) -> bool {
+        let young_s = u64::from(self.0.params().pow.target_spacing_s) * YOUNG_SPACINGS;
+        u64::from(tip.header.time) > self.0.config().clock.now_s().saturating_sub(young_s)
     }
 
     /// The unarchived blocks between the active branch and `last`, lowest first, if the tip is recent and they are few: they are
     /// fetched directly (Core `net_processing.cpp`, `HeadersDirectFetchBlocks`).
     pub fn plan_direct_fetch(
-        &self,
+        self,
         last: &BlockHash,
         max: usize,
         is_under_way: impl Fn(&BlockHash) -> bool,
     ) -> Vec<Wanted> {
-        let state = self.lock_tree();
+        let state = self.0.lock_tree();
         let tree = &state.tree;
         let Some(last) = tree.find(last) else { return Vec::new() };
         let tip = tree.tip_node();

@@ -93,6 +93,10 @@ pub struct Engine {
     loaded_base: Mutex<Option<BlockHash>>,
 }
 
+/// Blocks with their bytes and undo data: their submission, download, import and relay, and reads of stored ones.
+#[derive(Clone, Copy)]
+pub struct Blocks<'e>(&'e Engine);
+
 /// Unconfirmed transactions: their submission, tests, queries, relay and file.
 #[derive(Clone, Copy)]
 pub struct Mempool<'e>(&'e Engine);
@@ -323,7 +327,7 @@ impl Engine {
             if raw == self.chainstate.params().genesis_block() {
                 continue;
             }
-            self.submit_block(raw);
+            self.blocks().submit(raw);
             tracing::info!(
                 "archived block without index record: file {}, offset {}",
                 pos.file,
@@ -362,6 +366,10 @@ impl Engine {
     fn try_lock_tree(&self) -> Option<StateGuard<'_>> {
         let state = self.state.try_lock()?;
         Some(StateGuard { _whole: Whole::begin("the chain's state"), state: Some(state) })
+    }
+
+    pub fn blocks(&self) -> Blocks<'_> {
+        Blocks(self)
     }
 
     pub fn mempool(&self) -> Mempool<'_> {

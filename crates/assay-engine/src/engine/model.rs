@@ -153,7 +153,7 @@ impl Case {
         let engine = open(&plain, &io, &sim, None);
         let mut expected = vec![entries(&below)];
         for raw in &blocks[..=BASE as usize] {
-            assert!(matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+            assert!(matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Accepted));
             engine.flush().expect("the disk works");
             expected.push(entries(sim.disk()));
         }
@@ -174,7 +174,7 @@ impl Case {
         fill(headers.disk(), genesis);
         let engine = open(&plain, &io, &headers, None);
         for raw in &blocks[..BASE as usize] {
-            engine.submit_header(&header(raw));
+            engine.blocks().submit_header(&header(raw));
         }
         engine.shutdown().expect("the disk works");
         Self { params: Arc::new(params), io, active, below, blocks, proposal, expected }
@@ -198,7 +198,7 @@ impl Case {
         // The base itself never arrives, so there is nothing to compare.
         start(|case, engine| {
             for raw in &case.blocks[..BASE as usize - 1] {
-                engine.submit_block(raw.clone());
+                engine.blocks().submit(raw.clone());
             }
         });
         start(|_, engine| {
@@ -210,7 +210,7 @@ impl Case {
         });
         start(|case, engine| {
             for raw in &case.blocks[BASE as usize..] {
-                engine.submit_block(raw.clone());
+                engine.blocks().submit(raw.clone());
             }
         });
         start(|case, engine| {

@@ -1,14 +1,14 @@
 //! Queries of the chain: blocks, coins, figures.
 
 use assay_consensus::params::ChainParams;
-use assay_store::{BlockFileError, CoinRef, CoinSnapshot, decode_undo};
-use assay_wire::{Block, BlockHash, Coin, OutPoint, Transaction, Txid};
+use assay_store::{CoinRef, CoinSnapshot};
+use assay_wire::{BlockHash, Coin, OutPoint};
 
 use super::Engine;
 use crate::error::EngineError;
 use crate::mempool::UNCONFIRMED_HEIGHT;
 use crate::stats::{serialized_hash, snapshot_stats};
-use crate::tree::{BlockTree, Node, NodeId};
+use crate::tree::{BlockTree, NodeId};
 use crate::types::{BlockEntry, Tip, UtxoStats, big_endian};
 
 impl Engine {
@@ -21,60 +21,6 @@ impl Engine {
     pub fn block_entry(&self, hash: &BlockHash) -> Option<BlockEntry> {
         let state = self.lock_tree();
         state.tree.find(hash).map(|id| block_entry(&state.tree, id, self.chainstate.params()))
-    }
-
-    /// The serialised block, if it is stored.
-    ///
-    /// # Errors
-    /// The block cannot be read.
-    pub fn read_block(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
-        if *hash == self.chainstate.params().genesis_hash {
-            return Ok(Some(self.chainstate.params().genesis_block()));
-        }
-        self.read_data(hash, |node| node.block, |pos| self.chainstate.blocks.read_block(pos))
-    }
-
-    /// Reads the data of a block at the position from `place`, without the lock; `None` if it is not stored, or was pruned
-    /// meanwhile.
-    fn read_data<P: Copy + PartialEq, T>(
-        &self,
-        hash: &BlockHash,
-        place: impl Fn(&Node) -> Option<P>,
-        read: impl FnOnce(P) -> Result<T, BlockFileError>,
-    ) -> Result<Option<T>, EngineError> {
-        let current = || {
-            let state = self.lock_tree();
-            state.tree.find(hash).and_then(|id| place(state.tree.get(id)))
-        };
-        let Some(pos) = current() else { return Ok(None) };
-        match read(pos) {
-            Ok(read) => Ok(Some(read)),
-            Err(_) if current() != Some(pos) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// The coins that a connected block spent, transaction by transaction, without the coinbase.
-    ///
-    /// # Errors
-    /// Block or undo data cannot be read.
-    pub fn read_spent(&self, hash: &BlockHash) -> Result<Option<Vec<Vec<Coin>>>, EngineError> {
-        let (Some(undo), Some(raw)) = (self.read_undo(hash)?, self.read_block(hash)?) else {
-            return Ok(None);
-        };
-        let mut coins = decode_undo(&undo)
-            .map_err(|source| EngineError::Undo { hash: *hash, source })?
-            .into_iter();
-        let block = Block::parse(raw, self.chainstate.params().encoding)
-            .map_err(|source| EngineError::StoredBlock { hash: *hash, source })?;
-        let spent: Vec<Vec<Coin>> =
-            block.txs().skip(1).map(|tx| coins.by_ref().take(tx.input_count()).collect()).collect();
-        let is_whole = coins.next().is_none()
-            && spent
-                .iter()
-                .zip(block.txs().skip(1))
-                .all(|(coins, tx)| coins.len() == tx.input_count());
-        if is_whole { Ok(Some(spent)) } else { Err(EngineError::UndoMismatch { hash: *hash }) }
     }
 
     /// An unspent output and the tip it was looked up at. With `include_mempool`, outputs of unconfirmed transactions are
@@ -101,68 +47,10 @@ impl Engine {
         Ok(state.coins.store.get(outpoint)?.map(|coin| (coin, tip)))
     }
 
-    /// A transaction of a block, by its txid.
-    ///
-    /// # Errors
-    /// The block cannot be read.
-    pub fn find_transaction(
-        &self,
-        txid: &Txid,
-        block: &BlockHash,
-    ) -> Result<Option<Transaction>, EngineError> {
-        let Some(raw) = self.read_block(block)? else { return Ok(None) };
-        let block = Block::parse(raw, self.chainstate.params().encoding)
-            .map_err(|source| EngineError::StoredBlock { hash: *block, source })?;
-        Ok(block.txs().find(|tx| tx.txid() == *txid).map(|tx| tx.to_owned_transaction()))
-    }
-
     /// Number of coins in memory, and their bytes.
     pub fn cache(&self) -> (usize, usize) {
         let state = self.lock_tree();
         (state.coins.store.cached_coins(), state.coins.store.cache_bytes())
-    }
-
-    /// Bytes of blocks and undo data on disk (Core's `size_on_disk`).
-    pub fn archive_bytes(&self) -> u64 {
-        self.chainstate.blocks.bytes()
-    }
-
-    /// The encoded undo data of a connected block.
-    ///
-    /// # Errors
-    /// The undo data cannot be read.
-    pub fn read_undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
-        self.read_data(hash, |node| node.undo, |pos| self.chainstate.blocks.read_undo(pos, hash))
-    }
-
-    /// `length` bytes from `offset` of a stored block, with a check of the framing only.
-    ///
-    /// # Errors
-    /// The bytes cannot be read, or the block is shorter.
-    pub fn read_block_part(
-        &self,
-        hash: &BlockHash,
-        offset: u32,
-        length: u32,
-    ) -> Result<Option<Vec<u8>>, EngineError> {
-        if *hash == self.chainstate.params().genesis_hash {
-            let block = self.chainstate.params().genesis_block();
-            let end = (offset as usize).checked_add(length as usize);
-            let part = end.and_then(|end| block.get(offset as usize..end));
-            return Ok(part.map(<[u8]>::to_vec));
-        }
-        let read = |pos| self.chainstate.blocks.read_block_part(pos, offset, length);
-        self.read_data(hash, |node| node.block, read)
-    }
-
-    /// [`Engine::read_block_part`] without waiting for a disk or another thread; `None` if it would wait, on an error, and if the
-    /// block is not stored.
-    pub fn cached_block_part(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>> {
-        let pos = {
-            let state = self.try_lock_tree()?;
-            state.tree.get(state.tree.find(hash)?).block?
-        };
-        self.chainstate.blocks.cached_block_part(pos, offset, length)
     }
 
     /// Statistics of the current UTXO set, with its `MuHash` on request (Core `kernel/coinstats.cpp`).

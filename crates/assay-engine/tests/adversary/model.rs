@@ -84,7 +84,8 @@ impl Model {
 /// Connects all pending blocks of both chains.
 fn settle(engine: &Engine) -> Result<(), Difference> {
     loop {
-        let report = engine.connect(|| false).map_err(|error| format!("connect: {error}"))?;
+        let report =
+            engine.blocks().connect(|| false).map_err(|error| format!("connect: {error}"))?;
         let history = |error| format!("history: {error}");
         let mut has_moved = !report.is_done;
         while engine.advance_historical().map_err(history)? {

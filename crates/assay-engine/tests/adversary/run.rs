@@ -101,7 +101,7 @@ impl Run {
         let run_up = 1..=if snapshot.is_some() { 100 } else { BASE as usize };
         for index in run_up.clone() {
             let offer = BlockOffer::requested(universe.blocks[index].raw.clone());
-            let taken = engine.take_block(offer);
+            let taken = engine.blocks().take(offer);
             assert!(matches!(taken, Taken::Kept(_)), "{taken:?}");
         }
         model.known().data.extend(run_up.clone());

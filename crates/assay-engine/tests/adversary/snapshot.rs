@@ -30,7 +30,7 @@ impl Snapshot {
         let engine =
             Engine::open(Config::new(dir.path(), Arc::new(params.clone()))).expect("it is new");
         for block in &base().blocks[1..] {
-            let outcome = engine.submit_block(block.raw.clone());
+            let outcome = engine.blocks().submit(block.raw.clone());
             assert!(matches!(outcome, SubmitOutcome::Accepted), "{}: {outcome:?}", block.height);
         }
         let tip = engine.tip();

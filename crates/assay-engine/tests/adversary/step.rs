@@ -182,7 +182,7 @@ impl Step<'_> {
 
     fn submit(&self, index: usize) -> Result<(), Difference> {
         let (block, knew_parent) = (self.block(index), self.knows_parent(index));
-        let outcome = self.engine.submit_block(block.raw.clone());
+        let outcome = self.engine.blocks().submit(block.raw.clone());
         self.note(format!("submit {index}: {outcome:?}"));
         match outcome {
             SubmitOutcome::Accepted | SubmitOutcome::Duplicate if !block.is_sound => {
@@ -209,7 +209,7 @@ impl Step<'_> {
     fn take(&self, index: usize, was_requested: bool) -> Result<(), Difference> {
         let (block, knew_parent) = (self.block(index), self.knows_parent(index));
         let offer = BlockOffer { was_requested, ..BlockOffer::requested(block.raw.clone()) };
-        let taken = self.engine.take_block(offer);
+        let taken = self.engine.blocks().take(offer);
         self.note(format!("take {index}, {was_requested}: {taken:?}"));
         match taken {
             Taken::Kept(_) => self.has(index),
@@ -243,7 +243,7 @@ impl Step<'_> {
         let mut raw = self.block(index).raw.clone();
         let last = raw.len() - 1;
         raw[last] ^= 1;
-        match self.engine.submit_block(raw) {
+        match self.engine.blocks().submit(raw) {
             SubmitOutcome::Rejected { reason, .. } if reason == "bad-txnmrklroot" => Ok(()),
             SubmitOutcome::Failed(error) => self.failed("mutated", &error),
             other => Err(format!("block {index} with other bytes: {other:?}")),
@@ -285,7 +285,7 @@ impl Step<'_> {
     fn headers(&self, branch: &[usize]) -> Result<(), Difference> {
         let headers: Vec<Header> = branch.iter().map(|index| self.block(*index).header).collect();
         let knew_first = self.knows_parent(branch[0]);
-        let taken = self.engine.take_headers(&headers);
+        let taken = self.engine.blocks().take_headers(&headers);
         self.note(format!("headers {branch:?}: {taken:?}"));
         match taken {
             Ok(()) => self.model.known().headers.extend(branch),
@@ -319,7 +319,7 @@ impl Step<'_> {
     }
 
     fn connect(&self) -> Result<(), Difference> {
-        match self.engine.connect(|| false) {
+        match self.engine.blocks().connect(|| false) {
             Ok(report) => self.check_faults(&report.faults),
             Err(error) => self.failed("connect", &error),
         }

@@ -91,13 +91,13 @@ struct Node {
 impl Node {
     /// Submits a block and then all that waited for it; returns every result.
     fn submit(&mut self, raw: Vec<u8>) -> Vec<SubmitOutcome> {
-        let mut answers = vec![self.engine.submit_block(raw.clone())];
+        let mut answers = vec![self.engine.blocks().submit(raw.clone())];
         if is_orphan(&answers[0]) {
             self.waiting.push(raw);
             return answers;
         }
         for raw in std::mem::take(&mut self.waiting) {
-            let answer = self.engine.submit_block(raw.clone());
+            let answer = self.engine.blocks().submit(raw.clone());
             if is_orphan(&answer) {
                 self.waiting.push(raw);
             } else {
@@ -141,12 +141,12 @@ fn replay(steps: &[Value], outcome: &mut Outcome) {
                     log.check(right, || format!("{code}: {answers:?}"));
                 }
                 "orphan_or_rejected" => {
-                    let answer = node.engine.submit_block(block());
+                    let answer = node.engine.blocks().submit(block());
                     let right = matches!(answer, SubmitOutcome::Rejected { .. });
                     log.check(right, || format!("{answer:?}"));
                 }
                 "undecodable" => {
-                    let answer = node.engine.submit_block(block());
+                    let answer = node.engine.blocks().submit(block());
                     let right = matches!(answer, SubmitOutcome::Undecodable(_));
                     log.check(right, || format!("{answer:?}"));
                 }

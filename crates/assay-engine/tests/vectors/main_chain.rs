@@ -42,7 +42,7 @@ fn feed(file: &[u8], outcome: &mut Outcome) {
     let engine = Engine::open(Config::new(folder.path(), params)).expect("a new engine");
     for (height, block) in blocks.iter().enumerate().skip(1) {
         outcome.case(&format!("block {height}"), |log| {
-            let answer = engine.submit_block(block.to_vec());
+            let answer = engine.blocks().submit(block.to_vec());
             log.check(matches!(answer, SubmitOutcome::Accepted), || format!("{answer:?}"));
         });
     }

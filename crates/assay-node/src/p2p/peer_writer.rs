@@ -286,7 +286,7 @@ impl PeerWriter<'_> {
             return Ok(());
         }
         let engine = &shared.engine;
-        let Some(place) = engine.place_for_peers(hash) else { return Ok(()) };
+        let Some(place) = engine.blocks().place_for_peers(hash) else { return Ok(()) };
         // Light clients request all blocks, so theirs count as old.
         let is_old = is_filtered || engine.best_header().time.saturating_sub(place.time) > OLD_S;
         if is_old
@@ -326,7 +326,7 @@ impl PeerWriter<'_> {
     /// Sends a block; `false` if unavailable.
     fn block(&mut self, hash: &BlockHash, with_witnesses: bool) -> Result<bool, Ended> {
         let shared = self.shared;
-        let Some(block) = shared.engine.archived_block(hash) else { return Ok(false) };
+        let Some(block) = shared.engine.blocks().archived(hash) else { return Ok(false) };
         let can_have_witnesses = shared.peers.encoding == Encoding::Segwit
             && shared.engine.params().segwit_active(block.height());
         let length = block.size() as usize;
@@ -356,7 +356,7 @@ impl PeerWriter<'_> {
     /// Reads a block behind room for a header.
     fn load(&mut self, block: &ArchivedBlock) -> Option<()> {
         self.buffer.resize(ROOM + block.size() as usize, 0);
-        let read = self.shared.engine.read_archived(block, 0, &mut self.buffer[ROOM..]);
+        let read = self.shared.engine.blocks().read_archived(block, 0, &mut self.buffer[ROOM..]);
         read.map_err(|error| unreadable(block.hash(), &error)).ok()
     }
 
@@ -374,7 +374,7 @@ impl PeerWriter<'_> {
     fn parsed(&self, block: &ArchivedBlock) -> Option<Block> {
         let shared = self.shared;
         let mut raw = vec![0; block.size() as usize];
-        let read = shared.engine.read_archived(block, 0, &mut raw);
+        let read = shared.engine.blocks().read_archived(block, 0, &mut raw);
         let parsed = read.and_then(|()| {
             Block::parse(raw, shared.peers.encoding)
                 .map_err(|source| EngineError::StoredBlock { hash: *block.hash(), source })
@@ -395,7 +395,7 @@ impl PeerWriter<'_> {
         for (offset, length) in pieces(block.size()) {
             self.buffer.resize(ROOM + length, 0);
             let piece = &mut self.buffer[ROOM..];
-            if let Err(error) = engine.read_archived(block, offset, piece) {
+            if let Err(error) = engine.blocks().read_archived(block, offset, piece) {
                 unreadable(block.hash(), &error);
                 return Ok(false);
             }
@@ -417,7 +417,7 @@ impl PeerWriter<'_> {
             let mut piece = std::mem::take(&mut self.buffer);
             piece.resize(length, 0);
             // The message header is already sent: only a disconnection can signal an error.
-            if let Err(error) = engine.read_archived(block, offset, &mut piece) {
+            if let Err(error) = engine.blocks().read_archived(block, offset, &mut piece) {
                 unreadable(block.hash(), &error);
                 return Err(Ended::Io(io::ErrorKind::InvalidData.into()));
             }

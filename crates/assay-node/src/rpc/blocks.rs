@@ -46,7 +46,7 @@ pub(super) fn block(
     let params = &node.rpc.params;
     let block = parse(params, hash, raw)?;
     let spent = if verbosity >= 2 {
-        node.engine.read_spent(hash).map_err(|error| {
+        node.engine.blocks().read_spent(hash).map_err(|error| {
             tracing::error!("undo data of block {hash}: {error}");
             RpcError::new(Code::InternalError, UNDO_UNREADABLE)
         })?
@@ -86,7 +86,7 @@ pub(super) fn spent_by(spent: Option<&[Vec<Coin>]>, index: usize) -> Option<&[Co
 
 /// Raw block, or the error for its absence.
 pub(super) fn read_block(node: &Node<'_>, hash: &BlockHash) -> Result<Vec<u8>, RpcError> {
-    let raw = node.engine.read_block(hash).map_err(|error| {
+    let raw = node.engine.blocks().read(hash).map_err(|error| {
         tracing::error!("block {hash}: {error}");
         RpcError::new(Code::Misc, "Block not found on disk")
     })?;
@@ -109,7 +109,7 @@ pub(super) fn block_and_spent(
     if *hash == node.rpc.params.genesis_hash {
         return Ok((block, Vec::new()));
     }
-    let spent = node.engine.read_spent(hash).map_err(|error| {
+    let spent = node.engine.blocks().read_spent(hash).map_err(|error| {
         tracing::error!("undo data of block {hash}: {error}");
         RpcError::new(Code::Misc, "Can't read undo data from disk")
     })?;

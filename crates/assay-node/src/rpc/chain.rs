@@ -64,7 +64,7 @@ pub(super) const WAITFORBLOCKHEIGHT: Call = |node, args, out| {
 pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let params = &node.rpc.params;
     let tip = node.engine.tip();
-    let size = node.engine.archive_bytes();
+    let size = node.engine.blocks().archive_bytes();
     let mut object = Json::new(out).object();
     object.key("chain").string(params.rpc_name);
     object.key("blocks").int(tip.height);

@@ -135,7 +135,7 @@ fn solve(node: &Node<'_>, template: &BlockTemplate, tries_left: &mut u64) -> Sol
 }
 
 fn submit(node: &Node<'_>, raw: Vec<u8>) -> Result<(), RpcError> {
-    match node.engine.submit_block(raw) {
+    match node.engine.blocks().submit(raw) {
         SubmitOutcome::Accepted
         | SubmitOutcome::Inconclusive
         | SubmitOutcome::Duplicate

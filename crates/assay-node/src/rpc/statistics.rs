@@ -197,7 +197,7 @@ fn figures(node: &Node<'_>, entry: &BlockEntry) -> Result<Vec<(&'static str, Fig
     use Figure::{Hash, Number, Numbers};
     let params = &node.rpc.params;
     let block = parse(params, &entry.hash, read_block(node, &entry.hash)?)?;
-    let spent = node.engine.read_spent(&entry.hash).map_err(|error| {
+    let spent = node.engine.blocks().read_spent(&entry.hash).map_err(|error| {
         tracing::error!("undo data of block {}: {error}", entry.hash);
         RpcError::new(Code::Misc, "Can't read undo data from disk")
     })?;

@@ -13,7 +13,7 @@ use crate::jsonrpc::{Code, Json, RpcError};
 pub(super) const SUBMITBLOCK: Call = |node, args, out| {
     let raw = args.hex(0).ok_or_else(|| undecodable(BLOCK_UNDECODABLE))?;
     let raw = with_reserved_value(node, raw);
-    let text = match node.engine.submit_block(raw) {
+    let text = match node.engine.blocks().submit(raw) {
         SubmitOutcome::Accepted => {
             Json::new(out).null();
             return Ok(());
@@ -53,7 +53,7 @@ pub(super) const SUBMITHEADER: Call = |node, args, out| {
         let text = format!("Must submit previous header ({}) first", header.prev_block);
         return Err(RpcError::new(Code::Verify, text));
     }
-    let reason = match node.engine.submit_header(&header) {
+    let reason = match node.engine.blocks().submit_header(&header) {
         SubmitOutcome::DuplicateInvalid => "duplicate-invalid".to_owned(),
         SubmitOutcome::Rejected { reason, .. } => reason,
         SubmitOutcome::Failed(error) => error.to_string(),

@@ -91,7 +91,7 @@ fn confirmed(
         return Ok(());
     }
     let spent = if verbosity >= 2 && index > 0 {
-        node.engine.read_spent(hash).map_err(|error| engine_failed(&error))?
+        node.engine.blocks().read_spent(hash).map_err(|error| engine_failed(&error))?
     } else {
         None
     };

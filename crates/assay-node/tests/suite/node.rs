@@ -43,7 +43,7 @@ impl Fixture {
         let dir = tempfile::tempdir().unwrap();
         let node = Node::start(&config(dir.path())).unwrap();
         let client = connect(&node, dir.path());
-        let genesis = node.engine().read_block(&regtest_genesis()).unwrap().unwrap();
+        let genesis = node.engine().blocks().read(&regtest_genesis()).unwrap().unwrap();
         let blocks = vec![Block::parse(genesis, Encoding::Segwit).unwrap()];
         Self { node, client, dir, blocks }
     }

@@ -174,7 +174,7 @@ impl DifferentialRun {
     }
 
     fn our_block(&self, block: &[u8]) -> String {
-        match self.engine.submit_block(block.to_vec()) {
+        match self.engine.blocks().submit(block.to_vec()) {
             SubmitOutcome::Accepted => ACCEPTED.to_owned(),
             SubmitOutcome::Duplicate => "duplicate".to_owned(),
             SubmitOutcome::DuplicateInvalid => "duplicate-invalid".to_owned(),

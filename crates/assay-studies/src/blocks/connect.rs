@@ -89,7 +89,7 @@ pub(super) fn open(dir: &Path, threads: usize, is_batched: bool) -> Result<Engin
 pub(super) fn submit(engine: &Engine, block: &ForgedBlock) -> Result<Sample> {
     let raw = block.raw.clone();
     let mut outcome = SubmitOutcome::Inconclusive;
-    let sample = Sample::of(1, || outcome = engine.submit_block(raw));
+    let sample = Sample::of(1, || outcome = engine.blocks().submit(raw));
     match outcome {
         SubmitOutcome::Accepted if engine.tip().height == block.height => Ok(sample),
         other => Err(crate::own_block(block.height, &other)),

@@ -126,7 +126,7 @@ fn fill(engine: &Engine, cluster: &Cluster) -> Result<()> {
 fn submit(engine: &Engine, (expected, raw): &MintedBlock) -> Result<f64> {
     let raw = raw.clone();
     let start = Instant::now();
-    let outcome = engine.submit_block(raw);
+    let outcome = engine.blocks().submit(raw);
     let elapsed_s = start.elapsed().as_secs_f64();
     let tip = engine.tip();
     match outcome {

@@ -72,7 +72,7 @@ fn finds_unsupported_marks_and_a_rebuild_clears_them() {
     for act in &story.acts {
         if let Act::Submit { raw, hash, is_valid: false } = act {
             assert_eq!(engine.block_status(hash), Some("duplicate-invalid"));
-            assert!(!matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+            assert!(!matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Accepted));
         }
     }
 }
@@ -82,7 +82,7 @@ fn undo_data_of_a_wrong_coin_are_replaced_by_a_rebuild() {
     let (disk, params, mut mint) = (Disk::new(), params(), Mint::new());
     let engine = disk.open(&params, Setup::Calm).unwrap();
     let submit = |engine: &assay_engine::Engine, raw| {
-        assert!(matches!(engine.submit_block(raw), SubmitOutcome::Accepted));
+        assert!(matches!(engine.blocks().submit(raw), SubmitOutcome::Accepted));
     };
     for _ in 0..100 {
         submit(&engine, mint.block(0));

@@ -16,7 +16,7 @@ pub(crate) fn disk_after(story: &Story) -> Disk {
     for act in &story.acts {
         match act {
             Act::Flush => engine.flush().unwrap(),
-            Act::Submit { raw, .. } => drop(engine.submit_block(raw.clone())),
+            Act::Submit { raw, .. } => drop(engine.blocks().submit(raw.clone())),
             Act::Offer { .. } | Act::SaveMempool => {}
         }
     }
@@ -85,8 +85,8 @@ fn a_flipped_byte_of_a_block_or_of_undo_data_is_reported_when_it_is_read() {
         let mut errors = Vec::new();
         for height in 1..=engine.tip().height {
             let hash = engine.block_hash_at(height).unwrap();
-            errors.extend(engine.read_block(&hash).err());
-            errors.extend(engine.read_spent(&hash).err());
+            errors.extend(engine.blocks().read(&hash).err());
+            errors.extend(engine.blocks().read_spent(&hash).err());
         }
         assert_eq!(muhash(&engine), story.muhash[&story.end]);
         errors

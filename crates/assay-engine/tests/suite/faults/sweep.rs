@@ -69,7 +69,7 @@ fn perform(engine: &Engine, act: &Act, progress: &mut Progress) -> bool {
             progress.has_failed |= !is_saved;
             is_saved
         }
-        Act::Submit { raw, hash, is_valid } => match engine.submit_block(raw.clone()) {
+        Act::Submit { raw, hash, is_valid } => match engine.blocks().submit(raw.clone()) {
             SubmitOutcome::Accepted => {
                 progress.acknowledged.insert(*hash);
                 progress.tip = Some(*hash);
@@ -104,7 +104,7 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
     for hash in safe {
         let entry = engine.block_entry(hash).unwrap_or_else(|| panic!("{case}: {hash} is lost"));
         assert!(entry.has_data, "{case}: the data of {hash} are lost");
-        assert!(engine.read_block(hash).is_ok_and(|raw| raw.is_some()), "{case}: {hash}");
+        assert!(engine.blocks().read(hash).is_ok_and(|raw| raw.is_some()), "{case}: {hash}");
     }
     let tip = engine.tip();
     let work_of = |hash: &BlockHash| engine.block_entry(hash).map(|entry| entry.chain_work);
@@ -118,7 +118,10 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
     assert_eq!(muhash(&engine), *expected, "{case}: coins at {}", tip.height);
     for height in BASE + 1..=tip.height {
         let hash = engine.block_hash_at(height).expect("it is below the tip");
-        assert!(engine.read_spent(&hash).is_ok_and(|spent| spent.is_some()), "{case}: undo data");
+        assert!(
+            engine.blocks().read_spent(&hash).is_ok_and(|spent| spent.is_some()),
+            "{case}: undo data"
+        );
     }
     // The mempool file is an old or a new one, never torn.
     let load = engine.mempool().load().unwrap_or_else(|e| panic!("{case}: {e}"));
@@ -144,8 +147,9 @@ fn check_removals(engine: &Engine, disk: &Disk, case: &str) {
     let mut lowest = None;
     for height in 1..=engine.tip().height {
         let hash = engine.block_hash_at(height).expect("it is below the tip");
-        let raw = engine.read_block(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
-        let spent = engine.read_spent(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
+        let raw = engine.blocks().read(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
+        let spent =
+            engine.blocks().read_spent(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
         assert_eq!(raw.is_some(), spent.is_some(), "{case}: {height}");
         if raw.is_some() {
             lowest.get_or_insert(height);

@@ -69,7 +69,7 @@ fn an_invalidated_branch_stays_so_until_it_is_reconsidered() {
     assert_eq!(engine.tip().hash, side_tip);
     assert_eq!(tips(&engine), [(main_tip, 5, Invalid), (side_tip, 0, Active)]);
     // Its child is rejected.
-    let next = engine.submit_block(branches.main[109].clone());
+    let next = engine.blocks().submit(branches.main[109].clone());
     assert!(matches!(next, SubmitOutcome::DuplicateInvalid), "{next:?}");
 
     // The side branch too: the part of the main branch below the invalid block is the best then.
@@ -157,16 +157,16 @@ fn headers_may_come_first_and_blocks_in_any_order() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path(), CACHE_BYTES);
     let genesis = engine.tip().hash;
-    let outcome = engine.submit_header(&header(&blocks[1]));
+    let outcome = engine.blocks().submit_header(&header(&blocks[1]));
     assert!(
         matches!(&outcome, SubmitOutcome::Rejected { reason, .. } if reason == "prev-blk-not-found"),
         "{outcome:?}"
     );
     for raw in &blocks {
-        let outcome = engine.submit_header(&header(raw));
+        let outcome = engine.blocks().submit_header(&header(raw));
         assert!(matches!(outcome, SubmitOutcome::Inconclusive), "{outcome:?}");
     }
-    assert!(matches!(engine.submit_header(&header(&blocks[0])), SubmitOutcome::Duplicate));
+    assert!(matches!(engine.blocks().submit_header(&header(&blocks[0])), SubmitOutcome::Duplicate));
     assert_eq!((engine.tip().height, engine.header_height()), (0, 6));
     assert_eq!(tips(&engine), [(hash(&blocks[5]), 6, HeadersOnly), (genesis, 0, Active)]);
     for index in [5, 2, 3] {
@@ -177,7 +177,7 @@ fn headers_may_come_first_and_blocks_in_any_order() {
     assert_eq!((engine.tip().height, engine.header_height()), (0, 6));
     accept(&engine, blocks[0].clone());
     assert_eq!(engine.tip().height, 1);
-    let again = engine.submit_block(blocks[2].clone());
+    let again = engine.blocks().submit(blocks[2].clone());
     assert!(matches!(again, SubmitOutcome::DuplicateInconclusive), "{again:?}");
     accept(&engine, blocks[1].clone());
     assert_eq!(engine.tip().height, 4);
@@ -207,7 +207,7 @@ fn ten_thousand_bad_blocks_are_cheap() {
         let time = header(&raw).time + 1;
         raw[68..72].copy_from_slice(&time.to_le_bytes());
         super::chain::repair(&mut raw, &params);
-        let outcome = engine.submit_block(raw.clone());
+        let outcome = engine.blocks().submit(raw.clone());
         assert!(matches!(outcome, SubmitOutcome::Rejected { .. }), "{count}: {outcome:?}");
     }
     println!("10,000 invalid blocks in {} ms", start.elapsed().as_millis());

@@ -154,12 +154,12 @@ fn a_branch_that_fails_near_its_end_is_left_again() {
     );
     let left = straight(&[&fork.common, &fork.left]);
     assert_eq!(facts(&engine.utxo_stats(true).unwrap()), facts(&left));
-    let outcome = engine.submit_block(fork.right[200].clone());
+    let outcome = engine.blocks().submit(fork.right[200].clone());
     assert!(matches!(outcome, SubmitOutcome::DuplicateInvalid), "{outcome:?}");
     drop(engine);
     let engine = open(dir.path(), SMALL_CACHE_BYTES);
     assert_eq!(facts(&engine.utxo_stats(true).unwrap()), facts(&left));
-    let outcome = engine.submit_block(fork.right[200].clone());
+    let outcome = engine.blocks().submit(fork.right[200].clone());
     assert!(matches!(outcome, SubmitOutcome::DuplicateInvalid), "{outcome:?}");
 }
 
@@ -172,17 +172,17 @@ fn the_published_tip_never_loses_work() {
         accept(&engine, raw.clone());
     }
     for raw in &fork.right {
-        let taken = engine.take_block(BlockOffer::requested(raw.clone()));
+        let taken = engine.blocks().take(BlockOffer::requested(raw.clone()));
         assert!(matches!(taken, Taken::Kept(_)), "{taken:?}");
     }
     let left = engine.tip();
     let look = || {
         // Headers of any peer publish the tip.
-        engine.take_headers(&[]).unwrap();
+        engine.blocks().take_headers(&[]).unwrap();
         assert!(engine.tip().height >= left.height, "{:?}", engine.tip());
         false
     };
-    let report = engine.connect(look).unwrap();
+    let report = engine.blocks().connect(look).unwrap();
     assert!(report.is_done && report.faults.is_empty(), "{report:?}");
     assert_eq!(engine.tip().hash, fork.right_tip);
 }

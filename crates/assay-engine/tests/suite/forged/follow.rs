@@ -69,19 +69,22 @@ fn every_block_is_handed_over_once_with_its_undo_data() {
             accept(&engine, forged.block(height));
             // Sometimes several are taken together.
             if height % 3 == 0 || height == forged.height() {
-                while let Some(block) = engine.take_connected(0, &at) {
+                while let Some(block) = engine.blocks().take_connected(0, &at) {
                     at = block.block().hash();
                     assert_eq!(block.txids(), block.block().txids(0..block.block().tx_count()));
-                    assert_eq!(engine.read_undo(&at).unwrap().as_deref(), Some(block.undo()));
+                    assert_eq!(
+                        engine.blocks().read_undo(&at).unwrap().as_deref(),
+                        Some(block.undo())
+                    );
                     let (offset, whole) = (80, block.block().bytes());
-                    let part = engine.read_block_part(&at, offset, 5).unwrap();
+                    let part = engine.blocks().read_part(&at, offset, 5).unwrap();
                     assert_eq!(part.as_deref(), Some(&whole[80..85]));
                 }
                 assert_eq!(at, engine.tip().hash);
             }
             followed.catch_up(&engine);
         }
-        assert!(engine.take_connected(0, &at).is_none());
+        assert!(engine.blocks().take_connected(0, &at).is_none());
         forged.check_tip(&engine);
     }
 }
@@ -157,20 +160,20 @@ fn the_chain_can_be_served() {
     assert!(engine.headers_after(&[], &unknown, 2000).is_none());
     assert!(heights(&[hash(12)], none, 2000).is_empty());
     for height in [0, 1, 12] {
-        let block = engine.archived_block(&hash(height)).unwrap();
+        let block = engine.blocks().archived(&hash(height)).unwrap();
         assert_eq!((block.height(), *block.hash()), (height, hash(height)));
-        let whole = engine.read_block(&hash(height)).unwrap().unwrap();
+        let whole = engine.blocks().read(&hash(height)).unwrap().unwrap();
         assert_eq!(block.size() as usize, whole.len());
         let mut part = [0; 11];
-        engine.read_archived(&block, 70, &mut part).unwrap();
+        engine.blocks().read_archived(&block, 70, &mut part).unwrap();
         assert_eq!(part, whole[70..81]);
-        assert!(engine.read_archived(&block, block.size() - 10, &mut part).is_err());
-        assert!(engine.read_archived(&block, u32::MAX, &mut part).is_err());
+        assert!(engine.blocks().read_archived(&block, block.size() - 10, &mut part).is_err());
+        assert!(engine.blocks().read_archived(&block, u32::MAX, &mut part).is_err());
     }
     // The headers after a stale block start at its fork point; an invalid block is not served.
     let (tip, below) = (hash(12), hash(11));
     engine.invalidate_block(&below).unwrap();
-    assert!(engine.archived_block(&tip).is_none() && engine.archived_block(&below).is_none());
+    assert!(engine.blocks().archived(&tip).is_none() && engine.blocks().archived(&below).is_none());
     assert_eq!(engine.headers_since(&tip, 9), Some(Vec::new()));
     assert_eq!(engine.headers_since(&hash(8), 9).unwrap().len(), 2);
     assert!(engine.headers_since(&unknown, 9).is_none());

@@ -61,7 +61,7 @@ fn a_branch_that_confirms_something_else_wins() {
     f.mine(&[loser, neutral.clone()]);
     f.offer(&loser_child);
     let first = other.block_of(&[winner]);
-    f.engine.submit_block(first);
+    f.engine.blocks().submit(first);
     accept(&f.engine, other.block_of(&[]));
     assert_eq!(f.mempool(), HashSet::from([txid(&neutral)]));
 }

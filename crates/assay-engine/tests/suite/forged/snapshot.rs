@@ -81,7 +81,7 @@ impl Case {
 
     fn headers(&self, engine: &Engine) {
         let headers: Vec<Header> = self.blocks.iter().map(|raw| header(raw)).collect();
-        engine.take_headers(&headers).unwrap();
+        engine.blocks().take_headers(&headers).unwrap();
     }
 
     fn load(&self, engine: &Engine) -> Result<u32, LoadError> {
@@ -92,7 +92,7 @@ impl Case {
     /// Submits the blocks of these heights, in this order.
     fn give(&self, engine: &Engine, heights: impl IntoIterator<Item = u32>) {
         for height in heights {
-            let outcome = engine.submit_block(self.blocks[height as usize - 1].clone());
+            let outcome = engine.blocks().submit(self.blocks[height as usize - 1].clone());
             let is_kept = matches!(outcome, SubmitOutcome::Accepted | SubmitOutcome::Inconclusive);
             assert!(is_kept, "{height}: {outcome:?}");
         }
@@ -320,7 +320,7 @@ fn a_wrong_snapshot_stops_the_engine_and_is_not_used_again() {
     assert_eq!((tip, validated), (BASE + 1, BASE));
     assert!(Path::new(&kept).join("base_blockhash").exists());
     assert!(engine.failure().is_some());
-    assert!(matches!(engine.submit_block(bad), SubmitOutcome::Failed(_)));
+    assert!(matches!(engine.blocks().submit(bad), SubmitOutcome::Failed(_)));
     assert!(engine.shutdown().is_err());
     drop(engine);
 
@@ -444,7 +444,7 @@ fn an_invalid_snapshot_is_rejected_without_changes() {
     other.branch(BASE - 1, 3);
     other.salt = 9;
     let headers: Vec<Header> = other.branch(40, 0).iter().map(|raw| header(raw)).collect();
-    engine.take_headers(&headers).unwrap();
+    engine.blocks().take_headers(&headers).unwrap();
     check(
         &case,
         "A forked headers-chain with more work than the chain with the snapshot base block header exists. Please proceed to sync \
@@ -505,7 +505,7 @@ fn old_blocks_are_removed_only_once_they_are_validated() {
     let engine = case.open_with(dir.path(), prune);
     let is_there = |engine: &Engine, height: u32| {
         let hash = engine.block_hash_at(height).unwrap();
-        engine.read_block(&hash).unwrap().is_some()
+        engine.blocks().read(&hash).unwrap().is_some()
     };
     case.headers(&engine);
     case.give(&engine, 1..=20);
@@ -553,7 +553,7 @@ fn coins_of_unknown_blocks_are_not_opened_and_a_rebuild_drops_them() {
             config.rebuild_coins = !reindex;
         });
         if reindex {
-            engine.reindex(&|| true).unwrap();
+            engine.blocks().reindex(&|| true).unwrap();
         }
         assert_eq!(heights(&engine), [(40, true)]);
         engine.shutdown().unwrap();

@@ -19,14 +19,14 @@ fn sync_with_restarts(recipe: &str) {
     drop(engine);
     let engine = forged.open(datadir.path());
     assert_eq!(engine.tip().height, 112);
-    let again = engine.submit_block(forged.block(112));
+    let again = engine.blocks().submit(forged.block(112));
     assert!(matches!(again, SubmitOutcome::Duplicate), "{again:?}");
     forged.feed(&engine, 113..=forged.height());
     forged.check_tip(&engine);
     engine.flush().unwrap();
     forged.check_tip(&engine);
     engine.shutdown().unwrap();
-    let refused = engine.submit_block(forged.block(forged.height()));
+    let refused = engine.blocks().submit(forged.block(forged.height()));
     assert!(!matches!(refused, SubmitOutcome::Accepted));
     drop(engine);
     forged.check_tip(&forged.open(datadir.path()));
@@ -82,11 +82,11 @@ fn spent_coins_and_entries_can_be_read_back() {
     assert_eq!((entry.height, u64::from(entry.tx_count)), (112, line.txs));
     assert_eq!(u64::from(entry.size), line.bytes);
     assert!(entry.in_active_chain && entry.next.is_none());
-    assert_eq!(engine.read_block(&hash).unwrap().unwrap(), forged.block(112));
-    let spent = engine.read_spent(&hash).unwrap().unwrap();
+    assert_eq!(engine.blocks().read(&hash).unwrap().unwrap(), forged.block(112));
+    let spent = engine.blocks().read_spent(&hash).unwrap().unwrap();
     assert_eq!(spent.len() as u64, line.txs - 1);
     assert_eq!(spent.iter().map(Vec::len).sum::<usize>() as u64, line.inputs);
     let genesis = engine.block_hash_at(0).unwrap();
     assert_eq!(engine.block_entry(&genesis).unwrap().height, 0);
-    assert!(engine.read_block(&genesis).unwrap().is_some());
+    assert!(engine.blocks().read(&genesis).unwrap().is_some());
 }

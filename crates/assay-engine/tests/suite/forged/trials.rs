@@ -96,10 +96,10 @@ fn scripts_of_real_blocks_are_verified_after_a_rejected_proposal() {
         let first = case.mint.block_of(&[slow]);
         let second = case.mint.block_of(&[failing]);
         let header = *Block::parse(first.clone(), Encoding::Segwit).unwrap().header();
-        assert!(matches!(case.engine.submit_header(&header), SubmitOutcome::Inconclusive));
+        assert!(matches!(case.engine.blocks().submit_header(&header), SubmitOutcome::Inconclusive));
         let second_hash = Block::parse(second.clone(), Encoding::Segwit).unwrap().hash();
-        assert!(matches!(case.engine.submit_block(second), SubmitOutcome::Inconclusive));
-        assert!(matches!(case.engine.submit_block(first), SubmitOutcome::Accepted));
+        assert!(matches!(case.engine.blocks().submit(second), SubmitOutcome::Inconclusive));
+        assert!(matches!(case.engine.blocks().submit(first), SubmitOutcome::Accepted));
         let tip = case.engine.wait_for(Some(Duration::ZERO), |tip| tip.height > height);
         assert_eq!(tip.height, height + 1, "batches of {script_batch:?}");
         let status = case.engine.block_status(&second_hash);

@@ -64,13 +64,13 @@ fn block(engine: &Engine, txs: &[&Transaction]) -> Vec<u8> {
 }
 
 pub(crate) fn accept(engine: &Engine, txs: &[&Transaction]) {
-    let outcome = engine.submit_block(block(engine, txs));
+    let outcome = engine.blocks().submit(block(engine, txs));
     assert!(matches!(outcome, SubmitOutcome::Accepted), "{outcome:?}");
 }
 
 /// Reason and debug message of a rejected block.
 pub(crate) fn refuse(engine: &Engine, txs: &[&Transaction]) -> (String, String) {
-    match engine.submit_block(block(engine, txs)) {
+    match engine.blocks().submit(block(engine, txs)) {
         SubmitOutcome::Rejected { reason, debug } => (reason, debug),
         other => panic!("not refused: {other:?}"),
     }

@@ -69,8 +69,10 @@ impl BlockSync {
         // waits, which reveals the stalling peer.
         let is_waited_for =
             |asked: &Asked| is_late || asked.peer == peer.id || !late.contains(&asked.peer);
-        let mut plan =
-            self.engine.plan_fetch(&wish, |hash| in_flight.asked(hash).iter().any(is_waited_for));
+        let mut plan = self
+            .engine
+            .blocks()
+            .plan_fetch(&wish, |hash| in_flight.asked(hash).iter().any(is_waited_for));
         if plan.blocks.is_empty() && !far_back.is_empty() && !is_late {
             // No other blocks are available: download a block in flight elsewhere.
             let is_soon = |hash: &BlockHash, asked: &Asked| {
@@ -78,6 +80,7 @@ impl BlockSync {
             };
             plan.blocks = self
                 .engine
+                .blocks()
                 .plan_fetch(&wish, |hash| {
                     in_flight.asked(hash).iter().any(|asked| is_soon(hash, asked))
                 })
@@ -101,7 +104,7 @@ impl BlockSync {
             Vec::new()
         } else {
             let wish = FetchWish { count: left, ..wish };
-            self.engine.plan_historical(&wish, |hash| in_flight.contains(hash))
+            self.engine.blocks().plan_historical(&wish, |hash| in_flight.contains(hash))
         };
         if !plan.blocks.is_empty() || !historical.is_empty() {
             // For a late peer these are unrequested blocks, which it gets only without a prompt peer.
@@ -125,7 +128,7 @@ impl BlockSync {
             return;
         }
         let is_under_way = |hash: &BlockHash| in_flight.contains(hash);
-        let mut wanted = self.engine.plan_direct_fetch(last, IN_FLIGHT_MAX, is_under_way);
+        let mut wanted = self.engine.blocks().plan_direct_fetch(last, IN_FLIGHT_MAX, is_under_way);
         wanted.truncate(room);
         if let Some(highest) = wanted.last() {
             let (hash, height) = (highest.hash, highest.height);
@@ -207,7 +210,7 @@ impl BlockSync {
         }
         // Without its parent the block is rejected for that.
         let shown = self.engine.shows_work(&[header]).unwrap_or(WorkShown::Yes);
-        let taken = self.engine.take_block(BlockOffer {
+        let taken = self.engine.blocks().take(BlockOffer {
             raw: raw.to_vec(),
             was_requested,
             shown,
@@ -233,7 +236,7 @@ impl BlockSync {
     ) -> bool {
         let source = Source { peer: peer.id, is_compact: true };
         let is_source = self.lock().sources.note(*hash, source);
-        let taken = self.engine.take_block(BlockOffer {
+        let taken = self.engine.blocks().take(BlockOffer {
             raw,
             was_requested: true,
             shown: WorkShown::Yes,

@@ -75,7 +75,7 @@ impl BlockSync {
         }
         let is_new = self.engine.header_place(&hash).is_none();
         let _bringing = is_new.then(|| self.bring());
-        match self.engine.take_headers(&[block.header]) {
+        match self.engine.blocks().take_headers(&[block.header]) {
             Ok(()) => {}
             Err(HeadersError::Refused(fault)) => {
                 net!("{}", described(&fault));
@@ -120,7 +120,7 @@ impl BlockSync {
 
     fn plan_compact(&self, peer: &Peer, place: &HeaderPlace) -> Plan {
         let tip = self.engine.tip();
-        let has_young_tip = self.engine.has_young_tip();
+        let has_young_tip = self.engine.blocks().has_young_tip();
         let mut table = self.lock();
         let table = &mut *table;
         let Some(state) = table.peers.get_mut(&peer.id) else { return Plan::Nothing };

@@ -79,7 +79,7 @@ impl BlockSync {
                 seen.get() > before
             };
             let before = self.engine.tip();
-            match self.engine.connect(wait) {
+            match self.engine.blocks().connect(wait) {
                 Ok(report) => {
                     self.connected(self.engine.tip().height.saturating_sub(before.height));
                     for fault in report.faults {

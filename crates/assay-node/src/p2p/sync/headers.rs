@@ -103,7 +103,7 @@ impl BlockSync {
         }
         let best_before = best;
         let bringing = (!is_known).then(|| self.bring());
-        match self.engine.take_headers(headers) {
+        match self.engine.blocks().take_headers(headers) {
             Ok(()) => {}
             Err(HeadersError::Refused(fault)) => {
                 net!("{}", faults::described(&fault));

@@ -226,7 +226,7 @@ impl BlockSync {
             self.extra.full_relay.store(is_stale, Relaxed);
             checks.tip_next_s = now_s + STALE_CHECK_S;
         }
-        if self.engine.has_young_tip() {
+        if self.engine.blocks().has_young_tip() {
             self.extra.block_relay.store(true, Relaxed);
         }
     }

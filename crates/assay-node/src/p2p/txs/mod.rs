@@ -303,7 +303,7 @@ impl TxRelay {
     }
 
     fn stored_block(&self, hash: &BlockHash) -> Option<Block> {
-        let raw = self.engine.read_block(hash).ok().flatten()?;
+        let raw = self.engine.blocks().read(hash).ok().flatten()?;
         Block::parse(raw, self.peers.encoding).ok()
     }
 
@@ -316,7 +316,7 @@ impl TxRelay {
         let moment = peer.with_relay(|relay| relay.announced_until);
         self.engine.mempool().transaction_before(id, moment).or_else(|| {
             // Another thread may be about to announce the block that confirmed it.
-            self.engine.wait_for_fresh();
+            self.engine.blocks().wait_for_fresh();
             self.compact.recent_tx(id)
         })
     }

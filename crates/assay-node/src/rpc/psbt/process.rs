@@ -131,7 +131,7 @@ fn fill_in_spent(
 /// Transaction of the active chain, if an index is available.
 fn confirmed(node: &Node<'_>, txid: &assay_wire::Txid) -> Result<Option<Vec<u8>>, RpcError> {
     let Lookup::Found(hash) = look_up(node, txid)? else { return Ok(None) };
-    let block = node.engine.read_block(&hash).map_err(|error| engine_failed(&error))?;
+    let block = node.engine.blocks().read(&hash).map_err(|error| engine_failed(&error))?;
     let block = block.and_then(|raw| assay_wire::Block::parse(raw, node.rpc.params.encoding).ok());
     let found = block.and_then(|block| {
         let tx = block.txs().find(|tx| tx.txid() == *txid)?;

@@ -28,7 +28,7 @@ fn whole(node: &Node<'_>, request: &Request<'_>, verbosity: i32) -> Answer {
         return request
             .json(|out| write_block(node, &hash, verbosity, out).map_err(|_| unreadable()));
     }
-    let raw = node.engine.read_block(&hash).ok().flatten().ok_or_else(unreadable)?;
+    let raw = node.engine.blocks().read(&hash).ok().flatten().ok_or_else(unreadable)?;
     request.content(|| raw, |_| {})
 }
 
@@ -45,7 +45,7 @@ pub(super) fn part(node: &Node<'_>, request: &Request<'_>) -> Answer {
         let path = request.path;
         return Err(bad(format!("Bad block part offset/size {offset}/{size} for {path}")));
     };
-    let part = node.engine.read_block_part(&hash, offset, size).ok().flatten();
+    let part = node.engine.blocks().read_part(&hash, offset, size).ok().flatten();
     let part = part.ok_or_else(|| unreadable(request.path))?;
     if request.format == Some(Format::Json) {
         return Err(bad("JSON output is not supported for this request type"));
@@ -131,7 +131,7 @@ pub(super) fn spent(node: &Node<'_>, request: &Request<'_>) -> Answer {
     let entry = entry.ok_or_else(|| missing(format!("{text} not found")))?;
     let spent = match entry.height {
         0 => Some(Vec::new()),
-        _ => node.engine.read_spent(&hash).ok().flatten(),
+        _ => node.engine.blocks().read_spent(&hash).ok().flatten(),
     };
     let spent = spent.ok_or_else(|| missing(format!("{text} undo not available")))?;
     request.content(|| spent_bytes(&spent), |out| spent_json(node, &spent, out))

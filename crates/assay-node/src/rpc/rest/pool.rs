@@ -37,7 +37,7 @@ fn find(node: &Node<'_>, txid: &Txid) -> Result<Option<Found>, Failure> {
         return Ok(Some((tx, None)));
     }
     let Lookup::Found(block) = look_up(node, txid)? else { return Ok(None) };
-    let tx = node.engine.find_transaction(txid, &block);
+    let tx = node.engine.blocks().find_transaction(txid, &block);
     let tx = tx.map_err(|error| super::super::engine_failed(&error))?;
     Ok(tx.map(|tx| (Arc::new(tx), Some(block))))
 }

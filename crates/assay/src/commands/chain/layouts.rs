@@ -356,14 +356,17 @@ fn imported(blocks: &Path, is_own: bool) -> Outcome {
         config.reindex = true;
     }
     let engine = Engine::open(config).map_err(|error| error.to_string())?;
-    let found =
-        if is_own { engine.reindex(&|| true) } else { engine.load_blocks(blocks, &|| true) };
+    let found = if is_own {
+        engine.blocks().reindex(&|| true)
+    } else {
+        engine.blocks().load(blocks, &|| true)
+    };
     let found = found.map_err(|error| error.to_string())?;
     let tip = engine.tip();
     let (mut hashes, mut raw, mut at) = (Vec::new(), Vec::new(), tip.hash);
     while at != params().genesis_hash {
         hashes.push(at);
-        raw.push(engine.read_block(&at).expect("readable").expect("stored"));
+        raw.push(engine.blocks().read(&at).expect("readable").expect("stored"));
         at = engine.block_entry(&at).expect("known").header.prev_block;
     }
     hashes.reverse();
