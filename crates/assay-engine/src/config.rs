@@ -111,7 +111,7 @@ impl Default for ChainCheck {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pruning {
-    /// Only by [`Engine::prune_to`](crate::Engine::prune_to).
+    /// Only by [`Chain::prune_to`](crate::Chain::prune_to).
     Manual,
     /// Also when block and undo files exceed `bytes_max`.
     Automatic { bytes_max: u64 },

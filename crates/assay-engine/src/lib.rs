@@ -79,10 +79,11 @@ pub use deferred::{
     SAMPLE_SIGNATURES_DEFAULT, Schnorr, backend_name, default_script_batch,
 };
 pub use engine::{
-    ArchivedBlock, BlockFault, BlockOffer, Blocks, BranchStart, ChainState, Checked, CoinsAt,
-    ConnectReport, DataReport, DeploymentInfo, DumpError, Engine, FaultKind, FetchPlan, FetchWish,
-    Gauges, HeaderPlace, HeadersError, HistoricalChain, Imported, LoadError, MarkFinding,
-    MarkReport, Mempool, Taken, TemplateError, VerifyDataError, Wanted, WorkShown,
+    ArchivedBlock, BlockFault, BlockOffer, Blocks, BranchStart, Chain, ChainState, Checked,
+    CoinsAt, ConnectReport, DataReport, DeploymentInfo, DumpError, Engine, FaultKind, FetchPlan,
+    FetchWish, Gauges, HeaderPlace, HeadersError, HistoricalChain, Imported, LoadError,
+    MarkFinding, MarkReport, Mempool, Mining, Taken, TemplateError, VerifyDataError, Wanted,
+    WorkShown,
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 pub use events::{Event, EventBlock};

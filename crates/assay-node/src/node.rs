@@ -153,7 +153,7 @@ impl Node {
             rpc.set_engine(Arc::clone(&engine));
             import(config, &engine, &|| !*peers_stopping.borrow())?;
         }
-        let tip = engine.tip();
+        let tip = engine.chain().tip();
         let indexes = BlockIndexes::open(config)
             .and_then(|indexes| Ok((indexes.follow(config, &engine)?, indexes)));
         let (index_followers, indexes) = match indexes {
@@ -341,7 +341,7 @@ fn watch(
 fn validate_historical(engine: &Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
     let engine = Arc::clone(engine);
     thread::Builder::new().name("historical".to_owned()).spawn(move || {
-        if let Err(error) = engine.validate_historical() {
+        if let Err(error) = engine.chain().validate_historical() {
             tracing::error!("Blocks below the snapshot cannot be validated: {error}");
         }
     })

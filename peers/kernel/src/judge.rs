@@ -76,7 +76,7 @@ impl Pair {
             let engine = Verdict::from(self.engine().blocks().submit(raw.to_vec()));
             (engine, self.kernel.submit(raw))
         };
-        let tip = self.engine().tip();
+        let tip = self.engine().chain().tip();
         Judged { engine, kernel, engine_tip: (tip.height, tip.hash), kernel_tip: self.kernel.tip() }
     }
 
@@ -105,7 +105,8 @@ impl Pair {
         let (height, _) = self.kernel.tip();
         let mut count = 0;
         for at in 1..=height {
-            let hash = self.engine().block_hash_at(at).context("the engine has no block there")?;
+            let hash =
+                self.engine().chain().hash_at(at).context("the engine has no block there")?;
             let ours: Vec<Coin> = self
                 .engine()
                 .blocks()

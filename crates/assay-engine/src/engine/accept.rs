@@ -7,21 +7,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_consensus::block::BlockError;
-use assay_consensus::chain::Ancestors;
-use assay_consensus::header::{HeaderError, check_header};
-use assay_consensus::pow::block_work;
-use assay_consensus::uint256::U256;
+use assay_consensus::header::HeaderError;
 use assay_wire::{Block, BlockHash, Header, ParseError};
 
 use rayon::ThreadPool;
 
-use super::{Blocks, Engine};
+use super::Blocks;
 use crate::chainstate::{AcceptError, Archive, ConnectResult, State, Step};
 use crate::error::EngineError;
 use crate::notifier::FreshBlock;
 use crate::prepared::Prepared;
 use crate::tree::NodeId;
-use crate::types::{SubmitOutcome, TxIds, big_endian};
+use crate::types::{SubmitOutcome, TxIds};
 use crate::work::Stage;
 
 /// Fault of a block or header.
@@ -179,7 +176,7 @@ impl<'e> Blocks<'e> {
             block.bytes().len()
         };
         // During IBD several threads accept blocks of peers, and the pool verifies signatures.
-        let is_alone = self.0.is_initial_block_download();
+        let is_alone = self.0.chain().is_initial_block_download();
         (!is_alone && bytes > SMALL_BLOCK_BYTES).then_some(&*self.0.chainstate.pool)
     }
 
@@ -278,71 +275,6 @@ impl<'e> Blocks<'e> {
         let faults = rejected.iter().map(|(hash, error)| BlockFault::of(*hash, error)).collect();
         Ok(ConnectReport { is_done: outcome?, faults })
     }
-}
-
-impl Engine {
-    /// True if a header meets its own target (Core `pow.cpp`, `CheckProofOfWork`).
-    pub fn has_proof_of_work(&self, header: &Header) -> bool {
-        check_header(self.chainstate.params(), header, &header.hash()).is_ok()
-    }
-
-    /// True if this work, big endian, is at least the chain's minimum.
-    pub fn has_minimum_work(&self, chain_work: &[u8; 32]) -> bool {
-        *chain_work >= big_endian(self.chainstate.params().minimum_chain_work)
-    }
-
-    /// True if this work exceeds the chain's minimum.
-    pub fn has_more_than_minimum_work(&self, chain_work: &[u8; 32]) -> bool {
-        *chain_work > big_endian(self.chainstate.params().minimum_chain_work)
-    }
-
-    /// Result of the anti-DoS work check for these headers; `None` if their parent is unknown.
-    pub fn shows_work(&self, headers: &[Header]) -> Option<WorkShown> {
-        let parent = self.branch_start(&headers.first()?.prev_block)?;
-        let claimed = headers
-            .iter()
-            .fold(parent.chain_work, |sum, header| sum.wrapping_add(block_work(header.bits)));
-        let is_enough = claimed >= self.work_threshold();
-        Some(if is_enough { WorkShown::Yes } else { WorkShown::No })
-    }
-
-    /// Minimum work of a branch for storing unrequested headers: that of the tip a day ago, and at least the minimum of the chain
-    /// (Core `net_processing.cpp`, `GetAntiDoSWorkThreshold`).
-    pub fn work_threshold(&self) -> U256 {
-        let state = self.lock_tree();
-        let tip = state.tree.tip_node();
-        let day = block_work(tip.header.bits).wrapping_mul_u32(144);
-        let near_tip =
-            if tip.chain_work > day { tip.chain_work.wrapping_sub(day) } else { 0_u64.into() };
-        near_tip.max(self.chainstate.params().minimum_chain_work)
-    }
-
-    /// Start of a branch of headers; `None` if that header is unknown.
-    pub fn branch_start(&self, hash: &BlockHash) -> Option<BranchStart> {
-        let state = self.lock_tree();
-        let id = state.tree.find(hash)?;
-        let node = state.tree.get(id);
-        Some(BranchStart {
-            hash: *hash,
-            height: node.height,
-            bits: node.header.bits,
-            chain_work: node.chain_work,
-            median_time_past_s: state.tree.ancestors(id).median_time_past_at(node.height),
-        })
-    }
-}
-
-/// The parent of a branch of headers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BranchStart {
-    pub hash: BlockHash,
-    pub height: u32,
-    /// Target in compact form.
-    pub bits: u32,
-    /// Work of its branch up to it.
-    pub chain_work: U256,
-    /// Median time of the eleven headers up to it, seconds since 1970.
-    pub median_time_past_s: u32,
 }
 
 #[derive(Debug)]

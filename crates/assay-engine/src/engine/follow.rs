@@ -51,7 +51,7 @@ impl Blocks<'_> {
     ) -> Option<FreshBlock> {
         let node = state.tree.get(id);
         let builds_on_tip = node.parent == Some(state.tree.tip());
-        (self.0.config().has_peers && builds_on_tip && !self.0.is_initial_block_download())
+        (self.0.config().has_peers && builds_on_tip && !self.0.chain().is_initial_block_download())
             .then(|| FreshBlock::new(node.height, Arc::clone(prepared)))
     }
 

@@ -31,9 +31,9 @@ impl Engine {
         let is_loaded = self.mempool().is_loaded();
         let mut state = self.lock_tree();
         Gauges {
-            tip: self.tip(),
-            header_height: self.header_height(),
-            is_initial_block_download: self.is_initial_block_download(),
+            tip: self.chain().tip(),
+            header_height: self.chain().header_height(),
+            is_initial_block_download: self.chain().is_initial_block_download(),
             mempool: self.chainstate.admission.info(&mut state.mempool, is_loaded),
             coins: state.coins.store.usage(),
             ready: state.ready.size(),

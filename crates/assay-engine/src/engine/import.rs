@@ -131,10 +131,10 @@ impl Import<'_> {
                 return Ok(false);
             }
             let hash = header.hash();
-            if self.engine.block_entry(&hash).is_some_and(|entry| entry.has_data) {
+            if self.engine.chain().entry(&hash).is_some_and(|entry| entry.has_data) {
                 continue;
             }
-            if self.engine.block_entry(&header.prev_block).is_none() {
+            if self.engine.chain().entry(&header.prev_block).is_none() {
                 let parent = header.prev_block;
                 tracing::debug!(target: "reindex", "LoadExternalBlockFile: Out of order block {hash}, parent {parent} not known");
                 self.orphans.entry(parent).or_default().push(place);
@@ -150,7 +150,7 @@ impl Import<'_> {
         let mut open = VecDeque::from([hash]);
         self.take(place, hash)?;
         while let Some(parent) = open.pop_front() {
-            if self.engine.block_entry(&parent).is_none() {
+            if self.engine.chain().entry(&parent).is_none() {
                 continue;
             }
             for place in self.orphans.remove(&parent).unwrap_or_default() {
@@ -171,7 +171,7 @@ impl Import<'_> {
 
     /// Imports one copy of a block with a known parent; skips a copy that is damaged or breaks a rule.
     fn take(&mut self, place: BlockPlace, hash: BlockHash) -> Result<(), ImportError> {
-        if self.engine.block_entry(&hash).is_some_and(|entry| entry.has_data) {
+        if self.engine.chain().entry(&hash).is_some_and(|entry| entry.has_data) {
             return Ok(());
         }
         let block = match read_plain_block(self.engine.params(), self.files, (&place, &hash)) {
@@ -202,7 +202,7 @@ impl Import<'_> {
     /// Records the rejection of a copy.
     fn refuse(&mut self, fault: Fault, place: BlockPlace, hash: BlockHash) {
         let parent = self.header(&place).ok().and_then(|header| {
-            self.engine.block_entry(&Header::parse(&header).prev_block).map(|entry| entry.height)
+            self.engine.chain().entry(&Header::parse(&header).prev_block).map(|entry| entry.height)
         });
         let of = (hash, parent.map_or(0, |height| height + 1));
         let refused = Refused { fault, place, damaged: 1 }.report(self.files, of);

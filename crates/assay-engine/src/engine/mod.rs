@@ -1,14 +1,17 @@
-//! The engine itself: its parts, opening and closing, and its interface.
+//! The engine itself: opening and closing, and its interface in parts.
 //!
-//! The modules below it do the work: the engine takes the locks and calls them. Its methods are all in the files of this folder.
+//! The modules below it do the work: the engine takes the locks and calls them. The files of this folder have the methods of its
+//! parts [`Chain`], [`Blocks`], [`Mempool`] and [`Mining`].
 
 mod accept;
 mod check;
 mod control;
+mod deployments;
 mod download;
 mod dump;
 mod follow;
 mod gauges;
+mod headers;
 mod historical;
 mod import;
 mod load;
@@ -28,7 +31,7 @@ mod verify_data;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use assay_consensus::block::BlockError;
 use assay_consensus::params::ChainParams;
@@ -52,19 +55,20 @@ use crate::prune_lock::PruneLocks;
 use crate::scripts::{Verifier, verify_threads};
 use crate::sync::{Mutex, MutexGuard};
 use crate::tree::{BlockTree, NodeId};
-use crate::types::Tip;
 use crate::work::Work;
 pub use accept::{
-    BlockFault, BlockOffer, BranchStart, ConnectReport, FaultKind, HeadersError, Taken, WorkShown,
+    BlockFault, BlockOffer, ConnectReport, FaultKind, HeadersError, Taken, WorkShown,
 };
 pub use check::Checked;
-pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
+pub use deployments::DeploymentInfo;
+pub use download::{FetchPlan, FetchWish, Wanted};
 pub use dump::{CoinsAt, DumpError};
 pub use gauges::Gauges;
+pub use headers::{BranchStart, HeaderPlace};
 pub use historical::{ChainState, HistoricalChain};
 pub use import::Imported;
 pub use load::LoadError;
-pub use mining::{DeploymentInfo, TemplateError};
+pub use mining::TemplateError;
 pub use serve::ArchivedBlock;
 pub use verify_data::{DataReport, MarkFinding, MarkReport, VerifyDataError};
 
@@ -93,6 +97,10 @@ pub struct Engine {
     loaded_base: Mutex<Option<BlockHash>>,
 }
 
+/// The tree of headers and blocks with its marks, the active chain, its coins and figures, and their checks.
+#[derive(Clone, Copy)]
+pub struct Chain<'e>(&'e Engine);
+
 /// Blocks with their bytes and undo data: their submission, download, import and relay, and reads of stored ones.
 #[derive(Clone, Copy)]
 pub struct Blocks<'e>(&'e Engine);
@@ -100,6 +108,10 @@ pub struct Blocks<'e>(&'e Engine);
 /// Unconfirmed transactions: their submission, tests, queries, relay and file.
 #[derive(Clone, Copy)]
 pub struct Mempool<'e>(&'e Engine);
+
+/// Block templates, trial validation of blocks, and data for miners.
+#[derive(Clone, Copy)]
+pub struct Mining<'e>(&'e Engine);
 
 /// The locked state. Fields are dropped in order: a panic ends the process before another thread gets the lock.
 struct StateGuard<'a> {
@@ -240,9 +252,9 @@ impl Engine {
         }
         engine.resume_historical(store.historical, store.base)?;
         engine.begin_files(&store.records)?;
-        engine.check_at_start()?;
+        engine.chain().check_at_start()?;
         engine.recover(&store.recovery.unindexed)?;
-        engine.chainstate.notifier.download().log_start(&engine.tip(), &params);
+        engine.chainstate.notifier.download().log_start(&engine.chain().tip(), &params);
         Ok(engine)
     }
 
@@ -283,7 +295,11 @@ impl Engine {
             None => NodeId::GENESIS,
         };
         let coinbases = self.chainstate.coinbase_log(&state, tip)?;
-        self.begin_historical(&mut state, ChainCoins { store: coins, coinbases }, (tip, base));
+        self.chain().begin_historical(
+            &mut state,
+            ChainCoins { store: coins, coinbases },
+            (tip, base),
+        );
         Ok(())
     }
 
@@ -292,14 +308,6 @@ impl Engine {
         let mut state = self.lock_tree();
         let changed = state.tree.drop_assumed();
         self.chainstate.put_records(&state, &changed)
-    }
-
-    fn loaded_base(&self) -> Option<BlockHash> {
-        *self.loaded_base.lock()
-    }
-
-    fn set_loaded_base(&self, base: Option<BlockHash>) {
-        *self.loaded_base.lock() = base;
     }
 
     /// Writes the genesis block to new block files. This program does not read it, but other programs expect it.
@@ -368,6 +376,10 @@ impl Engine {
         Some(StateGuard { _whole: Whole::begin("the chain's state"), state: Some(state) })
     }
 
+    pub fn chain(&self) -> Chain<'_> {
+        Chain(self)
+    }
+
     pub fn blocks(&self) -> Blocks<'_> {
         Blocks(self)
     }
@@ -376,43 +388,16 @@ impl Engine {
         Mempool(self)
     }
 
+    pub fn mining(&self) -> Mining<'_> {
+        Mining(self)
+    }
+
     pub fn params(&self) -> &ChainParams {
         self.chainstate.params()
     }
 
     pub fn config(&self) -> &Config {
         &self.chainstate.config
-    }
-
-    /// The tip; never waits for a block being connected.
-    pub fn tip(&self) -> Tip {
-        self.chainstate.notifier.tip()
-    }
-
-    /// Height of the valid header with the most work; never waits either.
-    pub fn header_height(&self) -> u32 {
-        self.chainstate.notifier.header_height()
-    }
-
-    /// Waits until `is_reached` accepts the tip, the timeout expires, or the engine closes; returns the current tip.
-    pub fn wait_for(&self, timeout: Option<Duration>, is_reached: impl Fn(&Tip) -> bool) -> Tip {
-        self.chainstate.notifier.wait_for(timeout, is_reached)
-    }
-
-    /// Waits for a tip other than `from`.
-    pub fn wait_for_tip_change(&self, from: BlockHash, timeout: Option<Duration>) -> Tip {
-        self.wait_for(timeout, |tip| tip.hash != from)
-    }
-
-    /// True during IBD: no tip since the start had the minimum chain work and was at most a day old (Core `validation.cpp`,
-    /// `IsInitialBlockDownload`).
-    pub fn is_initial_block_download(&self) -> bool {
-        self.chainstate.notifier.download().goes_on(&self.tip())
-    }
-
-    /// True if the tip has less than the chain's minimum work, so that it may be on a branch of no other node.
-    pub fn has_little_work(&self) -> bool {
-        self.chainstate.notifier.download().has_little_work(&self.tip())
     }
 
     /// Warnings for the operator, in Core's words.

@@ -203,7 +203,7 @@ impl Case {
         });
         start(|_, engine| {
             for _ in 0..3 * BASE {
-                if engine.advance_historical().is_err() {
+                if engine.chain().advance_historical().is_err() {
                     break;
                 }
             }
@@ -216,7 +216,7 @@ impl Case {
         start(|case, engine| {
             let block = Block::parse(case.proposal.clone(), Encoding::Segwit).expect("it parses");
             let checks = TrialChecks { work: true, merkle_root: true };
-            match engine.test_block(block, checks) {
+            match engine.mining().test_block(block, checks) {
                 Ok(Err(TrialError::Rule(error))) => {
                     assert_eq!(error.reject_reason(), "bad-cb-amount");
                 }
@@ -226,7 +226,7 @@ impl Case {
         });
         start(|_, engine| {
             let _ = engine.flush();
-            let _ = engine.prune_to(2);
+            let _ = engine.chain().prune_to(2);
         });
         start(|_, engine| engine.shutdown().expect("the disk works"));
         for thread in threads {

@@ -1,12 +1,12 @@
-//! Queries for serving the chain to peers: fork points, headers above them, and archived blocks.
+//! Reads of stored blocks and their undo data, also for peers.
 
 use assay_store::{BlockFileError, BlockPos, decode_undo};
-use assay_wire::{Block, BlockHash, Coin, Header, Transaction, Txid};
+use assay_wire::{Block, BlockHash, Coin, Transaction, Txid};
 
-use super::download::{HeaderPlace, place};
-use super::{Blocks, Engine};
+use super::Blocks;
+use super::headers::{HeaderPlace, may_be_given, place};
 use crate::error::EngineError;
-use crate::tree::{BlockTree, Node, NodeId};
+use crate::tree::Node;
 
 /// A block of the archive. Reads take no lock.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl Blocks<'_> {
         let state = self.0.lock_tree();
         let id = state.tree.find(hash)?;
         let node = state.tree.get(id);
-        if !may_be_given(&state.tree, id, self.0.params().pow.target_spacing_s) {
+        if !may_be_given(&state.tree, id, self.0.params()) {
             return None;
         }
         let (height, pos) = (node.height, node.block);
@@ -56,8 +56,7 @@ impl Blocks<'_> {
     pub fn place_for_peers(self, hash: &BlockHash) -> Option<HeaderPlace> {
         let state = self.0.lock_tree();
         let id = state.tree.find(hash)?;
-        let spacing_s = self.0.params().pow.target_spacing_s;
-        may_be_given(&state.tree, id, spacing_s).then(|| place(&state.tree, id))
+        may_be_given(&state.tree, id, self.0.params()).then(|| place(&state.tree, id))
     }
 
     /// Fills `out` with the bytes of a block from `offset` on, with a check of the framing only.
@@ -191,91 +190,4 @@ impl Blocks<'_> {
         };
         self.0.chainstate.blocks.cached_block_part(pos, offset, length)
     }
-}
-
-impl Engine {
-    /// The blocks of the branch that ends in `stop`, from height `first` on; empty if it ends before. `None` if `stop` is
-    /// unknown.
-    pub fn branch_up_to(&self, stop: &BlockHash, first: u32) -> Option<Vec<BlockHash>> {
-        let state = self.lock_tree();
-        let tree = &state.tree;
-        let mut at = Some(tree.find(stop)?);
-        let mut hashes = Vec::new();
-        while let Some(node) = at.map(|id| tree.get(id)).filter(|node| node.height >= first) {
-            hashes.push(node.hash);
-            at = node.parent;
-        }
-        hashes.reverse();
-        Some(hashes)
-    }
-
-    /// Position of a block, and true if it was found valid with its transactions at some time.
-    pub fn judged_place(&self, hash: &BlockHash) -> Option<(HeaderPlace, bool)> {
-        let state = self.lock_tree();
-        let id = state.tree.find(hash)?;
-        let is_valid = state.tree.get(id).height == 0 || state.tree.get(id).was_connected();
-        Some((place(&state.tree, id), is_valid))
-    }
-
-    /// Headers of the active branch with their hashes: those above the first active block of `locator` (above the genesis block
-    /// if none is active), up to `stop`, or `max` of them (Core's `getheaders`).
-    ///
-    /// Without a locator, the result is the block `stop` alone; `None` if peers may not request it.
-    pub fn headers_after(
-        &self,
-        locator: &[BlockHash],
-        stop: &BlockHash,
-        max: usize,
-    ) -> Option<Vec<(BlockHash, Header)>> {
-        let state = self.lock_tree();
-        let tree = &state.tree;
-        if locator.is_empty() {
-            let id = tree.find(stop)?;
-            let spacing_s = self.chainstate.params().pow.target_spacing_s;
-            let node = tree.get(id);
-            return may_be_given(tree, id, spacing_s).then(|| vec![(node.hash, node.header)]);
-        }
-        let known = locator.iter().filter_map(|hash| tree.find(hash));
-        let fork = known.filter(|id| tree.is_active(*id)).map(|id| tree.get(id).height).next();
-        Some(up_to(tree, fork.unwrap_or(0), stop, max))
-    }
-
-    /// At most `max` headers of the active branch above its fork point with the branch of `hash`, lowest first; `None` for an
-    /// unknown block.
-    pub fn headers_since(&self, hash: &BlockHash, max: usize) -> Option<Vec<(BlockHash, Header)>> {
-        let state = self.lock_tree();
-        let tree = &state.tree;
-        let fork = tree.fork_with_active(tree.find(hash)?);
-        Some(up_to(tree, tree.get(fork).height, &BlockHash::ZERO, max))
-    }
-}
-
-/// True if peers may request a block: an active one, or a valid one no older than a month. Old branches that few nodes know would
-/// allow fingerprinting (Core `net_processing.cpp`, `BlockRequestAllowed`).
-fn may_be_given(tree: &BlockTree, id: NodeId, spacing_s: u32) -> bool {
-    if tree.is_active(id) {
-        return true;
-    }
-    let node = tree.get(id);
-    let best = tree.best_header();
-    let age_s = tree.get(best).header.time.saturating_sub(node.header.time);
-    node.was_connected()
-        && !node.is_failed()
-        && u64::from(age_s) < MONTH_S
-        && tree.equivalent_time_s(id, best, spacing_s) < MONTH_S
-}
-
-/// Core `net_processing.cpp`, `STALE_RELAY_AGE_LIMIT`.
-const MONTH_S: u64 = 30 * 24 * 3600;
-
-fn up_to(tree: &BlockTree, below: u32, stop: &BlockHash, max: usize) -> Vec<(BlockHash, Header)> {
-    let ids = (below + 1..).map_while(|height| tree.active_at(height));
-    let mut out = Vec::new();
-    for node in ids.take(max).map(|id: NodeId| tree.get(id)) {
-        out.push((node.hash, node.header));
-        if node.hash == *stop {
-            break;
-        }
-    }
-    out
 }

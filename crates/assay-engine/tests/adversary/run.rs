@@ -147,7 +147,7 @@ impl Run {
         let mut weights = self.weights;
         if snapshot.is_some() {
             let is_loaded = model.known().is_loaded;
-            step::favour_history(&mut weights, is_loaded, engine.historical_chain().is_some());
+            step::favour_history(&mut weights, is_loaded, engine.chain().historical().is_some());
         }
         let open = {
             let known = model.known();

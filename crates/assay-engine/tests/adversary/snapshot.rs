@@ -33,8 +33,9 @@ impl Snapshot {
             let outcome = engine.blocks().submit(block.raw.clone());
             assert!(matches!(outcome, SubmitOutcome::Accepted), "{}: {outcome:?}", block.height);
         }
-        let tip = engine.tip();
-        let coins = engine.coins_at(&tip.hash, &|| true).expect("they are those of the tip");
+        let tip = engine.chain().tip();
+        let coins =
+            engine.chain().coins_at(&tip.hash, &|| true).expect("they are those of the tip");
         let file = coins.write(Vec::new(), KEYS, &|| true).expect("there is memory");
         let known = AssumeUtxo {
             height: tip.height,

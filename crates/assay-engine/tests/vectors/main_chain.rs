@@ -48,13 +48,14 @@ fn feed(file: &[u8], outcome: &mut Outcome) {
     }
     outcome.case("tip and coins", |log| {
         let last = blocks.len() as u32 - 1;
-        log.check(last == 14_131 && engine.tip().height == last, || "another height".into());
-        let stats = engine.utxo_stats(false).expect("statistics");
+        let height = engine.chain().tip().height;
+        log.check(last == 14_131 && height == last, || "another height".into());
+        let stats = engine.chain().utxo_stats(false).expect("statistics");
         let created = 50 * COIN as u64 * u64::from(last);
         log.check(stats.total_amount_sat == created, || format!("{} sat", stats.total_amount_sat));
         // Every block represents 2^32 + 2^16 + 1 hashes at the first difficulty.
         let work = U256::from((u64::from(last) + 1) * 0x1_0001_0001);
-        let mut claimed = engine.tip().chain_work;
+        let mut claimed = engine.chain().tip().chain_work;
         claimed.reverse();
         let claimed = U256::from_le_bytes(&claimed);
         log.check(claimed == work, || format!("work {claimed}"));

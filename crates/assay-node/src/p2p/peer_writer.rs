@@ -79,19 +79,20 @@ impl PeerWriter<'_> {
             Request::Agree { version } => self.agree(version),
             Request::Ready => {
                 // The peer requests blocks connected before its arrival.
-                self.announced = engine.tip().hash;
+                self.announced = engine.chain().tip().hash;
                 Ok(())
             }
             Request::Pong(nonce) => self.send(&Message::Pong(nonce)),
             Request::Headers { locator, stop } => {
-                let found = if engine.has_little_work() {
+                let found = if engine.chain().has_little_work() {
                     // Our chain may not be the peer's target (Core `net_processing.cpp`, GETHEADERS).
                     Some(Vec::new())
                 } else {
-                    engine.headers_after(&locator, &stop, HEADERS_MAX)
+                    engine.chain().headers_after(&locator, &stop, HEADERS_MAX)
                 };
                 let Some(found) = found else { return Ok(()) };
-                let last = found.last().map_or_else(|| engine.tip().hash, |(hash, _)| *hash);
+                let last =
+                    found.last().map_or_else(|| engine.chain().tip().hash, |(hash, _)| *hash);
                 self.peer.with_known(|known| known.best_sent = Some(last));
                 let headers: Vec<Header> = found.into_iter().map(|(_, header)| header).collect();
                 self.send(&Message::Headers(headers[..].into()))
@@ -100,7 +101,7 @@ impl PeerWriter<'_> {
                 if locator.is_empty() {
                     locator.push(self.shared.genesis);
                 }
-                let found = engine.headers_after(&locator, &stop, HASHES_MAX);
+                let found = engine.chain().headers_after(&locator, &stop, HASHES_MAX);
                 let mut found = found.unwrap_or_default();
                 self.resume_after =
                     found.get(HASHES_MAX - 1).map(|(hash, _)| *hash).filter(|hash| *hash != stop);
@@ -154,9 +155,9 @@ impl PeerWriter<'_> {
         }
         let hour = 3600 / engine.params().pow.target_spacing_s.max(1);
         let kept = KEPT_BLOCKS.saturating_sub(hour);
-        engine
-            .header_place(hash)
-            .is_some_and(|place| place.has_data && place.height + kept > engine.tip().height)
+        engine.chain().header_place(hash).is_some_and(|place| {
+            place.has_data && place.height + kept > engine.chain().tip().height
+        })
     }
 
     fn greet(&mut self) -> Result<(), Ended> {
@@ -182,7 +183,7 @@ impl PeerWriter<'_> {
             sender: NetAddress { services, ..NetAddress::default() },
             nonce,
             user_agent: user_agent.as_bytes(),
-            start_height: self.shared.engine.tip().height.cast_signed(),
+            start_height: self.shared.engine.chain().tip().height.cast_signed(),
             relay: Some(!self.shared.peers.rejects_txs_of(self.peer)),
         };
         self.send(&Message::Version(version))
@@ -200,13 +201,13 @@ impl PeerWriter<'_> {
 
     fn announce(&mut self) -> Result<(), Ended> {
         let engine = &self.shared.engine;
-        let Tip { hash: tip, height, .. } = engine.tip();
+        let Tip { hash: tip, height, .. } = engine.chain().tip();
         let announced = std::mem::replace(&mut self.announced, tip);
         self.peer.announced_height.store(height, Ordering::Relaxed);
-        if !self.peer.is_ready() || engine.is_initial_block_download() {
+        if !self.peer.is_ready() || engine.chain().is_initial_block_download() {
             return Ok(());
         }
-        let found = engine.headers_since(&announced, ANNOUNCED_MAX + 1).unwrap_or_default();
+        let found = engine.chain().headers_since(&announced, ANNOUNCED_MAX + 1).unwrap_or_default();
         let Some(headers) = self.unknown_headers(&found) else {
             // Too far for single announcements, or without a header known to the peer: it requests the gap.
             if self.knows(&tip) {
@@ -240,8 +241,8 @@ impl PeerWriter<'_> {
 
     fn knows(&self, hash: &BlockHash) -> bool {
         let known = self.peer.with_known(|known| *known);
-        let engine = &self.shared.engine;
-        [known.best, known.best_sent].iter().flatten().any(|upper| engine.is_ancestor(hash, upper))
+        let chain = self.shared.engine.chain();
+        [known.best, known.best_sent].iter().flatten().any(|upper| chain.is_ancestor(hash, upper))
     }
 
     fn data(&mut self, entry: Inventory, is_last: bool) -> Result<(), Ended> {
@@ -270,7 +271,7 @@ impl PeerWriter<'_> {
             }
         }
         if is_block && self.resume_after.take_if(|last| *last == hash).is_some() {
-            let tip = self.shared.engine.tip().hash;
+            let tip = self.shared.engine.chain().tip().hash;
             self.send(&Message::Inv([entry_of(&tip)][..].into()))?;
         }
         Ok(())
@@ -288,14 +289,15 @@ impl PeerWriter<'_> {
         let engine = &shared.engine;
         let Some(place) = engine.blocks().place_for_peers(hash) else { return Ok(()) };
         // Light clients request all blocks, so theirs count as old.
-        let is_old = is_filtered || engine.best_header().time.saturating_sub(place.time) > OLD_S;
+        let is_old =
+            is_filtered || engine.chain().best_header().time.saturating_sub(place.time) > OLD_S;
         if is_old
             && totals.is_reached_for_old_blocks(engine.clock().now_s())
             && !peer.permissions.has(Permissions::DOWNLOAD)
         {
             return Err(Ended::OldBlockTooMuch);
         }
-        let depth = engine.tip().height.saturating_sub(place.height);
+        let depth = engine.chain().tip().height.saturating_sub(place.height);
         if is_limited && depth > LIMITED_DEPTH_MAX && !peer.permissions.has(Permissions::NO_BAN) {
             return Err(Ended::BlockTooDeep);
         }

@@ -22,7 +22,7 @@ pub(super) const GETDESCRIPTORACTIVITY: Call = |node, args, out| {
     let with_mempool = args.bool_or(2, true)?;
     let mut blocks = BTreeMap::new();
     for hash in &hashes {
-        let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
+        let entry = node.engine.chain().entry(hash).ok_or_else(block_not_found)?;
         if !entry.in_active_chain {
             return Err(bad("Block is not in main chain"));
         }

@@ -13,8 +13,8 @@ use crate::jsonrpc::{Code, Json, Object, RpcError};
 pub(super) const GETBLOCKHEADER: Call = |node, args, out| {
     let hash = args.block_hash(0, "hash")?;
     let verbose = args.bool_or(1, true)?;
-    let tip = node.engine.tip();
-    let entry = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
+    let tip = node.engine.chain().tip();
+    let entry = node.engine.chain().entry(&hash).ok_or_else(block_not_found)?;
     if !verbose {
         Json::new(out).hex(&entry.header.to_bytes());
         return Ok(());
@@ -36,8 +36,8 @@ pub(super) fn block(
     verbosity: i32,
     out: &mut Vec<u8>,
 ) -> Result<(), RpcError> {
-    let tip = node.engine.tip();
-    let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
+    let tip = node.engine.chain().tip();
+    let entry = node.engine.chain().entry(hash).ok_or_else(block_not_found)?;
     let raw = read_block(node, hash)?;
     if verbosity <= 0 {
         Json::new(out).hex(&raw);
@@ -124,7 +124,7 @@ pub(super) fn block_and_spent(
 const UNDO_UNREADABLE: &str = "Undo data expected but can't be read. This could be due to disk corruption or a conflict with a pruning event.";
 
 pub(super) fn is_pruned(node: &Node<'_>, hash: &BlockHash) -> bool {
-    node.engine.block_entry(hash).is_some_and(|entry| entry.is_pruned)
+    node.engine.chain().entry(hash).is_some_and(|entry| entry.is_pruned)
 }
 
 pub(super) fn parse(

@@ -83,7 +83,7 @@ pub(super) fn look_up(
     index: &FilterIndex,
     hash: &BlockHash,
 ) -> Result<FilterEntry, Missing> {
-    if node.engine.judged_place(hash).is_none() {
+    if node.engine.chain().judged_place(hash).is_none() {
         return Err(Missing::Block);
     }
     let is_ready = is_ready(node, index);
@@ -102,7 +102,7 @@ pub(super) fn find(
     hash: &BlockHash,
     is_ready: bool,
 ) -> Result<FilterEntry, Missing> {
-    let (place, was_connected) = node.engine.judged_place(hash).ok_or(Missing::Block)?;
+    let (place, was_connected) = node.engine.chain().judged_place(hash).ok_or(Missing::Block)?;
     match index.entry(hash, place.height).map_err(Missing::Failed)? {
         Some(entry) => Ok(entry),
         None if !was_connected => Err(Missing::NotConnected),

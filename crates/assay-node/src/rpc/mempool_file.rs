@@ -27,7 +27,7 @@ pub(super) const IMPORTMEMPOOL: Call = |node, args, out| {
     let apply_fee_deltas = args.option_or(1, "apply_fee_delta_priority", false)?;
     let apply_unbroadcast = args.option_or(1, "apply_unbroadcast_set", false)?;
     let import = MempoolImport { use_current_time, apply_fee_deltas, apply_unbroadcast };
-    if node.engine.is_initial_block_download() {
+    if node.engine.chain().is_initial_block_download() {
         let text = "Can only import the mempool after the block download and sync is done.";
         return Err(RpcError::new(Code::ClientInInitialDownload, text));
     }

@@ -49,7 +49,7 @@ pub(super) const SUBMITHEADER: Call = |node, args, out| {
     let head = raw.as_deref().and_then(|raw| raw.first_chunk::<{ Header::SIZE }>());
     let header =
         head.map(Header::parse).ok_or_else(|| undecodable("Block header decode failed"))?;
-    if node.engine.block_entry(&header.prev_block).is_none() {
+    if node.engine.chain().entry(&header.prev_block).is_none() {
         let text = format!("Must submit previous header ({}) first", header.prev_block);
         return Err(RpcError::new(Code::Verify, text));
     }
@@ -83,7 +83,7 @@ fn with_reserved_value(node: &Node<'_>, mut raw: Vec<u8>) -> Vec<u8> {
     if !is_bare || witness_commitment_index(coinbase.view()).is_none() {
         return raw;
     }
-    let parent = node.engine.header_place(&header.prev_block);
+    let parent = node.engine.chain().header_place(&header.prev_block);
     if parent.is_none_or(|parent| !params.segwit_active(parent.height + 1)) {
         return raw;
     }

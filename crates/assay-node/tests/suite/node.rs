@@ -50,8 +50,8 @@ impl Fixture {
 
     pub(crate) fn set_clock_to_tip(&self) {
         let engine = self.node.engine();
-        engine.clock().set(u64::from(engine.tip().time));
-        assert!(!engine.is_initial_block_download());
+        engine.clock().set(u64::from(engine.chain().tip().time));
+        assert!(!engine.chain().is_initial_block_download());
     }
 
     pub(crate) fn p2p_address(&self) -> SocketAddr {

@@ -128,7 +128,7 @@ fn submit(engine: &Engine, (expected, raw): &MintedBlock) -> Result<f64> {
     let start = Instant::now();
     let outcome = engine.blocks().submit(raw);
     let elapsed_s = start.elapsed().as_secs_f64();
-    let tip = engine.tip();
+    let tip = engine.chain().tip();
     match outcome {
         SubmitOutcome::Accepted if (tip.height, tip.hash) == (expected.height, expected.hash) => {
             Ok(elapsed_s)
@@ -240,7 +240,7 @@ fn check(
         return Err(wrong(format!("{} was replaced or evicted", victim.bait)));
     }
     for (outpoint, value) in moving {
-        match engine.coin(outpoint, false) {
+        match engine.chain().coin(outpoint, false) {
             Ok(Some((coin, _))) if coin.value == *value => {}
             Ok(found) => {
                 let value = found.map_or(0, |(coin, _)| coin.value);

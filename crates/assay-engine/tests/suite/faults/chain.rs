@@ -205,5 +205,5 @@ fn transaction(inputs: &[OutPoint], outputs: i64, value: i64) -> Transaction {
 }
 
 pub(crate) fn muhash(engine: &Engine) -> [u8; 32] {
-    engine.utxo_stats(true).unwrap().muhash.unwrap()
+    engine.chain().utxo_stats(true).unwrap().muhash.unwrap()
 }

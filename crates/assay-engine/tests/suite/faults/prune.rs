@@ -108,7 +108,7 @@ impl Run {
     }
 
     fn prune(&mut self, height: u32) {
-        self.engine.prune_to(height).expect("there is room");
+        self.engine.chain().prune_to(height).expect("there is room");
         let limit = height.min(self.tip_height().saturating_sub(KEPT));
         for known in self.blocks.values_mut().filter(|known| known.height <= limit) {
             known.may_be_missing = true;
@@ -117,8 +117,9 @@ impl Run {
 
     /// Submits a pruned block of the active branch.
     fn again(&mut self, choice: u8) {
-        let is_missing =
-            |hash: &&BlockHash| self.engine.block_entry(hash).is_some_and(|entry| entry.is_pruned);
+        let is_missing = |hash: &&BlockHash| {
+            self.engine.chain().entry(hash).is_some_and(|entry| entry.is_pruned)
+        };
         let missing: Vec<BlockHash> = self.active.iter().filter(is_missing).copied().collect();
         let Some(hash) = missing.get(usize::from(choice) % missing.len().max(1)) else { return };
         let known = self.blocks.get_mut(hash).expect("the model has all blocks");
@@ -153,9 +154,9 @@ impl Run {
 
     fn check(&self) {
         let engine = &self.engine;
-        assert_eq!(engine.tip().hash, self.active[self.active.len() - 1]);
+        assert_eq!(engine.chain().tip().hash, self.active[self.active.len() - 1]);
         for (hash, known) in &self.blocks {
-            let entry = engine.block_entry(hash).expect("headers are never removed");
+            let entry = engine.chain().entry(hash).expect("headers are never removed");
             let raw = engine.blocks().read(hash).expect("it can be read");
             assert_eq!(entry.is_pruned, raw.is_none(), "{hash}");
             assert!(raw.is_some() || known.may_be_missing, "block {hash} at {}", known.height);
@@ -166,7 +167,7 @@ impl Run {
         }
         let is_whole = |hash: &BlockHash| matches!(engine.blocks().read_spent(hash), Ok(Some(_)));
         let lowest = self.active[1..].iter().rposition(|hash| !is_whole(hash));
-        assert_eq!(engine.prune_height(), lowest.map(|index| index as u32 + 1));
+        assert_eq!(engine.chain().prune_height(), lowest.map(|index| index as u32 + 1));
     }
 }
 

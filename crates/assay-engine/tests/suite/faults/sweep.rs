@@ -102,12 +102,12 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
         _ => (&progress.flushed, progress.flushed_tip),
     };
     for hash in safe {
-        let entry = engine.block_entry(hash).unwrap_or_else(|| panic!("{case}: {hash} is lost"));
+        let entry = engine.chain().entry(hash).unwrap_or_else(|| panic!("{case}: {hash} is lost"));
         assert!(entry.has_data, "{case}: the data of {hash} are lost");
         assert!(engine.blocks().read(hash).is_ok_and(|raw| raw.is_some()), "{case}: {hash}");
     }
-    let tip = engine.tip();
-    let work_of = |hash: &BlockHash| engine.block_entry(hash).map(|entry| entry.chain_work);
+    let tip = engine.chain().tip();
+    let work_of = |hash: &BlockHash| engine.chain().entry(hash).map(|entry| entry.chain_work);
     assert!(
         safe_tip.is_none_or(|hash| work_of(&hash) <= Some(tip.chain_work)),
         "{case}: fell back"
@@ -117,11 +117,9 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
         story.muhash.get(&tip.hash).unwrap_or_else(|| panic!("{case}: tip {}", tip.hash));
     assert_eq!(muhash(&engine), *expected, "{case}: coins at {}", tip.height);
     for height in BASE + 1..=tip.height {
-        let hash = engine.block_hash_at(height).expect("it is below the tip");
-        assert!(
-            engine.blocks().read_spent(&hash).is_ok_and(|spent| spent.is_some()),
-            "{case}: undo data"
-        );
+        let hash = engine.chain().hash_at(height).expect("it is below the tip");
+        let spent = engine.blocks().read_spent(&hash);
+        assert!(spent.is_ok_and(|spent| spent.is_some()), "{case}: undo data");
     }
     // The mempool file is an old or a new one, never torn.
     let load = engine.mempool().load().unwrap_or_else(|e| panic!("{case}: {e}"));
@@ -137,7 +135,7 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
     if setup == Setup::Pruning {
         check_removals(&engine, disk, case);
     }
-    assert_eq!(engine.tip().hash, story.end, "{case}");
+    assert_eq!(engine.chain().tip().hash, story.end, "{case}");
     assert_eq!(muhash(&engine), story.muhash[&story.end], "{case}: the end");
 }
 
@@ -145,19 +143,19 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
 fn check_removals(engine: &Engine, disk: &Disk, case: &str) {
     engine.flush().unwrap_or_else(|e| panic!("{case}: {e}"));
     let mut lowest = None;
-    for height in 1..=engine.tip().height {
-        let hash = engine.block_hash_at(height).expect("it is below the tip");
-        let raw = engine.blocks().read(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
-        let spent =
-            engine.blocks().read_spent(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
+    let (chain, blocks) = (engine.chain(), engine.blocks());
+    for height in 1..=chain.tip().height {
+        let hash = chain.hash_at(height).expect("it is below the tip");
+        let raw = blocks.read(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
+        let spent = blocks.read_spent(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
         assert_eq!(raw.is_some(), spent.is_some(), "{case}: {height}");
         if raw.is_some() {
             lowest.get_or_insert(height);
         }
     }
-    let pruned = engine.prune_height().unwrap_or_else(|| panic!("{case}: nothing was removed"));
+    let pruned = chain.prune_height().unwrap_or_else(|| panic!("{case}: nothing was removed"));
     assert_eq!(lowest, Some(pruned + 1), "{case}");
-    assert!(engine.tip().height - pruned >= KEPT, "{case}: {pruned}");
+    assert!(engine.chain().tip().height - pruned >= KEPT, "{case}: {pruned}");
     let names = disk.io.list(&Path::new(DIR).join("blocks")).expect("the folder is there");
     assert!(!names.contains(&"blk00000.dat".to_owned()), "{case}: {names:?}");
     assert!(!names.contains(&"rev00000.dat".to_owned()), "{case}: {names:?}");

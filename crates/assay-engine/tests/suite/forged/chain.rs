@@ -77,10 +77,10 @@ impl Forged {
 
     /// Checks tip, counts and hash of the coins against the ledger.
     pub(crate) fn check_tip(&self, engine: &Engine) {
-        let tip = engine.tip();
+        let tip = engine.chain().tip();
         assert_eq!(tip.height, self.height());
         assert_eq!(tip.hash.to_string(), self.ledger.tip.hash);
-        self.check_coins(&engine.utxo_stats(true).unwrap());
+        self.check_coins(&engine.chain().utxo_stats(true).unwrap());
     }
 
     pub(crate) fn check_coins(&self, stats: &UtxoStats) {

@@ -55,7 +55,7 @@ impl Fixture {
 
     /// The coinbase output of the block at `height`.
     pub(crate) fn coinbase(&self, height: u32) -> OutPoint {
-        let hash = self.engine.block_hash_at(height).unwrap();
+        let hash = self.engine.chain().hash_at(height).unwrap();
         let raw = self.engine.blocks().read(&hash).unwrap().unwrap();
         let block = Block::parse(raw, Encoding::Segwit).unwrap();
         OutPoint { txid: block.tx(0).txid(), vout: 0 }

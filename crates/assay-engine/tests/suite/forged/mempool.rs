@@ -60,12 +60,9 @@ fn batches_of_signatures_change_no_verdict() {
             let trial = first.0.mempool().test_accept(offers.clone(), None);
             let verdicts = first.0.mempool().submit_all(offers.clone(), None);
             for (engine, _) in others {
-                assert_eq!(
-                    engine.mempool().test_accept(offers.clone(), None),
-                    trial,
-                    "height {height}"
-                );
-                assert_eq!(engine.mempool().submit_all(offers.clone(), None), verdicts);
+                let mempool = engine.mempool();
+                assert_eq!(mempool.test_accept(offers.clone(), None), trial, "height {height}");
+                assert_eq!(mempool.submit_all(offers.clone(), None), verdicts);
             }
             admitted += verdicts.iter().filter(|verdict| verdict.is_ok()).count();
             refused += verdicts.iter().filter(|verdict| verdict.is_err()).count();
@@ -122,10 +119,10 @@ fn rejections_have_reasons() {
     engine.mempool().submit(offers[0].clone(), None).unwrap();
     let first = Transaction::parse(offers[0].clone(), Encoding::Legacy).unwrap();
     let prevout = first.view().input(0).prevout;
-    assert!(engine.coin(&prevout, false).unwrap().is_some());
-    assert!(engine.coin(&prevout, true).unwrap().is_none());
+    assert!(engine.chain().coin(&prevout, false).unwrap().is_some());
+    assert!(engine.chain().coin(&prevout, true).unwrap().is_none());
     let output = OutPoint { txid: first.view().txid(), vout: 0 };
-    assert!(engine.coin(&output, false).unwrap().is_none());
+    assert!(engine.chain().coin(&output, false).unwrap().is_none());
 
     accept(&engine, forged.block(101));
     let known = reject(offers[offers.len() - 1].clone());

@@ -37,7 +37,7 @@ fn the_mempool_survives_a_restart() {
     let block = f.mine(from_ref(&parent));
     f.offer(&next);
     f.offer(&lone);
-    f.engine.invalidate_block(&block).unwrap();
+    f.engine.chain().invalidate_block(&block).unwrap();
     let all: HashSet<Txid> = [&parent, &next, &lone].map(txid).into();
     assert_eq!(f.mempool(), all);
     let times = |f: &Fixture| {

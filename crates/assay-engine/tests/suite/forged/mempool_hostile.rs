@@ -179,7 +179,7 @@ fn blocks_and_submissions_from_many_threads_leave_one_consistent_state() {
         let tx = f.engine.mempool().tx(&entry.txid).unwrap();
         for input in tx.view().inputs() {
             let is_there = txids.contains(&input.prevout.txid)
-                || f.engine.coin(&input.prevout, false).unwrap().is_some();
+                || f.engine.chain().coin(&input.prevout, false).unwrap().is_some();
             assert!(is_there, "{:?}", input.prevout);
         }
     }

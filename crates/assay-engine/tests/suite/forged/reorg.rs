@@ -53,6 +53,6 @@ fn unconfirmed_transactions_follow() {
             "{outcome:?}"
         );
     }
-    assert_eq!(engine.tip().height, 102);
+    assert_eq!(engine.chain().tip().height, 102);
     assert_eq!(engine.mempool().info().size as u64, confirmed);
 }

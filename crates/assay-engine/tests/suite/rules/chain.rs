@@ -58,7 +58,7 @@ pub(crate) fn outpoint(txid: Txid) -> OutPoint {
 
 /// A block on top of the tip.
 fn block(engine: &Engine, txs: &[&Transaction]) -> Vec<u8> {
-    let tip = engine.tip();
+    let tip = engine.chain().tip();
     let header = Header { version: 4, bits: tip.bits, ..header_on(tip.hash, tip.time + 60) };
     mined_block_bytes(header, txs.iter().copied())
 }

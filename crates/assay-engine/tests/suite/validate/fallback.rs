@@ -170,9 +170,9 @@ impl Oracle {
 
     /// Compares tip, coins and invalid blocks.
     fn check(&self, tree: &Tree, validation: &Validation) {
-        let tip = self.engine.tip();
+        let tip = self.engine.chain().tip();
         assert_eq!((validation.height, validation.hash), (tip.height, tip.hash), "{validation:?}");
-        let stats = self.engine.utxo_stats(true).unwrap();
+        let stats = self.engine.chain().utxo_stats(true).unwrap();
         assert_eq!(printed(stats.muhash.unwrap()), muhash(validation));
         assert_eq!(validation.totals.blocks, u64::from(tip.height));
         for block in &validation.invalid {

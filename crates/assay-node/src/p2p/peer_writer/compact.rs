@@ -41,7 +41,7 @@ impl PeerWriter<'_> {
         if kind == InventoryKind::COMPACT_BLOCK && engine.blocks().has_young_tip() {
             let Some(block) = engine.blocks().archived(hash) else { return Ok(false) };
             // For an old block the peer's mempool is useless.
-            if block.height() + COMPACT_DEPTH_MAX >= engine.tip().height {
+            if block.height() + COMPACT_DEPTH_MAX >= engine.chain().tip().height {
                 return self.compact_block(hash);
             }
         }
@@ -76,12 +76,12 @@ impl PeerWriter<'_> {
             return self.send_txs(recent.block(), request);
         }
         let engine = &self.shared.engine;
-        let place = engine.header_place(hash).filter(|place| place.has_data);
+        let place = engine.chain().header_place(hash).filter(|place| place.has_data);
         let Some(place) = place else {
             net!("Peer {} sent us a getblocktxn for a block we don't have", self.peer.id);
             return Ok(());
         };
-        if place.height + TXS_DEPTH_MAX < engine.tip().height {
+        if place.height + TXS_DEPTH_MAX < engine.chain().tip().height {
             net!("Peer {} sent us a getblocktxn for a block > {TXS_DEPTH_MAX} deep", self.peer.id);
             return self.block(hash, true).map(drop);
         }

@@ -96,7 +96,7 @@ impl PeerWriter<'_> {
     }
 
     fn branch(&self, stop: &BlockHash, first: u32) -> Vec<BlockHash> {
-        self.shared.engine.branch_up_to(stop, first).unwrap_or_default()
+        self.shared.engine.chain().branch_up_to(stop, first).unwrap_or_default()
     }
 
     /// Like Core, sends no response to requests for filters not indexed yet.

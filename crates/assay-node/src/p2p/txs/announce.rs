@@ -168,7 +168,7 @@ impl TxRelay {
             return;
         }
         let now_us = self.engine.clock().now_us();
-        let is_syncing = self.engine.is_initial_block_download();
+        let is_syncing = self.engine.chain().is_initial_block_download();
         let current = if is_syncing { MONEY_MAX } else { self.fee_rate_min(now_us) };
         let (sent, next_us) =
             peer.with_relay(|relay| (relay.fee_filter_sent, relay.next_fee_filter_us));
@@ -232,11 +232,8 @@ impl TxRelay {
     }
 
     fn rebroadcast(&self) {
-        self.engine
-            .mempool()
-            .unbroadcast()
-            .into_iter()
-            .for_each(|(_, wtxid)| self.broadcast(wtxid));
+        let waiting = self.engine.mempool().unbroadcast();
+        waiting.into_iter().for_each(|(_, wtxid)| self.broadcast(wtxid));
     }
 
     /// Queues new local transactions for all peers.

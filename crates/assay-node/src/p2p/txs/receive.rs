@@ -26,7 +26,7 @@ impl TxRelay {
             return Err(Ended::UnwantedTx);
         }
         // Validation is impossible in IBD.
-        if self.engine.is_initial_block_download() {
+        if self.engine.chain().is_initial_block_download() {
             return Ok(());
         }
         let tx = match Transaction::parse(raw, self.peers.encoding) {
@@ -219,9 +219,8 @@ impl TxRelay {
         }
         // Validation runs in parallel: a parent may have arrived since the lookup and found no child.
         for txid in parents_of(tx) {
-            if let Some(parent) =
-                self.engine.mempool().transaction_before(&RelayId::Txid(txid), u64::MAX)
-            {
+            let parent = self.engine.mempool().transaction_before(&RelayId::Txid(txid), u64::MAX);
+            if let Some(parent) = parent {
                 table.orphans.parent_arrived(txid, parent.view().output_count());
             }
         }

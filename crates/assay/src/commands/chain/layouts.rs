@@ -362,12 +362,12 @@ fn imported(blocks: &Path, is_own: bool) -> Outcome {
         engine.blocks().load(blocks, &|| true)
     };
     let found = found.map_err(|error| error.to_string())?;
-    let tip = engine.tip();
+    let tip = engine.chain().tip();
     let (mut hashes, mut raw, mut at) = (Vec::new(), Vec::new(), tip.hash);
     while at != params().genesis_hash {
         hashes.push(at);
         raw.push(engine.blocks().read(&at).expect("readable").expect("stored"));
-        at = engine.block_entry(&at).expect("known").header.prev_block;
+        at = engine.chain().entry(&at).expect("known").header.prev_block;
     }
     hashes.reverse();
     raw.reverse();
