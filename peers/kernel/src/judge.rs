@@ -82,8 +82,8 @@ impl Pair {
 
     /// Known headers count as new ones, and rejections are compared by class.
     fn submit_header(&self, raw: &[u8; HEADER_BYTES]) -> (Verdict, Verdict) {
-        let engine = match Verdict::from(self.engine().blocks().submit_header(&Header::parse(raw)))
-        {
+        let outcome = self.engine().blocks().submit_header(&Header::parse(raw));
+        let engine = match Verdict::from(outcome) {
             Verdict::Duplicate => Verdict::Inconclusive,
             Verdict::Rejected { reason, .. } => {
                 Verdict::Rejected { class: Some(header_class(&reason)), reason }

@@ -21,8 +21,7 @@ pub struct DeploymentInfo {
 }
 
 impl Chain<'_> {
-    /// State of these deployments (BIP9) for a block, including those whose rules no longer depend on signals; `None` for an unknown
-    /// block.
+    /// State of these deployments (BIP9) for a block, even if their rules no longer depend on signals; `None` for an unknown block.
     pub fn deployments(
         self,
         hash: &BlockHash,

@@ -86,14 +86,9 @@ impl Chain<'_> {
         check_header(self.0.params(), header, &header.hash()).is_ok()
     }
 
-    /// True if this work, big endian, is at least the chain's minimum.
-    pub fn has_minimum_work(self, chain_work: &[u8; 32]) -> bool {
-        *chain_work >= big_endian(self.0.params().minimum_chain_work)
-    }
-
-    /// True if this work exceeds the chain's minimum.
-    pub fn has_more_than_minimum_work(self, chain_work: &[u8; 32]) -> bool {
-        *chain_work > big_endian(self.0.params().minimum_chain_work)
+    /// The chain's minimum work, big endian as in [`HeaderPlace`].
+    pub fn minimum_work(self) -> [u8; 32] {
+        big_endian(self.0.params().minimum_chain_work)
     }
 
     /// Result of the anti-DoS work check for these headers; `None` if their parent is unknown.
@@ -144,14 +139,6 @@ impl Chain<'_> {
         }
         hashes.reverse();
         Some(hashes)
-    }
-
-    /// Position of a block, and true if it was found valid with its transactions at some time.
-    pub fn judged_place(self, hash: &BlockHash) -> Option<(HeaderPlace, bool)> {
-        let state = self.0.lock_tree();
-        let id = state.tree.find(hash)?;
-        let is_valid = state.tree.get(id).height == 0 || state.tree.get(id).was_connected();
-        Some((place(&state.tree, id), is_valid))
     }
 
     /// Headers of the active branch with their hashes: those above the first active block of `locator` (above the genesis block

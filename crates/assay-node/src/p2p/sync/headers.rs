@@ -248,7 +248,7 @@ impl BlockSync {
         is_chosen
             && self.engine.chain().is_initial_block_download()
             && self.with_state(peer, |state| {
-                state.best.is_some_and(|(_, work)| !self.engine.chain().has_minimum_work(&work))
+                state.best.is_some_and(|(_, work)| work < self.engine.chain().minimum_work())
             }) == Some(true)
     }
 
@@ -275,8 +275,7 @@ impl BlockSync {
             state.best = Some((*hash, place.chain_work));
             peer.with_known(|known| known.best = Some(*hash));
             // BIP130: request header announcements once the peer is on a chain with enough work.
-            if !state.has_sent_sendheaders
-                && self.engine.chain().has_more_than_minimum_work(&place.chain_work)
+            if !state.has_sent_sendheaders && place.chain_work > self.engine.chain().minimum_work()
             {
                 state.has_sent_sendheaders = true;
                 peer.send(&Message::SendHeaders);

@@ -356,11 +356,8 @@ fn imported(blocks: &Path, is_own: bool) -> Outcome {
         config.reindex = true;
     }
     let engine = Engine::open(config).map_err(|error| error.to_string())?;
-    let found = if is_own {
-        engine.blocks().reindex(&|| true)
-    } else {
-        engine.blocks().load(blocks, &|| true)
-    };
+    let part = engine.blocks();
+    let found = if is_own { part.reindex(&|| true) } else { part.load(blocks, &|| true) };
     let found = found.map_err(|error| error.to_string())?;
     let tip = engine.chain().tip();
     let (mut hashes, mut raw, mut at) = (Vec::new(), Vec::new(), tip.hash);
