@@ -102,19 +102,13 @@ impl Pair {
 
     /// Compares the undo data of every active block; returns the number of coins.
     pub fn compare_undo(&self) -> Result<u64> {
-        let (height, _) = self.kernel.tip();
+        let (engine, (height, _)) = (self.engine(), self.kernel.tip());
         let mut count = 0;
         for at in 1..=height {
-            let hash =
-                self.engine().chain().hash_at(at).context("the engine has no block there")?;
-            let ours: Vec<Coin> = self
-                .engine()
-                .blocks()
-                .read_spent(&hash)?
-                .context("the engine has no undo data there")?
-                .into_iter()
-                .flatten()
-                .collect();
+            let hash = engine.chain().hash_at(at).context("the engine has no block there")?;
+            let ours = engine.blocks().read_spent(&hash)?;
+            let ours = ours.context("the engine has no undo data there")?;
+            let ours: Vec<Coin> = ours.into_iter().flatten().collect();
             let theirs = self.kernel.spent(at)?;
             anyhow::ensure!(ours == theirs, "spent coins of block {at} ({hash}) differ");
             count += ours.len() as u64;

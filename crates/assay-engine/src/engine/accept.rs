@@ -310,10 +310,7 @@ fn fault(
         }),
         AcceptError::Known(_) => unreachable!("archived blocks are passed over before"),
         // The index may lack blocks of the tree, and their descendants could be lost in a restart.
-        AcceptError::Engine(error) => match state.poison::<()>(Err(error)) {
-            Ok(()) => unreachable!("an error stays one"),
-            Err(error) => Err(error),
-        },
+        AcceptError::Engine(error) => Err(state.fail(error)),
     }
 }
 

@@ -113,6 +113,33 @@ impl Blocks<'_> {
         }
         Ok(Imported { blocks: import.blocks, is_whole, refused: import.refused })
     }
+
+    /// Stores a block without connecting it.
+    fn keep_imported(
+        self,
+        block: Block,
+        hash: BlockHash,
+        pos: Option<BlockPos>,
+    ) -> Result<Kept, EngineError> {
+        let pool = Some(&*self.0.chainstate.pool);
+        let prepared = Prepared::in_parallel(block, hash, &self.0.chainstate.pool);
+        if let Err(error) = prepared.check_itself(self.0.params(), pool) {
+            return Ok(Kept::Refused(Fault::judged(self.0.params(), &prepared, error)));
+        }
+        let prepared = Arc::new(prepared);
+        let mut state = self.0.lock_tree();
+        state.check()?;
+        let archive = pos.map_or(Archive::Now, Archive::Has);
+        match self.0.chainstate.accept(&mut state, &prepared, pool, archive, |_, _| ()) {
+            Ok(id) => {
+                state.ready.keep(id, prepared);
+                Ok(Kept::Now)
+            }
+            Err(AcceptError::Known(_)) => Ok(Kept::Known),
+            Err(AcceptError::Rule(error)) => Ok(Kept::Refused(Fault::Rule(error))),
+            Err(AcceptError::Engine(error)) => Err(state.fail(error)),
+        }
+    }
 }
 
 impl Import<'_> {
@@ -230,35 +257,6 @@ impl Import<'_> {
             if report.is_done || !(self.goes_on)() {
                 return Ok(());
             }
-        }
-    }
-}
-
-impl Blocks<'_> {
-    /// Stores a block without connecting it.
-    fn keep_imported(
-        self,
-        block: Block,
-        hash: BlockHash,
-        pos: Option<BlockPos>,
-    ) -> Result<Kept, EngineError> {
-        let pool = Some(&*self.0.chainstate.pool);
-        let prepared = Prepared::in_parallel(block, hash, &self.0.chainstate.pool);
-        if let Err(error) = prepared.check_itself(self.0.params(), pool) {
-            return Ok(Kept::Refused(Fault::judged(self.0.params(), &prepared, error)));
-        }
-        let prepared = Arc::new(prepared);
-        let mut state = self.0.lock_tree();
-        state.check()?;
-        let archive = pos.map_or(Archive::Now, Archive::Has);
-        match self.0.chainstate.accept(&mut state, &prepared, pool, archive, |_, _| ()) {
-            Ok(id) => {
-                state.ready.keep(id, prepared);
-                Ok(Kept::Now)
-            }
-            Err(AcceptError::Known(_)) => Ok(Kept::Known),
-            Err(AcceptError::Rule(error)) => Ok(Kept::Refused(Fault::Rule(error))),
-            Err(AcceptError::Engine(error)) => state.poison(Err(error)),
         }
     }
 }

@@ -88,10 +88,7 @@ fn not_accepted(state: &mut State, error: AcceptError) -> SubmitOutcome {
         AcceptError::Rule(error) => rejected(&error),
         AcceptError::Known(outcome) => outcome,
         // The index may lack blocks of the tree, and their descendants could be lost in a restart.
-        AcceptError::Engine(error) => match state.poison::<()>(Err(error)) {
-            Ok(()) => unreachable!("an error stays one"),
-            Err(error) => SubmitOutcome::Failed(error),
-        },
+        AcceptError::Engine(error) => SubmitOutcome::Failed(state.fail(error)),
     }
 }
 
