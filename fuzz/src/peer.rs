@@ -61,13 +61,13 @@ pub fn node() -> &'static Node {
         let node = Node::start(&config).expect("a node");
         let known = blocks.len() - UNKNOWN_BLOCKS;
         for block in blocks.into_iter().take(known) {
-            let outcome = node.engine().submit_block(block);
+            let outcome = node.engine().blocks().submit(block);
             assert!(
                 !matches!(outcome, assay_engine::SubmitOutcome::Rejected { .. }),
                 "{outcome:?}"
             );
         }
-        assert!(node.engine().tip().height > 100);
+        assert!(node.engine().chain().tip().height > 100);
         node
     });
     &NODE
@@ -120,7 +120,7 @@ fn on_tip(payload: &[u8], command: Command) -> Vec<u8> {
     let mut payload = payload.to_vec();
     let start = usize::from(command.as_str() == "headers");
     let Some(header) = payload.get_mut(start..start + 80) else { return payload };
-    let tip = node().engine().tip();
+    let tip = node().engine().chain().tip();
     header[4..36].copy_from_slice(&tip.hash.0);
     header[68..72].copy_from_slice(&(tip.time + 1).to_le_bytes());
     header[72..76].copy_from_slice(&0x207f_ffff_u32.to_le_bytes());

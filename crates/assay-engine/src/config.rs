@@ -59,7 +59,7 @@ pub struct Config {
     /// Rebuild the coins from the archived blocks and verify all scripts again (Core's `-reindex-chainstate`).
     pub rebuild_coins: bool,
     /// Start from the block files alone (Core's `-reindex`): the engine opens without any block, and the caller runs
-    /// [`Engine::reindex`](crate::Engine::reindex).
+    /// [`Blocks::reindex`](crate::Blocks::reindex).
     pub reindex: bool,
     /// Memory for unconfirmed transactions, bytes.
     pub mempool_bytes_max: u64,
@@ -83,11 +83,11 @@ pub struct Config {
     /// True if [`Engine::take_events`](crate::Engine::take_events) reports every change of chain and mempool, with a queue of up
     /// to 128 MiB.
     pub has_events: bool,
-    /// True if submitted transactions are queued for announcement: call [`Engine::take_handed_in`](crate::Engine::take_handed_in)
+    /// True if submitted transactions are queued for announcement: call [`Mempool::take_handed_in`](crate::Mempool::take_handed_in)
     /// regularly.
     pub has_peers: bool,
     /// True if [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. The caller loads it with
-    /// [`Engine::load_mempool`](crate::Engine::load_mempool).
+    /// [`Mempool::load`](crate::Mempool::load).
     pub persist_mempool: bool,
 }
 
@@ -111,7 +111,7 @@ impl Default for ChainCheck {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pruning {
-    /// Only by [`Engine::prune_to`](crate::Engine::prune_to).
+    /// Only by [`Chain::prune_to`](crate::Chain::prune_to).
     Manual,
     /// Also when block and undo files exceed `bytes_max`.
     Automatic { bytes_max: u64 },

@@ -10,7 +10,7 @@
 //!
 //! let params = Arc::new(ChainParams::by_name("regtest").expect("a known chain"));
 //! let engine = Engine::open(Config::new("regtest-data", params))?;
-//! let outcome = engine.submit_block(std::fs::read("block.bin")?);
+//! let outcome = engine.blocks().submit(std::fs::read("block.bin")?);
 //! assert!(matches!(outcome, SubmitOutcome::Accepted));
 //! engine.shutdown()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -79,10 +79,11 @@ pub use deferred::{
     SAMPLE_SIGNATURES_DEFAULT, Schnorr, backend_name, default_script_batch,
 };
 pub use engine::{
-    ArchivedBlock, BlockFault, BlockOffer, BranchStart, ChainState, Checked, CoinsAt,
-    ConnectReport, DataReport, DeploymentInfo, DumpError, Engine, FaultKind, FetchPlan, FetchWish,
-    Gauges, HeaderPlace, HeadersError, HistoricalChain, Imported, LoadError, MarkFinding,
-    MarkReport, Taken, TemplateError, VerifyDataError, Wanted, WorkShown,
+    ArchivedBlock, BlockFault, BlockOffer, Blocks, BranchStart, Chain, ChainState, Checked,
+    CoinsAt, ConnectReport, DataReport, DeploymentInfo, DumpError, Engine, FaultKind, FetchPlan,
+    FetchWish, Gauges, HeaderPlace, HeadersError, HistoricalChain, Imported, LoadError,
+    MarkFinding, MarkReport, Mempool, Mining, Taken, TemplateError, VerifyDataError, Wanted,
+    WorkShown,
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 pub use events::{Event, EventBlock};

@@ -154,12 +154,12 @@ impl Chain for EngineChain {
     }
 
     fn tip(&self) -> Tip {
-        tip(&self.engine.validated_tip())
+        tip(&self.engine.chain().validated_tip())
     }
 
     fn wait(&self, seen: &SnapshotId, timeout: Duration) -> SnapshotId {
-        if self.engine.historical_chain().is_some() {
-            let now = self.engine.wait_for_validated(&seen.tip.hash, timeout);
+        if self.engine.chain().historical().is_some() {
+            let now = self.engine.chain().wait_for_validated(&seen.tip.hash, timeout);
             return SnapshotId { tip: tip(&now), mempool: seen.mempool };
         }
         let (now, mempool) = self.engine.wait_for_news((seen.tip.hash, seen.mempool), timeout);
@@ -167,11 +167,11 @@ impl Chain for EngineChain {
     }
 
     fn wait_for_tip(&self, seen: &Tip, timeout: Duration) {
-        if self.engine.historical_chain().is_some() {
-            self.engine.wait_for_validated(&seen.hash, timeout);
+        if self.engine.chain().historical().is_some() {
+            self.engine.chain().wait_for_validated(&seen.hash, timeout);
             return;
         }
-        self.engine.wait_for(Some(timeout), |tip| tip.hash != seen.hash);
+        self.engine.chain().wait_for(Some(timeout), |tip| tip.hash != seen.hash);
     }
 
     fn is_stopping(&self) -> bool {
@@ -179,20 +179,20 @@ impl Chain for EngineChain {
     }
 
     fn hash_at(&self, height: u32) -> Option<BlockHash> {
-        self.engine.validated_hash_at(height)
+        self.engine.chain().validated_hash_at(height)
     }
 
     fn take_connected(&self, parent: &BlockHash) -> Option<Connected> {
         // Blocks on top of a snapshot are not followed before the snapshot has been validated.
-        if self.engine.historical_chain().is_some() {
+        if self.engine.chain().historical().is_some() {
             return None;
         }
-        let block = self.engine.take_connected(self.follower, parent)?;
+        let block = self.engine.blocks().take_connected(self.follower, parent)?;
         Some(Box::new(Handed(block)))
     }
 
     fn block(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError> {
-        self.engine.read_block(hash).map_err(failed("read a block"))
+        self.engine.blocks().read(hash).map_err(failed("read a block"))
     }
 
     fn block_part(
@@ -201,36 +201,38 @@ impl Chain for EngineChain {
         offset: u32,
         length: u32,
     ) -> Result<Option<Vec<u8>>, ChainError> {
-        self.engine.read_block_part(hash, offset, length).map_err(failed("read part of a block"))
+        self.engine.blocks().read_part(hash, offset, length).map_err(failed("read part of a block"))
     }
 
     fn block_part_at_once(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>> {
-        self.engine.cached_block_part(hash, offset, length)
+        self.engine.blocks().cached_part(hash, offset, length)
     }
 
     fn undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError> {
-        self.engine.read_undo(hash).map_err(failed("read undo data"))
+        self.engine.blocks().read_undo(hash).map_err(failed("read undo data"))
     }
 
     fn mempool_since(&self, since: Option<u64>) -> Result<MempoolChanges, ChainError> {
-        if let Some(chain) = self.engine.historical_chain() {
+        if let Some(chain) = self.engine.chain().historical() {
             // Unconfirmed transactions belong to the tip, which is not followed yet: the validated chain has none.
             let moment = SnapshotId { tip: tip(&chain.tip), mempool: since.unwrap_or_default() };
             let from_scratch = since.is_none();
             return Ok(MempoolChanges { moment, from_scratch, changes: Vec::new() });
         }
-        let delta = self.engine.mempool_since(since).map_err(failed("read the mempool"))?;
-        Ok(changes(delta))
+        let delta = self.engine.mempool().changes_since(since);
+        Ok(changes(delta.map_err(failed("read the mempool"))?))
     }
 
     fn broadcast(&self, raw: &[u8]) -> Result<Txid, RelayError> {
         self.engine
-            .submit_transaction(raw.to_vec(), Some(BROADCAST_FEE_SAT_PER_KVB_MAX))
+            .mempool()
+            .submit(raw.to_vec(), Some(BROADCAST_FEE_SAT_PER_KVB_MAX))
             .map_err(refusal)
     }
 
     fn test(&self, raws: &[Vec<u8>]) -> Vec<TestVerdict> {
-        let verdicts = self.engine.test_accept(raws.to_vec(), Some(BROADCAST_FEE_SAT_PER_KVB_MAX));
+        let verdicts =
+            self.engine.mempool().test_accept(raws.to_vec(), Some(BROADCAST_FEE_SAT_PER_KVB_MAX));
         verdicts
             .into_iter()
             .map(|verdict| TestVerdict {
@@ -244,11 +246,11 @@ impl Chain for EngineChain {
     }
 
     fn relay(&self) -> Relay {
-        self.relay_of(&self.engine.mempool_info())
+        self.relay_of(&self.engine.mempool().info())
     }
 
     fn relay_at_once(&self) -> Option<Relay> {
-        Some(self.relay_of(&self.engine.mempool_info_at_once()?))
+        Some(self.relay_of(&self.engine.mempool().info_at_once()?))
     }
 }
 

@@ -79,7 +79,7 @@ fn follow<I: Index>(
 ) -> Result<Follower, NodeError> {
     let chain = EngineChain::of_follower(Arc::clone(engine), number);
     check_archive(&**index, &chain, engine)?;
-    engine.keep_blocks_for(Arc::new(Keeper(Arc::clone(index))));
+    engine.chain().keep_blocks_for(Arc::new(Keeper(Arc::clone(index))));
     let threads = engine.config().threads;
     Ok(Follower::start_blocks(Arc::clone(index), Arc::new(chain), threads)?)
 }
@@ -90,7 +90,7 @@ fn check_archive<I: Index>(
     chain: &EngineChain,
     engine: &Engine,
 ) -> Result<(), NodeError> {
-    let Some(removed) = engine.validated_prune_height() else { return Ok(()) };
+    let Some(removed) = engine.chain().validated_prune_height() else { return Ok(()) };
     let mut shared = None;
     if let Some(tip) = index.tip() {
         for height in (0..=tip.height).rev() {
@@ -101,7 +101,8 @@ fn check_archive<I: Index>(
             }
         }
     }
-    let is_synced = shared.is_some_and(|(_, hash)| hash == Some(engine.validated_tip().hash));
+    let is_synced =
+        shared.is_some_and(|(_, hash)| hash == Some(engine.chain().validated_tip().hash));
     let height = shared.map_or(0, |(height, _)| height);
     if !is_synced && removed >= height {
         return Err(NodeError::IndexBeyondPruned { name: index.name().to_owned() });

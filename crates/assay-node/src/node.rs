@@ -147,13 +147,13 @@ impl Node {
         let publishing = zmq.map(publish).transpose().map_err(NodeError::Runtime)?;
         let mut threads = watch(config, &engine, &stop).map_err(NodeError::Runtime)?;
         threads.extend(publishing);
-        let is_importing = engine.is_reindexing() || !config.load_blocks.is_empty();
+        let is_importing = engine.blocks().is_reindexing() || !config.load_blocks.is_empty();
         if is_importing {
             // This may take hours, during which RPC works and the node can be stopped; P2P starts later.
             rpc.set_engine(Arc::clone(&engine));
             import(config, &engine, &|| !*peers_stopping.borrow())?;
         }
-        let tip = engine.tip();
+        let tip = engine.chain().tip();
         let indexes = BlockIndexes::open(config)
             .and_then(|indexes| Ok((indexes.follow(config, &engine)?, indexes)));
         let (index_followers, indexes) = match indexes {
@@ -341,7 +341,7 @@ fn watch(
 fn validate_historical(engine: &Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
     let engine = Arc::clone(engine);
     thread::Builder::new().name("historical".to_owned()).spawn(move || {
-        if let Err(error) = engine.validate_historical() {
+        if let Err(error) = engine.chain().validate_historical() {
             tracing::error!("Blocks below the snapshot cannot be validated: {error}");
         }
     })
@@ -407,7 +407,7 @@ fn publish(zmq: ZmqSockets, rpc: &Rpc, engine: &Arc<Engine>) -> io::Result<threa
 
 fn load_mempool(engine: Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
     thread::Builder::new().name("mempool".to_owned()).spawn(move || {
-        if let Err(error) = engine.load_mempool() {
+        if let Err(error) = engine.mempool().load() {
             tracing::warn!("Starting with an empty mempool: {error}");
         }
     })
@@ -429,15 +429,15 @@ fn import(
 ) -> Result<(), NodeError> {
     // Core's log lines; scripts wait for them.
     tracing::info!("initload thread start");
-    if engine.is_reindexing() {
-        engine.reindex(goes_on)?;
+    if engine.blocks().is_reindexing() {
+        engine.blocks().reindex(goes_on)?;
     }
     for path in &config.load_blocks {
         if !goes_on() {
             break;
         }
         // As in Core, a missing file does not stop the node.
-        match engine.load_blocks(path, goes_on) {
+        match engine.blocks().load(path, goes_on) {
             Ok(taken) => tracing::info!("{} blocks from {}", taken.blocks, path.display()),
             Err(ImportError::Files(error)) => tracing::warn!("Could not open blocks file: {error}"),
             Err(error) => return Err(error.into()),

@@ -93,14 +93,14 @@ struct Watch {
 
 impl Watch {
     fn run(&self) {
-        let mut seen = self.engine.tip();
+        let mut seen = self.engine.chain().tip();
         loop {
             if self.stop_at.is_some_and(|height| seen.height >= height) {
                 tracing::info!("Stopping at height {}, as -stopatheight asks for", seen.height);
                 self.stop.send_replace(true);
                 return;
             }
-            let tip = self.engine.wait_for_tip_change(seen.hash, None);
+            let tip = self.engine.chain().wait_for_tip_change(seen.hash, None);
             if self.engine.is_shutting_down() {
                 return;
             }
@@ -112,13 +112,13 @@ impl Watch {
     /// Runs the command for the new tip and before it for the skipped blocks on the active chain.
     fn tell(&self, before: &Tip, tip: &Tip) {
         let Some(command) = &self.command else { return };
-        if self.engine.is_initial_block_download() {
+        if self.engine.chain().is_initial_block_download() {
             return;
         }
-        let is_above = self.engine.block_hash_at(before.height) == Some(before.hash);
+        let is_above = self.engine.chain().hash_at(before.height) == Some(before.hash);
         let first = if is_above { before.height + 1 } else { tip.height };
         let first = first.max(tip.height.saturating_sub(BETWEEN_MAX));
-        let between = (first..tip.height).filter_map(|height| self.engine.block_hash_at(height));
+        let between = (first..tip.height).filter_map(|height| self.engine.chain().hash_at(height));
         for hash in between.chain([tip.hash]) {
             run_detached(command.replace("%s", &hash.to_string()));
         }

@@ -73,16 +73,17 @@ impl Pair {
         let (engine, kernel) = if let Ok(header) = <&[u8; HEADER_BYTES]>::try_from(raw) {
             self.submit_header(header)
         } else {
-            let engine = Verdict::from(self.engine().submit_block(raw.to_vec()));
+            let engine = Verdict::from(self.engine().blocks().submit(raw.to_vec()));
             (engine, self.kernel.submit(raw))
         };
-        let tip = self.engine().tip();
+        let tip = self.engine().chain().tip();
         Judged { engine, kernel, engine_tip: (tip.height, tip.hash), kernel_tip: self.kernel.tip() }
     }
 
     /// Known headers count as new ones, and rejections are compared by class.
     fn submit_header(&self, raw: &[u8; HEADER_BYTES]) -> (Verdict, Verdict) {
-        let engine = match Verdict::from(self.engine().submit_header(&Header::parse(raw))) {
+        let outcome = self.engine().blocks().submit_header(&Header::parse(raw));
+        let engine = match Verdict::from(outcome) {
             Verdict::Duplicate => Verdict::Inconclusive,
             Verdict::Rejected { reason, .. } => {
                 Verdict::Rejected { class: Some(header_class(&reason)), reason }
@@ -101,17 +102,13 @@ impl Pair {
 
     /// Compares the undo data of every active block; returns the number of coins.
     pub fn compare_undo(&self) -> Result<u64> {
-        let (height, _) = self.kernel.tip();
+        let (engine, (height, _)) = (self.engine(), self.kernel.tip());
         let mut count = 0;
         for at in 1..=height {
-            let hash = self.engine().block_hash_at(at).context("the engine has no block there")?;
-            let ours: Vec<Coin> = self
-                .engine()
-                .read_spent(&hash)?
-                .context("the engine has no undo data there")?
-                .into_iter()
-                .flatten()
-                .collect();
+            let hash = engine.chain().hash_at(at).context("the engine has no block there")?;
+            let ours = engine.blocks().read_spent(&hash)?;
+            let ours = ours.context("the engine has no undo data there")?;
+            let ours: Vec<Coin> = ours.into_iter().flatten().collect();
             let theirs = self.kernel.spent(at)?;
             anyhow::ensure!(ours == theirs, "spent coins of block {at} ({hash}) differ");
             count += ours.len() as u64;

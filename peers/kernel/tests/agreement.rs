@@ -66,17 +66,17 @@ fn coins_of_the_database_are_those_of_the_engine() {
     let kernel = Kernel::open(&Chain::Known(ChainType::Regtest), &datadir, &settings).unwrap();
     let mut world = World::new(7, 0).unwrap();
     while let Some(raw) = world.base_block() {
-        assert!(matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+        assert!(matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Accepted));
         let verdict = kernel.submit(&raw);
         assert_eq!(verdict, Verdict::Accepted);
         world.note(&raw, &verdict, kernel.tip().1).unwrap();
     }
     // The kernel writes its coins when it ends.
     drop(kernel);
-    let ours = engine.utxo_stats(true).unwrap();
+    let ours = engine.chain().utxo_stats(true).unwrap();
     let theirs = coins::read(&datadir).unwrap();
     assert!(theirs.coins > 100, "{theirs:?}");
-    assert_eq!(theirs.best_block, engine.tip().hash.to_string());
+    assert_eq!(theirs.best_block, engine.chain().tip().hash.to_string());
     assert_eq!((theirs.coins, theirs.amount_sat), (ours.txouts, ours.total_amount_sat));
     assert_eq!(Some(theirs.muhash), ours.muhash.map(|digest| BlockHash(digest).to_string()));
 }

@@ -104,13 +104,16 @@ impl State {
 
     /// Returns `outcome`; after an error the engine rejects further work.
     pub(crate) fn poison<T>(&mut self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
-        if let Err(error) = &outcome {
-            self.poisoned.get_or_insert_with(|| error.to_string());
-            let advice = error.advice().map_or_else(String::new, |advice| format!("; {advice}"));
-            tracing::error!("the engine stops: {error}{advice}");
-            self.failure.set(error.fatal_text());
-        }
-        outcome
+        outcome.map_err(|error| self.fail(error))
+    }
+
+    /// Returns the error; after it the engine rejects further work.
+    pub(crate) fn fail(&mut self, error: EngineError) -> EngineError {
+        self.poisoned.get_or_insert_with(|| error.to_string());
+        let advice = error.advice().map_or_else(String::new, |advice| format!("; {advice}"));
+        tracing::error!("the engine stops: {error}{advice}");
+        self.failure.set(error.fatal_text());
+        error
     }
 }
 

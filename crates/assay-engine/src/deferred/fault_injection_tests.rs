@@ -102,11 +102,11 @@ fn accepted(datadir: &Path, sample_signatures: u32, is_recent: bool) -> u32 {
     config.sample_signatures = sample_signatures;
     let engine = Engine::open(config).unwrap();
     for _ in 0..=MATURITY {
-        let outcome = engine.submit_block(chain.block(&[]));
+        let outcome = engine.blocks().submit(chain.block(&[]));
         assert!(matches!(outcome, SubmitOutcome::Accepted), "{outcome:?}");
     }
     for count in 0..BLOCKS {
-        match engine.submit_block(chain.wrong_block()) {
+        match engine.blocks().submit(chain.wrong_block()) {
             SubmitOutcome::Accepted => println!("accepted wrong block {}", count + 1),
             SubmitOutcome::Rejected { reason, .. } => {
                 assert!(reason.contains("script"), "{reason}");

@@ -7,21 +7,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_consensus::block::BlockError;
-use assay_consensus::chain::Ancestors;
-use assay_consensus::header::{HeaderError, check_header};
-use assay_consensus::pow::block_work;
-use assay_consensus::uint256::U256;
+use assay_consensus::header::HeaderError;
 use assay_wire::{Block, BlockHash, Header, ParseError};
 
 use rayon::ThreadPool;
 
-use super::Engine;
+use super::Blocks;
 use crate::chainstate::{AcceptError, Archive, ConnectResult, State, Step};
 use crate::error::EngineError;
 use crate::notifier::FreshBlock;
 use crate::prepared::Prepared;
 use crate::tree::NodeId;
-use crate::types::{SubmitOutcome, TxIds, big_endian};
+use crate::types::{SubmitOutcome, TxIds};
 use crate::work::Stage;
 
 /// Fault of a block or header.
@@ -72,7 +69,7 @@ impl BlockFault {
 /// Outcome of a block from a peer.
 #[derive(Debug)]
 pub enum Taken {
-    /// Archived; call [`Engine::connect`].
+    /// Archived; call [`Blocks::connect`].
     Kept(BlockHash),
     /// Archived before, or unrequested and of no use.
     Passed(BlockHash),
@@ -114,18 +111,18 @@ pub enum WorkShown {
     No,
 }
 
-impl Engine {
+impl<'e> Blocks<'e> {
     /// Checks a block as far as possible without coins, and archives it. An unrequested block must have at least the work of the
     /// tip, and not be far above it (Core `validation.cpp`, `AcceptBlock`).
-    pub fn take_block(&self, offer: BlockOffer<'_>) -> Taken {
+    pub fn take(self, offer: BlockOffer<'_>) -> Taken {
         let BlockOffer { raw, was_requested, shown, known, on_fresh } = offer;
-        let block = match Block::parse_prefix(raw, self.chain.params().encoding) {
+        let block = match Block::parse_prefix(raw, self.0.params().encoding) {
             Ok(block) => block,
             Err(error) => return Taken::Undecodable(error),
         };
         let hash = block.hash();
         let pool = self.pool_for(&block, &known);
-        let checked = self.chain.work.time(Stage::Check, || {
+        let checked = self.0.chainstate.work.time(Stage::Check, || {
             let prepared = match pool {
                 Some(pool) => Prepared::in_parallel(block, hash, pool),
                 None if known.len() == block.tx_count() => {
@@ -133,13 +130,13 @@ impl Engine {
                 }
                 None => Prepared::new(block, hash),
             };
-            prepared.check_itself(self.chain.params(), pool).map(|()| prepared)
+            prepared.check_itself(self.0.params(), pool).map(|()| prepared)
         });
         let prepared = match checked {
             Ok(prepared) => Arc::new(prepared),
             Err(error) => return Taken::Refused(BlockFault::of(hash, &error)),
         };
-        let mut state = self.lock_tree();
+        let mut state = self.0.lock_tree();
         if let Err(error) = state.check() {
             return Taken::Failed(error);
         }
@@ -155,7 +152,7 @@ impl Engine {
         match self.keep(&mut state, &prepared, was_requested, pool, show) {
             Ok(Some(id)) => {
                 state.ready.keep(id, prepared);
-                self.historical.wake();
+                self.0.historical.wake();
                 Taken::Kept(hash)
             }
             Ok(None) => Taken::Passed(hash),
@@ -167,7 +164,7 @@ impl Engine {
     }
 
     /// The threads that hash and check a block; `None` for this one.
-    fn pool_for(&self, block: &Block, known: &[Option<TxIds>]) -> Option<&ThreadPool> {
+    fn pool_for(self, block: &Block, known: &[Option<TxIds>]) -> Option<&'e ThreadPool> {
         // Other threads take several times longer to wake up than a small block takes to hash; likewise the unknown transactions
         // of a larger one.
         let is_unknown = |(_, ids): &(usize, &Option<TxIds>)| ids.is_none();
@@ -179,19 +176,19 @@ impl Engine {
             block.bytes().len()
         };
         // During IBD several threads accept blocks of peers, and the pool verifies signatures.
-        let is_alone = self.is_initial_block_download();
-        (!is_alone && bytes > SMALL_BLOCK_BYTES).then_some(&*self.chain.pool)
+        let is_alone = self.0.chain().is_initial_block_download();
+        (!is_alone && bytes > SMALL_BLOCK_BYTES).then_some(&*self.0.chainstate.pool)
     }
 
     fn keep(
-        &self,
+        self,
         state: &mut State,
         prepared: &Arc<Prepared>,
         was_requested: bool,
         pool: Option<&ThreadPool>,
         is_good: impl FnOnce(&State, NodeId),
     ) -> Result<Option<NodeId>, AcceptError> {
-        let id = self.chain.accept_header(state, prepared.block.header(), &prepared.hash)?;
+        let id = self.0.chainstate.accept_header(state, prepared.block.header(), &prepared.hash)?;
         let node = state.tree.get(id);
         if node.has_data() {
             return Ok(None);
@@ -199,28 +196,28 @@ impl Engine {
         let tip = state.tree.tip_node();
         let is_useful = node.chain_work >= tip.chain_work
             && node.height <= tip.height.saturating_add(UNREQUESTED_AHEAD_MAX)
-            && node.chain_work >= self.chain.params().minimum_chain_work;
+            && node.chain_work >= self.0.params().minimum_chain_work;
         // A pruned block is not stored again unless it was requested.
         if !(was_requested || is_useful && !node.is_pruned()) {
-            self.chain.put_records(state, &[id])?;
+            self.0.chainstate.put_records(state, &[id])?;
             return Ok(None);
         }
-        self.chain.accept(state, prepared, pool, Archive::Now, is_good).map(Some)
+        self.0.chainstate.accept(state, prepared, pool, Archive::Now, is_good).map(Some)
     }
 
     /// Checks consecutive headers and stores them up to the first invalid one.
     ///
     /// # Errors
     /// The fault of the first invalid one.
-    pub fn take_headers(&self, headers: &[Header]) -> Result<(), HeadersError> {
-        let mut state = self.lock_tree();
+    pub fn take_headers(self, headers: &[Header]) -> Result<(), HeadersError> {
+        let mut state = self.0.lock_tree();
         state.check()?;
         let mut added = Vec::new();
         let mut outcome = Ok(());
         for header in headers {
             let hash = header.hash();
             let is_known = state.tree.find(&hash).is_some();
-            match self.chain.accept_header(&mut state, header, &hash) {
+            match self.0.chainstate.accept_header(&mut state, header, &hash) {
                 Ok(id) if !is_known => added.push(id),
                 Ok(_) => {}
                 Err(error) => {
@@ -229,9 +226,9 @@ impl Engine {
                 }
             }
         }
-        let kept = self.chain.put_records(&state, &added);
+        let kept = self.0.chainstate.put_records(&state, &added);
         state.poison(kept)?;
-        self.chain.notifier.announce(&state.tree);
+        self.0.chainstate.notifier.announce(&state.tree);
         outcome.map_err(|error| match error {
             Ok(fault) => HeadersError::Refused(fault),
             Err(error) => HeadersError::Failed(error),
@@ -244,18 +241,18 @@ impl Engine {
     ///
     /// # Errors
     /// The engine fails.
-    pub fn connect(&self, mut wait: impl FnMut() -> bool) -> Result<ConnectReport, EngineError> {
+    pub fn connect(self, mut wait: impl FnMut() -> bool) -> Result<ConnectReport, EngineError> {
         let mut judged = ConnectResult::default();
-        let _turn = self.turns.block();
+        let _turn = self.0.turns.block();
         let deadline = Instant::now() + CONNECT_AT_MOST;
         let outcome = loop {
             if Instant::now() > deadline {
-                drop(self.lock());
+                drop(self.0.lock());
                 break Ok(false);
             }
-            let mut state = self.lock_tree();
+            let mut state = self.0.lock_tree();
             let step = loop {
-                match self.chain.step(&mut state, &mut judged) {
+                match self.0.chainstate.step(&mut state, &mut judged) {
                     Ok(Step::MoreAtOnce) => {}
                     other => break other,
                 }
@@ -265,82 +262,19 @@ impl Engine {
                 Ok(Step::Open) => {
                     state.unlock_fair();
                     if !wait() {
-                        drop(self.lock());
+                        drop(self.0.lock());
                     }
                 }
                 Ok(Step::Done) => break Ok(true),
                 Err(error) => break Err(error),
             }
         };
-        let mut rejected = std::mem::take(&mut *self.rejected.lock());
-        rejected.extend(judged.into_rejected(&self.lock_tree().tree));
-        self.chain.notifier.announce(&self.lock_tree().tree);
+        let mut rejected = std::mem::take(&mut *self.0.rejected.lock());
+        rejected.extend(judged.into_rejected(&self.0.lock_tree().tree));
+        self.0.chainstate.notifier.announce(&self.0.lock_tree().tree);
         let faults = rejected.iter().map(|(hash, error)| BlockFault::of(*hash, error)).collect();
         Ok(ConnectReport { is_done: outcome?, faults })
     }
-
-    /// True if a header meets its own target (Core `pow.cpp`, `CheckProofOfWork`).
-    pub fn has_proof_of_work(&self, header: &Header) -> bool {
-        check_header(self.chain.params(), header, &header.hash()).is_ok()
-    }
-
-    /// True if this work, big endian, is at least the chain's minimum.
-    pub fn has_minimum_work(&self, chain_work: &[u8; 32]) -> bool {
-        *chain_work >= big_endian(self.chain.params().minimum_chain_work)
-    }
-
-    /// True if this work exceeds the chain's minimum.
-    pub fn has_more_than_minimum_work(&self, chain_work: &[u8; 32]) -> bool {
-        *chain_work > big_endian(self.chain.params().minimum_chain_work)
-    }
-
-    /// Result of the anti-DoS work check for these headers; `None` if their parent is unknown.
-    pub fn shows_work(&self, headers: &[Header]) -> Option<WorkShown> {
-        let parent = self.branch_start(&headers.first()?.prev_block)?;
-        let claimed = headers
-            .iter()
-            .fold(parent.chain_work, |sum, header| sum.wrapping_add(block_work(header.bits)));
-        let is_enough = claimed >= self.work_threshold();
-        Some(if is_enough { WorkShown::Yes } else { WorkShown::No })
-    }
-
-    /// Minimum work of a branch for storing unrequested headers: that of the tip a day ago, and at least the minimum of the chain
-    /// (Core `net_processing.cpp`, `GetAntiDoSWorkThreshold`).
-    pub fn work_threshold(&self) -> U256 {
-        let state = self.lock_tree();
-        let tip = state.tree.tip_node();
-        let day = block_work(tip.header.bits).wrapping_mul_u32(144);
-        let near_tip =
-            if tip.chain_work > day { tip.chain_work.wrapping_sub(day) } else { 0_u64.into() };
-        near_tip.max(self.chain.params().minimum_chain_work)
-    }
-
-    /// Start of a branch of headers; `None` if that header is unknown.
-    pub fn branch_start(&self, hash: &BlockHash) -> Option<BranchStart> {
-        let state = self.lock_tree();
-        let id = state.tree.find(hash)?;
-        let node = state.tree.get(id);
-        Some(BranchStart {
-            hash: *hash,
-            height: node.height,
-            bits: node.header.bits,
-            chain_work: node.chain_work,
-            median_time_past_s: state.tree.ancestors(id).median_time_past_at(node.height),
-        })
-    }
-}
-
-/// The parent of a branch of headers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BranchStart {
-    pub hash: BlockHash,
-    pub height: u32,
-    /// Target in compact form.
-    pub bits: u32,
-    /// Work of its branch up to it.
-    pub chain_work: U256,
-    /// Median time of the eleven headers up to it, seconds since 1970.
-    pub median_time_past_s: u32,
 }
 
 #[derive(Debug)]
@@ -376,10 +310,7 @@ fn fault(
         }),
         AcceptError::Known(_) => unreachable!("archived blocks are passed over before"),
         // The index may lack blocks of the tree, and their descendants could be lost in a restart.
-        AcceptError::Engine(error) => match state.poison::<()>(Err(error)) {
-            Ok(()) => unreachable!("an error stays one"),
-            Err(error) => Err(error),
-        },
+        AcceptError::Engine(error) => Err(state.fail(error)),
     }
 }
 

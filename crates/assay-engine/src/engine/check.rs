@@ -9,7 +9,7 @@ use assay_consensus::tx::is_unspendable;
 use assay_store::{CoinError, CoinRef, decode_undo};
 use assay_wire::{Block, Coin, OutPoint};
 
-use super::Engine;
+use super::{Chain, Engine};
 use crate::apply::ChainCoins;
 use crate::chainstate::{KnownScripts, Parent, settle_alone};
 use crate::config::ChainCheck;
@@ -53,13 +53,13 @@ struct Check<'a> {
     unclean: Option<u32>,
 }
 
-impl Engine {
+impl Chain<'_> {
     /// Checks the last blocks of the active chain. Calls `goes_on` before each.
     ///
     /// # Errors
     /// Coins cannot be read.
-    pub fn check_chain(
-        &self,
+    pub fn check(
+        self,
         check: ChainCheck,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Checked, EngineError> {
@@ -70,16 +70,16 @@ impl Engine {
         let count = if check.blocks == 0 { tip.height } else { check.blocks.min(tip.height) };
         let level = check.level.min(4);
         tracing::info!("Verifying last {count} blocks at level {level}");
-        let coins = snapshot.into_scratch(self.chain.config.cache_bytes_max)?;
+        let coins = snapshot.into_scratch(self.0.config().cache_bytes_max)?;
         let mut check = Check {
-            engine: self,
+            engine: self.0,
             level,
             tip_height: tip.height,
             // Earlier coinbases are not read again.
             coins: ChainCoins::with_unknown_coinbases(coins),
             is_shallow: false,
             good_txs: 0,
-            unvalidated_to: self.historical_chain().map(|chain| chain.base.height),
+            unvalidated_to: self.historical().map(|chain| chain.base.height),
             unclean: None,
         };
         let Some(ids) = self.last_blocks(&tip.hash, count) else {
@@ -98,9 +98,9 @@ impl Engine {
         Ok(checked)
     }
 
-    pub(super) fn check_at_start(&self) -> Result<(), OpenError> {
-        let Some(check) = self.chain.config.check else { return Ok(()) };
-        match self.check_chain(check, &|| true)? {
+    pub(super) fn check_at_start(self) -> Result<(), OpenError> {
+        let Some(check) = self.0.config().check else { return Ok(()) };
+        match self.check(check, &|| true)? {
             Checked::Corrupted => Err(OpenError::Corrupted),
             Checked::Shallow if check.must_be_whole => Err(OpenError::ShallowCheck),
             _ => Ok(()),
@@ -109,12 +109,12 @@ impl Engine {
 
     /// Validates a block over the coins of its parent, and applies it to them if it is valid.
     pub(super) fn connect_over(
-        &self,
+        self,
         node: &Node,
         prepared: Prepared,
         coins: &mut ChainCoins,
     ) -> Result<Result<(), BlockError>, EngineError> {
-        let chain = &self.chain;
+        let chain = &self.0.chainstate;
         let pool = Some(&*chain.pool);
         if let Err(error) = prepared.check_itself(chain.params(), pool) {
             return Ok(Err(error));
@@ -123,7 +123,7 @@ impl Engine {
         let verifier = Verifier::new(Arc::clone(&chain.pool), chain.config.script_batch);
         let pipeline = Pipeline::new(verifier);
         let connected = {
-            let state = self.lock_tree();
+            let state = self.0.lock_tree();
             let (tree, id) = (&state.tree, node.parent.unwrap_or(NodeId::GENESIS));
             let (branch, header) = (tree.ancestors(id), prepared.block.header());
             let rules = BlockRules::new(chain.params(), &branch, header, &prepared.hash);
@@ -137,8 +137,8 @@ impl Engine {
     }
 
     /// A block on disk, if it is the expected one.
-    pub(super) fn read_prepared(&self, node: &Node) -> Option<Prepared> {
-        let chain = &self.chain;
+    pub(super) fn read_prepared(self, node: &Node) -> Option<Prepared> {
+        let chain = &self.0.chainstate;
         let raw = chain.blocks.read_block(node.block?).ok()?;
         let block = Block::parse(raw, chain.params().encoding).ok()?;
         let hash = block.hash();
@@ -146,14 +146,14 @@ impl Engine {
     }
 
     /// Reads a block's spent coins from its undo data.
-    pub(super) fn spent_by(&self, node: &Node) -> Option<Vec<Coin>> {
-        let undo = self.chain.blocks.read_undo(node.undo?, &node.hash).ok()?;
+    pub(super) fn spent_by(self, node: &Node) -> Option<Vec<Coin>> {
+        let undo = self.0.chainstate.blocks.read_undo(node.undo?, &node.hash).ok()?;
         decode_undo(&undo).ok()
     }
 
     /// The last blocks of the branch that ends in `tip`, highest first.
-    fn last_blocks(&self, tip: &assay_wire::BlockHash, count: u32) -> Option<Vec<NodeId>> {
-        let state = self.lock_tree();
+    fn last_blocks(self, tip: &assay_wire::BlockHash, count: u32) -> Option<Vec<NodeId>> {
+        let state = self.0.lock_tree();
         let tree = &state.tree;
         let first = tree.find(tip)?;
         let chain = std::iter::successors(Some(first), |id| tree.get(*id).parent);
@@ -172,7 +172,7 @@ impl Check<'_> {
             show_progress(index, ids.len(), if self.level >= 4 { 50 } else { 100 });
             let node = self.node(id);
             let is_below = self.unvalidated_to.is_some_and(|base| node.height <= base);
-            let may_lack = self.engine.chain.config.prune.is_some() || is_below;
+            let may_lack = self.engine.chainstate.config.prune.is_some() || is_below;
             if node.block.is_none() && may_lack || is_below {
                 tracing::info!(
                     "Block verification stopping at height {} (no data). This could be due to pruning or use of an assumeutxo \
@@ -240,7 +240,7 @@ impl Check<'_> {
     /// Levels 0 to 3 for one block.
     fn look_at(&mut self, node: &Node) -> Result<Result<(), Fault>, EngineError> {
         let height = node.height;
-        let Some(prepared) = self.engine.read_prepared(node) else {
+        let Some(prepared) = self.engine.chain().read_prepared(node) else {
             return Ok(Err(self.fault("ReadBlock failed", height, node)));
         };
         let params = self.engine.params();
@@ -256,12 +256,13 @@ impl Check<'_> {
         if self.level < 2 {
             return Ok(Ok(()));
         }
-        let Some(spent) = self.engine.spent_by(node) else {
+        let Some(spent) = self.engine.chain().spent_by(node) else {
             return Ok(Err(self.fault("found bad undo data", height, node)));
         };
         if self.level >= 3 && !self.is_shallow {
-            let used = self.coins.store.cache_bytes() + self.engine.cache().1;
-            if used > self.engine.chain.config.cache_bytes_max {
+            let used =
+                self.coins.store.cache_bytes() + self.engine.lock_tree().coins.store.cache_bytes();
+            if used > self.engine.chainstate.config.cache_bytes_max {
                 self.is_shallow = true;
                 return Ok(Ok(()));
             }
@@ -342,10 +343,10 @@ impl Check<'_> {
     /// Level 4 for one block.
     fn connect_again(&mut self, id: NodeId) -> Result<Result<(), Fault>, EngineError> {
         let node = self.node(id);
-        let Some(prepared) = self.engine.read_prepared(&node) else {
+        let Some(prepared) = self.engine.chain().read_prepared(&node) else {
             return Ok(Err(self.fault("ReadBlock failed", node.height, &node)));
         };
-        let connected = self.engine.connect_over(&node, prepared, &mut self.coins)?;
+        let connected = self.engine.chain().connect_over(&node, prepared, &mut self.coins)?;
         let Err(error) = connected else { return Ok(Ok(())) };
         tracing::error!(
             "Verification error: found unconnectable block at {}, hash={} ({})",

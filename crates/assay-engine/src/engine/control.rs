@@ -3,7 +3,7 @@
 use assay_store::defect::{Point, point};
 use assay_wire::BlockHash;
 
-use super::Engine;
+use super::Chain;
 use crate::chainstate::State;
 use crate::error::{ControlError, EngineError};
 use crate::mempool::DisconnectedTxs;
@@ -14,14 +14,14 @@ use crate::types::{ChainTip, ChainTipStatus};
 /// `InvalidateBlock`).
 const READMITTED_BLOCKS_MAX: u32 = 10;
 
-impl Engine {
-    /// Marks a block and its descendants as invalid, until [`Engine::reconsider_block`]. The genesis block cannot be invalidated:
+impl Chain<'_> {
+    /// Marks a block and its descendants as invalid, until [`Chain::reconsider_block`]. The genesis block cannot be invalidated:
     /// the call has no effect then, as in Core.
     ///
     /// # Errors
     /// The block is unknown, or the engine fails.
-    pub fn invalidate_block(&self, hash: &BlockHash) -> Result<(), ControlError> {
-        let mut state = self.lock();
+    pub fn invalidate_block(self, hash: &BlockHash) -> Result<(), ControlError> {
+        let mut state = self.0.lock();
         let id = find(&state, hash)?;
         if id == NodeId::GENESIS {
             return Ok(());
@@ -29,25 +29,25 @@ impl Engine {
         check_removable(&state, id)?;
         let outcome = self.invalidate(&mut state, id);
         state.poison(outcome)?;
-        self.chain.activate(&mut state, None)?;
+        self.0.chainstate.activate(&mut state, None)?;
         Ok(())
     }
 
-    fn invalidate(&self, state: &mut State, id: NodeId) -> Result<(), EngineError> {
+    fn invalidate(self, state: &mut State, id: NodeId) -> Result<(), EngineError> {
         let changed = state.tree.set_failed(id);
         point(Point::MarkInvalid);
         // Write the mark before the coins move, so that no crash can bring the branch back.
-        self.chain.put_records(state, &changed)?;
-        self.chain.sync_records()?;
+        self.0.chainstate.put_records(state, &changed)?;
+        self.0.chainstate.sync_records()?;
         let mut count = 0;
         while state.tree.tip_node().is_failed() {
-            let mut disconnected = DisconnectedTxs::new(self.chain.config.disconnected_bytes_max);
-            self.chain.disconnect_tip(state, &mut disconnected)?;
+            let mut disconnected = DisconnectedTxs::new(self.0.config().disconnected_bytes_max);
+            self.0.chainstate.disconnect_tip(state, &mut disconnected)?;
             count += 1;
             let is_worth_it = count <= READMITTED_BLOCKS_MAX;
-            self.chain.admission.readmit(&mut state.view(), disconnected, is_worth_it);
+            self.0.chainstate.admission.readmit(&mut state.view(), disconnected, is_worth_it);
         }
-        self.chain.invalid_chain_found(state, id, &changed);
+        self.0.chainstate.invalid_chain_found(state, id, &changed);
         Ok(())
     }
 
@@ -56,15 +56,18 @@ impl Engine {
     ///
     /// # Errors
     /// The block is unknown, or the engine fails.
-    pub fn reconsider_block(&self, hash: &BlockHash) -> Result<(), ControlError> {
-        let mut state = self.lock();
+    pub fn reconsider_block(self, hash: &BlockHash) -> Result<(), ControlError> {
+        let mut state = self.0.lock();
         let id = find(&state, hash)?;
         let changed = state.tree.clear_failed(id);
         state.best_invalid_work = state.tree.best_failed_work();
-        let outcome =
-            self.chain.put_records(&state, &changed).and_then(|()| self.chain.sync_records());
+        let outcome = self
+            .0
+            .chainstate
+            .put_records(&state, &changed)
+            .and_then(|()| self.0.chainstate.sync_records());
         state.poison(outcome)?;
-        self.chain.activate(&mut state, None)?;
+        self.0.chainstate.activate(&mut state, None)?;
         Ok(())
     }
 
@@ -72,17 +75,17 @@ impl Engine {
     ///
     /// # Errors
     /// The block is unknown, or the engine fails.
-    pub fn precious_block(&self, hash: &BlockHash) -> Result<(), ControlError> {
-        let mut state = self.lock();
+    pub fn precious_block(self, hash: &BlockHash) -> Result<(), ControlError> {
+        let mut state = self.0.lock();
         let id = find(&state, hash)?;
         state.tree.prefer(id);
-        self.chain.activate(&mut state, None)?;
+        self.0.chainstate.activate(&mut state, None)?;
         Ok(())
     }
 
     /// The tips of all known branches, highest first. The active tip is included even if headers above it are known.
-    pub fn chain_tips(&self) -> Vec<ChainTip> {
-        let state = self.lock_tree();
+    pub fn tips(self) -> Vec<ChainTip> {
+        let state = self.0.lock_tree();
         let tree = &state.tree;
         let describe = |id: NodeId| {
             let node = tree.get(id);

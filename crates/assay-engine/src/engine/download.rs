@@ -1,28 +1,9 @@
-//! Queries for synchronisation: locators, the best header, blocks to download.
+//! Blocks to download from peers.
 
 use assay_wire::BlockHash;
 
-use super::Engine;
-use crate::tree::{BlockTree, Node, NodeId};
-use crate::types::big_endian;
-
-/// Position of a header in the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeaderPlace {
-    pub hash: BlockHash,
-    pub parent: BlockHash,
-    pub height: u32,
-    /// Work of its branch, big endian.
-    pub chain_work: [u8; 32],
-    /// Time in the header, seconds since 1970.
-    pub time: u32,
-    /// True if it, or a block below it, broke a rule.
-    pub is_failed: bool,
-    /// True if its block is archived.
-    pub has_data: bool,
-    /// True if its block and all below it were connected at some time.
-    pub is_valid: bool,
-}
+use super::Blocks;
+use crate::tree::Node;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -54,57 +35,20 @@ pub struct FetchWish {
     pub depth_max: Option<u32>,
 }
 
-impl Engine {
-    /// Position of the header with this hash.
-    pub fn header_place(&self, hash: &BlockHash) -> Option<HeaderPlace> {
-        let state = self.lock_tree();
-        state.tree.find(hash).map(|id| place(&state.tree, id))
-    }
-
-    /// The valid header with the most work.
-    pub fn best_header(&self) -> HeaderPlace {
-        let state = self.lock_tree();
-        place(&state.tree, state.tree.best_header())
-    }
-
-    /// Block locator: hashes of `from` (of the best header if it is `None` or unknown) and of exponentially spaced blocks below
-    /// it (Core `chain.cpp`, `LocatorEntries`).
-    pub fn locator(&self, from: Option<&BlockHash>) -> Vec<BlockHash> {
-        let state = self.lock_tree();
-        let tree = &state.tree;
-        let from = from.and_then(|hash| tree.find(hash));
-        locator(tree, from.unwrap_or_else(|| tree.best_header()))
-    }
-
-    /// [`Engine::locator`] from the parent of the best header. The response then has at least one header, which proves that the
-    /// peer knows it (Core `net_processing.cpp`).
-    pub fn locator_below_best_header(&self) -> Vec<BlockHash> {
-        let state = self.lock_tree();
-        let best = state.tree.best_header();
-        locator(&state.tree, state.tree.get(best).parent.unwrap_or(best))
-    }
-
-    /// True if `lower` is `upper` or one of its ancestors.
-    pub fn is_ancestor(&self, lower: &BlockHash, upper: &BlockHash) -> bool {
-        let state = self.lock_tree();
-        let tree = &state.tree;
-        let (Some(lower), Some(upper)) = (tree.find(lower), tree.find(upper)) else { return false };
-        tree.ancestor_at(upper, tree.get(lower).height) == lower
-    }
-
+impl Blocks<'_> {
     /// Blocks that a peer has and this node lacks (Core `net_processing.cpp`, `FindNextBlocksToDownload`). `is_under_way` returns
     /// true for a block in flight from any peer.
     pub fn plan_fetch(
-        &self,
+        self,
         request: &FetchWish,
         is_under_way: impl Fn(&BlockHash) -> bool,
     ) -> FetchPlan {
-        let state = self.lock_tree();
+        let state = self.0.lock_tree();
         let tree = &state.tree;
         let mut plan = FetchPlan { last_common: request.last_common, ..FetchPlan::default() };
         let Some(best) = tree.find(&request.best) else { return plan };
         let best_node = tree.get(best);
-        let minimum = self.chain.params().minimum_chain_work;
+        let minimum = self.0.params().minimum_chain_work;
         if best_node.chain_work < tree.tip_node().chain_work || best_node.chain_work < minimum {
             return plan;
         }
@@ -155,14 +99,14 @@ impl Engine {
     /// Blocks below a snapshot that a peer has and the validation needs, lowest first (Core `net_processing.cpp`,
     /// `TryDownloadingHistoricalBlocks`).
     pub fn plan_historical(
-        &self,
+        self,
         request: &FetchWish,
         is_under_way: impl Fn(&BlockHash) -> bool,
     ) -> Vec<Wanted> {
-        if self.historical_chain().is_none() {
+        if self.0.chain().historical().is_none() {
             return Vec::new();
         }
-        let state = self.lock_tree();
+        let state = self.0.lock_tree();
         let tree = &state.tree;
         let (Some(historical), Some(best)) = (&state.historical, tree.find(&request.best)) else {
             return Vec::new();
@@ -181,24 +125,24 @@ impl Engine {
     }
 
     /// True if the tip is recent enough to fetch announced blocks directly (Core `net_processing.cpp`, `CanDirectFetch`).
-    pub fn has_young_tip(&self) -> bool {
-        self.is_young(self.lock_tree().tree.tip_node())
+    pub fn has_young_tip(self) -> bool {
+        self.is_young(self.0.lock_tree().tree.tip_node())
     }
 
-    fn is_young(&self, tip: &Node) -> bool {
-        let young_s = u64::from(self.chain.params().pow.target_spacing_s) * YOUNG_SPACINGS;
-        u64::from(tip.header.time) > self.chain.config.clock.now_s().saturating_sub(young_s)
+    fn is_young(self, tip: &Node) -> bool {
+        let young_s = u64::from(self.0.params().pow.target_spacing_s) * YOUNG_SPACINGS;
+        u64::from(tip.header.time) > self.0.config().clock.now_s().saturating_sub(young_s)
     }
 
     /// The unarchived blocks between the active branch and `last`, lowest first, if the tip is recent and they are few: they are
     /// fetched directly (Core `net_processing.cpp`, `HeadersDirectFetchBlocks`).
     pub fn plan_direct_fetch(
-        &self,
+        self,
         last: &BlockHash,
         max: usize,
         is_under_way: impl Fn(&BlockHash) -> bool,
     ) -> Vec<Wanted> {
-        let state = self.lock_tree();
+        let state = self.0.lock_tree();
         let tree = &state.tree;
         let Some(last) = tree.find(last) else { return Vec::new() };
         let tip = tree.tip_node();
@@ -223,36 +167,6 @@ impl Engine {
         }
         wanted.reverse();
         wanted
-    }
-}
-
-pub(super) fn place(tree: &BlockTree, id: NodeId) -> HeaderPlace {
-    let node: &Node = tree.get(id);
-    HeaderPlace {
-        hash: node.hash,
-        parent: node.header.prev_block,
-        height: node.height,
-        chain_work: big_endian(node.chain_work),
-        time: node.header.time,
-        is_failed: node.is_failed(),
-        has_data: node.has_data(),
-        is_valid: node.was_connected(),
-    }
-}
-
-fn locator(tree: &BlockTree, from: NodeId) -> Vec<BlockHash> {
-    let mut hashes = Vec::new();
-    let (mut at, mut step) = (from, 1);
-    loop {
-        let node = tree.get(at);
-        hashes.push(node.hash);
-        if node.height == 0 {
-            return hashes;
-        }
-        at = tree.ancestor_at(at, node.height.saturating_sub(step));
-        if hashes.len() > 10 {
-            step *= 2;
-        }
     }
 }
 

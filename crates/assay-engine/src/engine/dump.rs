@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use assay_store::{CoinSnapshot, KeyForms, SnapshotHeader};
 use assay_wire::BlockHash;
 
-use super::Engine;
+use super::Chain;
 use crate::apply::ChainCoins;
 use crate::connect::disconnect;
 use crate::error::EngineError;
@@ -50,13 +50,13 @@ pub struct CoinsAt {
     magic: [u8; 4],
 }
 
-impl Engine {
+impl Chain<'_> {
     /// The UTXO set at a block of the active chain. Calls `goes_on` periodically; false stops.
     ///
     /// # Errors
     /// The coins cannot be read, or the engine fails.
     pub fn coins_at(
-        &self,
+        self,
         block: &BlockHash,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<CoinsAt, DumpError> {
@@ -65,17 +65,17 @@ impl Engine {
         if !above.is_empty() {
             snapshot = self.roll_back(snapshot, &above, goes_on)?;
         }
-        let pool = &self.chain.pool;
+        let pool = &self.0.chainstate.pool;
         let stats = snapshot_stats(&snapshot, pool, base.height, base.hash, false);
         let stats = stats.map_err(EngineError::from)?;
         let hash = serialized_hash(&snapshot).map_err(EngineError::from)?;
-        let magic = self.params().magic;
+        let magic = self.0.params().magic;
         Ok(CoinsAt { block: base, count: stats.txouts, hash, snapshot, magic })
     }
 
     /// A block, and the blocks above it up to `tip`, highest first.
-    fn blocks_above(&self, block: &BlockHash, tip: &Tip) -> Result<(Tip, Vec<Node>), DumpError> {
-        let state = self.lock_tree();
+    fn blocks_above(self, block: &BlockHash, tip: &Tip) -> Result<(Tip, Vec<Node>), DumpError> {
+        let state = self.0.lock_tree();
         let tree = &state.tree;
         let ids = tree.find(block).zip(tree.find(&tip.hash));
         let (base, top) = ids.ok_or(DumpError::NotActive)?;
@@ -91,12 +91,12 @@ impl Engine {
     }
 
     fn roll_back(
-        &self,
+        self,
         snapshot: CoinSnapshot,
         above: &[Node],
         goes_on: &dyn Fn() -> bool,
     ) -> Result<CoinSnapshot, DumpError> {
-        let bytes_max = self.chain.config.cache_bytes_max;
+        let bytes_max = self.0.config().cache_bytes_max;
         let coins = snapshot.into_scratch(bytes_max).map_err(EngineError::from)?;
         let mut coins = ChainCoins::with_unknown_coinbases(coins);
         for node in above {
@@ -111,8 +111,8 @@ impl Engine {
         Ok(coins.store.snapshot().map_err(EngineError::from)?)
     }
 
-    pub(super) fn take_back(&self, node: &Node, coins: &mut ChainCoins) -> Result<(), DumpError> {
-        let (height, chain) = (node.height, &self.chain);
+    pub(super) fn take_back(self, node: &Node, coins: &mut ChainCoins) -> Result<(), DumpError> {
+        let (height, chain) = (node.height, &self.0.chainstate);
         let prepared = self.read_prepared(node).ok_or(DumpError::Read { height })?;
         let undo = node.undo.and_then(|pos| chain.blocks.read_undo(pos, &node.hash).ok());
         let undo = undo.ok_or(DumpError::RollBack { height })?;

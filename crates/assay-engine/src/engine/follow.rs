@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use assay_wire::BlockHash;
 
-use super::Engine;
+use super::{Blocks, Engine};
 use crate::chainstate::State;
-use crate::error::EngineError;
 use crate::events::Event;
-use crate::mempool::MempoolDelta;
 use crate::notifier::{ConnectedBlock, FreshBlock};
 use crate::prepared::Prepared;
 use crate::tree::NodeId;
@@ -21,58 +19,51 @@ impl Engine {
     ///
     /// Changes are counted only with [`Config::is_followed`](crate::Config::is_followed).
     pub fn wait_for_news(&self, seen: (BlockHash, u64), timeout: Duration) -> (Tip, u64) {
-        self.chain.notifier.wait_for_news(seen, timeout)
+        self.chainstate.notifier.wait_for_news(seen, timeout)
     }
 
     /// True if the engine is closing.
     pub fn is_shutting_down(&self) -> bool {
-        self.chain.notifier.is_closing()
+        self.chainstate.notifier.is_closing()
     }
 
+    /// Events of chain and mempool since the last call; waits up to `timeout` for the first. `None` once the engine has closed
+    /// and all events were taken, or without [`Config::has_events`](crate::Config::has_events).
+    pub fn take_events(&self, timeout: Duration) -> Option<Vec<Event>> {
+        self.chainstate.notifier.events()?.take(timeout)
+    }
+}
+
+impl Blocks<'_> {
     /// The block connected on top of `parent`, if it is still in memory; each follower receives it once. It may have been
     /// disconnected since. Never waits for a block being connected. Followers are numbered from 0; number 0 is that of
     /// [`Config::is_followed`](crate::Config::is_followed).
-    pub fn take_connected(&self, follower: usize, parent: &BlockHash) -> Option<ConnectedBlock> {
-        self.chain.notifier.take_connected(follower, parent)
+    pub fn take_connected(self, follower: usize, parent: &BlockHash) -> Option<ConnectedBlock> {
+        self.0.chainstate.notifier.take_connected(follower, parent)
     }
 
     /// A block to relay before its scripts are verified: it builds on the tip (Core `validation.cpp`, `NewPoWValidBlock`).
     pub(super) fn fresh(
-        &self,
+        self,
         state: &State,
         id: NodeId,
         prepared: &Arc<Prepared>,
     ) -> Option<FreshBlock> {
         let node = state.tree.get(id);
         let builds_on_tip = node.parent == Some(state.tree.tip());
-        (self.chain.config.has_peers && builds_on_tip && !self.is_initial_block_download())
+        (self.0.config().has_peers && builds_on_tip && !self.0.chain().is_initial_block_download())
             .then(|| FreshBlock::new(node.height, Arc::clone(prepared)))
     }
 
     /// Waits for a submitted block that builds on the tip, has valid work and is being validated, and passes it to `pass_on`
     /// once; returns `false` when the engine closes. Blocks of peers go to [`BlockOffer::on_fresh`](crate::BlockOffer) instead.
     /// With [`Config::has_peers`](crate::Config::has_peers) one thread must call this in a loop, otherwise none.
-    pub fn pass_fresh(&self, pass_on: impl FnOnce(FreshBlock)) -> bool {
-        self.chain.notifier.pass_fresh(pass_on)
+    pub fn pass_fresh(self, pass_on: impl FnOnce(FreshBlock)) -> bool {
+        self.0.chainstate.notifier.pass_fresh(pass_on)
     }
 
     /// Waits until every block submitted so far is relayed, which needs no verdict.
-    pub fn wait_for_fresh(&self) {
-        self.chain.notifier.wait_for_fresh();
-    }
-
-    /// Events of chain and mempool since the last call; waits up to `timeout` for the first. `None` once the engine has closed
-    /// and all events were taken, or without [`Config::has_events`](crate::Config::has_events).
-    pub fn take_events(&self, timeout: Duration) -> Option<Vec<Event>> {
-        self.chain.notifier.events()?.take(timeout)
-    }
-
-    /// Changes of the mempool since change number `since`; all transactions for `None`.
-    ///
-    /// # Errors
-    /// A spent coin of a transaction cannot be read.
-    pub fn mempool_since(&self, since: Option<u64>) -> Result<MempoolDelta, EngineError> {
-        let state = self.lock();
-        state.mempool.changes_since(since, state.tree.tip_facts(), &state.coins.store)
+    pub fn wait_for_fresh(self) {
+        self.0.chainstate.notifier.wait_for_fresh();
     }
 }

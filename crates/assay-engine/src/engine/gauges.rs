@@ -28,18 +28,18 @@ pub struct Gauges {
 
 impl Engine {
     pub fn gauges(&self) -> Gauges {
-        let is_loaded = self.is_mempool_loaded();
+        let is_loaded = self.mempool().is_loaded();
         let mut state = self.lock_tree();
         Gauges {
-            tip: self.tip(),
-            header_height: self.header_height(),
-            is_initial_block_download: self.is_initial_block_download(),
-            mempool: self.chain.admission.info(&mut state.mempool, is_loaded),
+            tip: self.chain().tip(),
+            header_height: self.chain().header_height(),
+            is_initial_block_download: self.chain().is_initial_block_download(),
+            mempool: self.chainstate.admission.info(&mut state.mempool, is_loaded),
             coins: state.coins.store.usage(),
             ready: state.ready.size(),
             unverified: state.way.as_ref().map_or((0, 0), ReorgPath::unverified),
-            archive_bytes: self.chain.blocks.bytes(),
-            done: self.chain.work.done(),
+            archive_bytes: self.chainstate.blocks.bytes(),
+            done: self.chainstate.work.done(),
         }
     }
 }

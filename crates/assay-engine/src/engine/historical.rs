@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_wire::BlockHash;
 
-use super::Engine;
+use super::Chain;
 use crate::chainstate::{HistoricalStep, State};
 use crate::error::EngineError;
 use crate::stats::serialized_hash_while;
@@ -94,21 +94,21 @@ impl Announced {
     }
 }
 
-impl Engine {
+impl Chain<'_> {
     /// Progress of the validation below a snapshot; `None` without a snapshot, or after its validation. Never waits for a block
     /// being connected.
-    pub fn historical_chain(&self) -> Option<HistoricalChain> {
-        self.historical.get()
+    pub fn historical(self) -> Option<HistoricalChain> {
+        self.0.historical.get()
     }
 
     /// The highest block with all blocks up to it validated: below the tip while there is a historical chain.
-    pub fn validated_tip(&self) -> Tip {
-        self.historical.get().map_or_else(|| self.tip(), |chain| chain.tip)
+    pub fn validated_tip(self) -> Tip {
+        self.0.historical.get().map_or_else(|| self.tip(), |chain| chain.tip)
     }
 
     /// Hash of the block at `height`, if it and all blocks below it are validated.
-    pub fn validated_hash_at(&self, height: u32) -> Option<BlockHash> {
-        let state = self.lock_tree();
+    pub fn validated_hash_at(self, height: u32) -> Option<BlockHash> {
+        let state = self.0.lock_tree();
         let tree = &state.tree;
         let Some(historical) = &state.historical else {
             return tree.active_at(height).map(|id| tree.get(id).hash);
@@ -117,11 +117,11 @@ impl Engine {
         is_below.then(|| tree.get(tree.ancestor_at(historical.tip, height)).hash)
     }
 
-    /// Waits until [`Engine::validated_tip`] differs from `seen`, the timeout expires, or the engine closes.
-    pub fn wait_for_validated(&self, seen: &BlockHash, timeout: Duration) -> Tip {
-        let mut chain = self.historical.chain.lock();
+    /// Waits until [`Chain::validated_tip`] differs from `seen`, the timeout expires, or the engine closes.
+    pub fn wait_for_validated(self, seen: &BlockHash, timeout: Duration) -> Tip {
+        let mut chain = self.0.historical.chain.lock();
         if chain.0.is_some_and(|chain| chain.tip.hash == *seen) && !chain.1.is_closing {
-            self.historical.changed.wait_for(&mut chain, timeout);
+            self.0.historical.changed.wait_for(&mut chain, timeout);
         }
         let now = chain.0;
         drop(chain);
@@ -129,11 +129,11 @@ impl Engine {
     }
 
     /// All chains, the one with the least work first.
-    pub fn chain_states(&self) -> Vec<ChainState> {
-        let state = self.lock_tree();
+    pub fn states(self) -> Vec<ChainState> {
+        let state = self.0.lock_tree();
         let tree = &state.tree;
         let base = state.historical.as_ref().map(|historical| tree.get(historical.base).hash);
-        let tier_cache_bytes = self.chain.tier_cache_bytes(base.is_some());
+        let tier_cache_bytes = self.0.chainstate.tier_cache_bytes(base.is_some());
         let mut states = Vec::new();
         if let Some(historical) = &state.historical {
             states.push(ChainState {
@@ -146,7 +146,7 @@ impl Engine {
         }
         states.push(ChainState {
             tip: tree.tip_facts(),
-            snapshot: base.or_else(|| self.loaded_base()),
+            snapshot: base.or_else(|| *self.0.loaded_base.lock()),
             is_validated: base.is_none(),
             tier_cache_bytes,
             cache_bytes: state.coins.store.usage().bytes_max,
@@ -159,9 +159,9 @@ impl Engine {
     ///
     /// # Errors
     /// The engine fails, or the snapshot is wrong.
-    pub fn validate_historical(&self) -> Result<(), EngineError> {
-        while !self.historical.is_closing() {
-            if !self.advance_historical()? && !self.historical.wait() {
+    pub fn validate_historical(self) -> Result<(), EngineError> {
+        while !self.0.historical.is_closing() {
+            if !self.advance_historical()? && !self.0.historical.wait() {
                 break;
             }
         }
@@ -171,15 +171,15 @@ impl Engine {
     /// Validates one block below a snapshot, or compares the coins after the last one; `false` if there is nothing to do yet.
     ///
     /// # Errors
-    /// As [`Engine::validate_historical`].
-    pub fn advance_historical(&self) -> Result<bool, EngineError> {
-        if self.historical.get().is_none() {
+    /// As [`Chain::validate_historical`].
+    pub fn advance_historical(self) -> Result<bool, EngineError> {
+        if self.0.historical.get().is_none() {
             return Ok(false);
         }
         let step = {
-            let mut state = self.lock_tree();
+            let mut state = self.0.lock_tree();
             self.divide_cache_by_phase(&mut state);
-            let step = self.chain.step_historical(&mut state)?;
+            let step = self.0.chainstate.step_historical(&mut state)?;
             self.announce_historical(&state);
             state.unlock_fair();
             step
@@ -187,7 +187,7 @@ impl Engine {
         match step {
             HistoricalStep::More => Ok(true),
             HistoricalStep::Scripts => {
-                self.chain.wait_for_historical_scripts();
+                self.0.chainstate.wait_for_historical_scripts();
                 Ok(true)
             }
             HistoricalStep::Compare => self.compare_historical(),
@@ -196,28 +196,28 @@ impl Engine {
     }
 
     /// After IBD of the active chain most memory is for the historical one.
-    fn divide_cache_by_phase(&self, state: &mut State) {
+    fn divide_cache_by_phase(self, state: &mut State) {
         let is_downloading = self.is_initial_block_download();
-        if self.was_downloading.swap(is_downloading, Ordering::Relaxed) != is_downloading {
-            self.chain.divide_cache(state);
+        if self.0.was_downloading.swap(is_downloading, Ordering::Relaxed) != is_downloading {
+            self.0.chainstate.divide_cache(state);
         }
     }
 
-    pub(super) fn announce_historical(&self, state: &State) {
+    pub(super) fn announce_historical(self, state: &State) {
         let chain = state.historical.as_ref().map(|historical| HistoricalChain {
             tip: state.tree.facts(historical.tip),
             base: state.tree.facts(historical.base),
         });
-        if chain != self.historical.get() {
-            self.historical.set(chain);
+        if chain != self.0.historical.get() {
+            self.0.historical.set(chain);
         }
     }
 
     /// Compares the coins at the base with the snapshot; `false` if the engine closes before.
-    fn compare_historical(&self) -> Result<bool, EngineError> {
+    fn compare_historical(self) -> Result<bool, EngineError> {
         let snapshot = {
-            let mut state = self.lock_tree();
-            self.chain.flush_historical(&mut state)?;
+            let mut state = self.0.lock_tree();
+            self.0.chainstate.flush_historical(&mut state)?;
             let Some(historical) = &state.historical else { return Ok(false) };
             historical.coins.store.snapshot()?
         };
@@ -225,38 +225,38 @@ impl Engine {
         tracing::info!(
             "[snapshot] computing UTXO stats for background chainstate to validate snapshot - this could take a few minutes"
         );
-        let hash = serialized_hash_while(&snapshot, &|| !self.historical.is_closing())?;
+        let hash = serialized_hash_while(&snapshot, &|| !self.0.historical.is_closing())?;
         drop(snapshot);
         let Some(hash) = hash else { return Ok(false) };
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.check()?;
         let outcome = self.end_historical(&mut state, BlockHash(hash));
         state.poison(outcome)?;
         self.announce_historical(&state);
         drop(state);
         // Followers of validated blocks may continue to the tip.
-        self.chain.notifier.announce(&self.lock_tree().tree);
+        self.0.chainstate.notifier.announce(&self.0.lock_tree().tree);
         Ok(true)
     }
 
-    fn end_historical(&self, state: &mut State, actual: BlockHash) -> Result<(), EngineError> {
+    fn end_historical(self, state: &mut State, actual: BlockHash) -> Result<(), EngineError> {
         let Some(historical) = &state.historical else { return Ok(()) };
         let base = state.tree.get(historical.base).hash;
-        let known = self.params().assume_utxo.iter().find(|known| known.block == base);
+        let known = self.0.params().assume_utxo.iter().find(|known| known.block == base);
         let expected = known.map(|known| known.hash_serialized);
         if expected != Some(actual) {
             let expected = expected.map_or_else(|| "nothing".to_owned(), |hash| hash.to_string());
             tracing::warn!("[snapshot] hash mismatch: actual={actual}, expected={expected}");
-            return Err(self.chain.invalid_snapshot(&state.tree, historical));
+            return Err(self.0.chainstate.invalid_snapshot(&state.tree, historical));
         }
         // First the result, then the change of its effect: a crash in between costs only the comparison.
         let confirmed = state.tree.confirm_assumed();
-        self.chain.put_records(state, &confirmed)?;
-        self.chain.sync_records()?;
-        assay_store::mark_validated(&self.chain.config.datadir)?;
-        self.set_loaded_base(Some(base));
+        self.0.chainstate.put_records(state, &confirmed)?;
+        self.0.chainstate.sync_records()?;
+        assay_store::mark_validated(&self.0.config().datadir)?;
+        *self.0.loaded_base.lock() = Some(base);
         state.historical = None;
-        self.chain.divide_cache(state);
+        self.0.chainstate.divide_cache(state);
         tracing::info!("[snapshot] snapshot beginning at {base} has been fully validated");
         Ok(())
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use assay_store::{BlockFiles, BlockFilesError, BlockPlace, BlockPos, Finding};
 use assay_wire::{Block, BlockHash, Header};
 
-use super::Engine;
+use super::{Blocks, Engine};
 use crate::chainstate::{AcceptError, Archive};
 use crate::error::{EngineError, ImportError};
 use crate::files::{Fault, InvalidBlock, Refused, read_plain_block, record_rules};
@@ -41,20 +41,20 @@ struct Import<'a> {
     refused: Vec<InvalidBlock>,
 }
 
-impl Engine {
+impl Blocks<'_> {
     /// True if a reindex is requested, or was started by an earlier process.
-    pub fn is_reindexing(&self) -> bool {
-        self.is_reindexing
+    pub fn is_reindexing(self) -> bool {
+        self.0.is_reindexing
     }
 
     /// Scans the archive's files for blocks and connects them. Calls `goes_on` periodically; false stops.
     ///
     /// # Errors
     /// The files cannot be read, or the engine fails.
-    pub fn reindex(&self, goes_on: &dyn Fn() -> bool) -> Result<Imported, ImportError> {
-        let dir = &self.chain.config.datadir;
-        let files = self.chain.config.blocks_dir.clone().unwrap_or_else(|| dir.join("blocks"));
-        let imported = match BlockFiles::open(&files, self.params().disk_magic) {
+    pub fn reindex(self, goes_on: &dyn Fn() -> bool) -> Result<Imported, ImportError> {
+        let dir = &self.0.config().datadir;
+        let files = self.0.config().blocks_dir.clone().unwrap_or_else(|| dir.join("blocks"));
+        let imported = match BlockFiles::open(&files, self.0.params().disk_magic) {
             Ok(files) => self.import(&files, true, goes_on)?,
             Err(BlockFilesError::Empty { .. }) => {
                 Imported { is_whole: true, ..Imported::default() }
@@ -63,8 +63,8 @@ impl Engine {
         };
         if imported.is_whole {
             // Pruning is possible from now on.
-            self.lock_tree().is_importing = false;
-            self.flush()?;
+            self.0.lock_tree().is_importing = false;
+            self.0.flush()?;
             assay_store::end_reindex(dir).map_err(ImportError::Mark)?;
             tracing::info!("Reindexing finished");
         }
@@ -74,24 +74,20 @@ impl Engine {
     /// Imports the blocks of a file, or of a folder of files, with arbitrary contents.
     ///
     /// # Errors
-    /// As [`Engine::reindex`].
-    pub fn load_blocks(
-        &self,
-        path: &Path,
-        goes_on: &dyn Fn() -> bool,
-    ) -> Result<Imported, ImportError> {
-        let files = BlockFiles::open(path, self.params().disk_magic)?;
+    /// As [`Blocks::reindex`].
+    pub fn load(self, path: &Path, goes_on: &dyn Fn() -> bool) -> Result<Imported, ImportError> {
+        let files = BlockFiles::open(path, self.0.params().disk_magic)?;
         self.import(&files, false, goes_on)
     }
 
     fn import(
-        &self,
+        self,
         files: &BlockFiles,
         is_own: bool,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Imported, ImportError> {
         let mut import = Import {
-            engine: self,
+            engine: self.0,
             files,
             is_own,
             goes_on,
@@ -117,6 +113,33 @@ impl Engine {
         }
         Ok(Imported { blocks: import.blocks, is_whole, refused: import.refused })
     }
+
+    /// Stores a block without connecting it.
+    fn keep_imported(
+        self,
+        block: Block,
+        hash: BlockHash,
+        pos: Option<BlockPos>,
+    ) -> Result<Kept, EngineError> {
+        let pool = Some(&*self.0.chainstate.pool);
+        let prepared = Prepared::in_parallel(block, hash, &self.0.chainstate.pool);
+        if let Err(error) = prepared.check_itself(self.0.params(), pool) {
+            return Ok(Kept::Refused(Fault::judged(self.0.params(), &prepared, error)));
+        }
+        let prepared = Arc::new(prepared);
+        let mut state = self.0.lock_tree();
+        state.check()?;
+        let archive = pos.map_or(Archive::Now, Archive::Has);
+        match self.0.chainstate.accept(&mut state, &prepared, pool, archive, |_, _| ()) {
+            Ok(id) => {
+                state.ready.keep(id, prepared);
+                Ok(Kept::Now)
+            }
+            Err(AcceptError::Known(_)) => Ok(Kept::Known),
+            Err(AcceptError::Rule(error)) => Ok(Kept::Refused(Fault::Rule(error))),
+            Err(AcceptError::Engine(error)) => Err(state.fail(error)),
+        }
+    }
 }
 
 impl Import<'_> {
@@ -135,10 +158,10 @@ impl Import<'_> {
                 return Ok(false);
             }
             let hash = header.hash();
-            if self.engine.block_entry(&hash).is_some_and(|entry| entry.has_data) {
+            if self.engine.chain().entry(&hash).is_some_and(|entry| entry.has_data) {
                 continue;
             }
-            if self.engine.block_entry(&header.prev_block).is_none() {
+            if self.engine.chain().entry(&header.prev_block).is_none() {
                 let parent = header.prev_block;
                 tracing::debug!(target: "reindex", "LoadExternalBlockFile: Out of order block {hash}, parent {parent} not known");
                 self.orphans.entry(parent).or_default().push(place);
@@ -154,7 +177,7 @@ impl Import<'_> {
         let mut open = VecDeque::from([hash]);
         self.take(place, hash)?;
         while let Some(parent) = open.pop_front() {
-            if self.engine.block_entry(&parent).is_none() {
+            if self.engine.chain().entry(&parent).is_none() {
                 continue;
             }
             for place in self.orphans.remove(&parent).unwrap_or_default() {
@@ -175,7 +198,7 @@ impl Import<'_> {
 
     /// Imports one copy of a block with a known parent; skips a copy that is damaged or breaks a rule.
     fn take(&mut self, place: BlockPlace, hash: BlockHash) -> Result<(), ImportError> {
-        if self.engine.block_entry(&hash).is_some_and(|entry| entry.has_data) {
+        if self.engine.chain().entry(&hash).is_some_and(|entry| entry.has_data) {
             return Ok(());
         }
         let block = match read_plain_block(self.engine.params(), self.files, (&place, &hash)) {
@@ -188,7 +211,7 @@ impl Import<'_> {
         };
         let pos = self.own_pos(&place, &block);
         let bytes = block.bytes().len();
-        match self.engine.keep_imported(block, hash, pos)? {
+        match self.engine.blocks().keep_imported(block, hash, pos)? {
             Kept::Now => {
                 self.refused.retain(|refused| refused.hash != hash);
                 self.blocks += 1;
@@ -206,7 +229,7 @@ impl Import<'_> {
     /// Records the rejection of a copy.
     fn refuse(&mut self, fault: Fault, place: BlockPlace, hash: BlockHash) {
         let parent = self.header(&place).ok().and_then(|header| {
-            self.engine.block_entry(&Header::parse(&header).prev_block).map(|entry| entry.height)
+            self.engine.chain().entry(&Header::parse(&header).prev_block).map(|entry| entry.height)
         });
         let of = (hash, parent.map_or(0, |height| height + 1));
         let refused = Refused { fault, place, damaged: 1 }.report(self.files, of);
@@ -227,42 +250,13 @@ impl Import<'_> {
     fn connect(&mut self) -> Result<(), ImportError> {
         self.waiting = (0, 0);
         loop {
-            let report = self.engine.connect(|| false)?;
+            let report = self.engine.blocks().connect(|| false)?;
             for fault in &report.faults {
                 tracing::warn!("block {} is invalid: {}", fault.hash, fault.reason);
             }
             if report.is_done || !(self.goes_on)() {
                 return Ok(());
             }
-        }
-    }
-}
-
-impl Engine {
-    /// Stores a block without connecting it.
-    fn keep_imported(
-        &self,
-        block: Block,
-        hash: BlockHash,
-        pos: Option<BlockPos>,
-    ) -> Result<Kept, EngineError> {
-        let pool = Some(&*self.chain.pool);
-        let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
-        if let Err(error) = prepared.check_itself(self.params(), pool) {
-            return Ok(Kept::Refused(Fault::judged(self.params(), &prepared, error)));
-        }
-        let prepared = Arc::new(prepared);
-        let mut state = self.lock_tree();
-        state.check()?;
-        let archive = pos.map_or(Archive::Now, Archive::Has);
-        match self.chain.accept(&mut state, &prepared, pool, archive, |_, _| ()) {
-            Ok(id) => {
-                state.ready.keep(id, prepared);
-                Ok(Kept::Now)
-            }
-            Err(AcceptError::Known(_)) => Ok(Kept::Known),
-            Err(AcceptError::Rule(error)) => Ok(Kept::Refused(Fault::Rule(error))),
-            Err(AcceptError::Engine(error)) => state.poison(Err(error)),
         }
     }
 }

@@ -10,7 +10,7 @@ use assay_store::{
 };
 use assay_wire::BlockHash;
 
-use super::Engine;
+use super::Chain;
 use crate::apply::{ChainCoins, CoinbaseLog};
 use crate::chainstate::{Historical, State};
 use crate::error::EngineError;
@@ -101,33 +101,35 @@ impl From<CoinError> for LoadError {
     }
 }
 
-impl Engine {
-    /// Loads the coins of a snapshot and makes its base the tip; [`Engine::validate_historical`] then validates the blocks below
+impl Chain<'_> {
+    /// Loads the coins of a snapshot and makes its base the tip; [`Chain::validate_historical`] then validates the blocks below
     /// it. Calls `goes_on` periodically; false stops.
     ///
     /// # Errors
     /// The snapshot cannot be loaded in the current state, or the engine is shut down: then nothing has changed. If the engine
     /// fails, the next start may have the snapshot.
     pub fn load_snapshot<R: Read>(
-        &self,
+        self,
         reader: SnapshotReader<R>,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Tip, LoadError> {
-        let Some(_loading) = self.loading_snapshot.try_lock() else { return Err(LoadError::Again) };
+        let Some(_loading) = self.0.loading_snapshot.try_lock() else {
+            return Err(LoadError::Again);
+        };
         let base = reader.header().base;
         let known = {
-            let mut state = self.lock();
+            let mut state = self.0.lock();
             let known = self.may_load(&state, &base)?;
             // Evict the current coins to make room for the snapshot.
-            self.chain.flush(&mut state)?;
-            let total = self.chain.coin_cache_bytes;
+            self.0.chainstate.flush(&mut state)?;
+            let total = self.0.chainstate.coin_cache_bytes;
             state.coins.store.set_cache_bytes_max(total / 20);
             // The disk has all evicted coins.
             let _ = state.coins.store.make_room();
             known
         };
         let loaded = self.read_snapshot(reader, &known, goes_on).and_then(|loading| {
-            let mut state = self.lock();
+            let mut state = self.0.lock();
             match self.may_load(&state, &base) {
                 Ok(_) => self.go_on_from(&mut state, loading, &known),
                 Err(error) => {
@@ -137,18 +139,18 @@ impl Engine {
             }
         });
         if loaded.is_err() {
-            self.chain.divide_cache(&mut self.lock_tree());
+            self.0.chainstate.divide_cache(&mut self.0.lock_tree());
         }
         loaded
     }
 
-    fn may_load(&self, state: &State, base: &BlockHash) -> Result<AssumeUtxo, LoadError> {
+    fn may_load(self, state: &State, base: &BlockHash) -> Result<AssumeUtxo, LoadError> {
         state.check()?;
-        if state.historical.is_some() || self.loaded_base().is_some() {
+        if state.historical.is_some() || self.0.loaded_base.lock().is_some() {
             return Err(LoadError::Again);
         }
         let (tree, base) = (&state.tree, *base);
-        let all = &self.params().assume_utxo;
+        let all = &self.0.params().assume_utxo;
         let Some(known) = all.iter().find(|known| known.block == base) else {
             let heights: Vec<String> = all.iter().map(|known| known.height.to_string()).collect();
             return Err(LoadError::UnknownBase { base, heights: heights.join(", ") });
@@ -172,15 +174,15 @@ impl Engine {
 
     /// Reads all coins into a separate store and verifies their hash.
     fn read_snapshot<R: Read>(
-        &self,
+        self,
         reader: SnapshotReader<R>,
         known: &AssumeUtxo,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<LoadingCoins, LoadError> {
-        let bytes = self.chain.coin_cache_bytes;
+        let bytes = self.0.chainstate.coin_cache_bytes;
         let mut loading = LoadingCoins::begin(
-            &self.chain.config.datadir,
-            self.chain.tier_cache_bytes(true),
+            &self.0.config().datadir,
+            self.0.chainstate.tier_cache_bytes(true),
             bytes - bytes / 20,
         )?;
         let read = read_coins(reader, &mut loading.coins, known, goes_on)
@@ -196,44 +198,44 @@ impl Engine {
 
     /// The coins are correct: make them those of the tip.
     fn go_on_from(
-        &self,
+        self,
         state: &mut State,
         loading: LoadingCoins,
         known: &AssumeUtxo,
     ) -> Result<Tip, LoadError> {
         let base = state.tree.find(&known.block).expect("it was there");
         // Headers up to the base, and the current coins, must be on disk at the next start.
-        self.chain.flush(state)?;
+        self.0.chainstate.flush(state)?;
         let coins = loading.finish(&known.block)?;
         let coins = ChainCoins { store: coins, coinbases: CoinbaseLog::default() };
         let historical = std::mem::replace(&mut state.coins, coins);
         let tip = state.tree.tip();
         state.tree.assume(base, known.chain_txs);
         state.tree.set_active(base);
-        let log = self.chain.coinbase_log(state, base);
+        let log = self.0.chainstate.coinbase_log(state, base);
         state.coins.coinbases = state.poison(log)?;
         self.begin_historical(state, historical, (tip, base));
-        self.chain.notifier.announce(&state.tree);
+        self.0.chainstate.notifier.announce(&state.tree);
         tracing::info!("[snapshot] successfully activated snapshot {}", known.block);
-        self.historical.wake();
+        self.0.historical.wake();
         // Blocks above it may be archived already. Under the same lock, so that a shutdown does not turn the load into an error.
-        self.chain.activate(state, None)?;
+        self.0.chainstate.activate(state, None)?;
         Ok(state.tree.facts(base))
     }
 
     /// Starts the validation of the blocks between `tip` and `base` with these coins.
     pub(super) fn begin_historical(
-        &self,
+        self,
         state: &mut State,
         coins: ChainCoins,
         (tip, base): (NodeId, NodeId),
     ) {
-        let config = &self.chain.config;
+        let config = self.0.config();
         let flushes = FlushPolicy::new(Some(config.flush_interval));
-        let verifier = Arc::clone(&self.chain.historical_verifier);
+        let verifier = Arc::clone(&self.0.chainstate.historical_verifier);
         let historical = Historical::new(coins, flushes, verifier, (tip, base));
         state.historical = Some(Box::new(historical));
-        self.chain.divide_cache(state);
+        self.0.chainstate.divide_cache(state);
         self.announce_historical(state);
     }
 }

@@ -3,19 +3,16 @@
 use assay_consensus::chain::Ancestors;
 use assay_consensus::pow::next_work_required;
 use assay_consensus::subsidy::block_subsidy;
-use assay_consensus::versionbits::{Deployment, DeploymentState};
-use assay_wire::{Block, BlockHash, Txid};
+use assay_wire::{Block, BlockHash};
 
-use super::Engine;
+use super::Mining;
 use crate::chainstate::{State, TrialChecks, TrialError, signals_after};
 use crate::error::EngineError;
-use crate::mempool::{Entry, has_dust};
 use crate::mining::{
     Assembled, BlockTemplate, LastTemplate, Selection, TemplateOptions, TemplateTx, assemble,
 };
 use crate::prepared::Prepared;
-use crate::tree::{BlockTree, NodeId};
-use crate::types::Prioritised;
+use crate::tree::NodeId;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
@@ -25,43 +22,30 @@ pub enum TemplateError {
     Engine(#[from] EngineError),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeploymentInfo {
-    pub deployment: Deployment,
-    /// State for the requested block.
-    pub state: DeploymentState,
-    /// State for the block after it.
-    pub next_state: DeploymentState,
-    /// Height of the first block of its state.
-    pub since: u32,
-    /// For each block of the period so far, true if it signals; empty if signals are irrelevant.
-    pub signals: Vec<bool>,
-}
-
-impl Engine {
+impl Mining<'_> {
     /// A validated template of the next block, complete except for its work.
     ///
     /// # Errors
     /// The block would not be valid, because of the transactions or the clock, or the engine fails.
-    pub fn block_template(
-        &self,
-        options: &TemplateOptions,
-    ) -> Result<BlockTemplate, TemplateError> {
-        let mut state = self.lock();
+    pub fn template(self, options: &TemplateOptions) -> Result<BlockTemplate, TemplateError> {
+        let mut state = self.0.lock();
         state.check()?;
         let template = self.assemble_template(&mut state, options);
         let checks = TrialChecks { work: false, merkle_root: false };
         let raw = template.block(&template.header);
-        let block = Block::parse(raw, self.chain.params().encoding)
+        let block = Block::parse(raw, self.0.params().encoding)
             .expect("a template is laid out as blocks are");
         let hash = block.hash();
-        let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
-        self.chain.test_block(&mut state, prepared, checks)?.map_err(TemplateError::Invalid)?;
+        let prepared = Prepared::in_parallel(block, hash, &self.0.chainstate.pool);
+        self.0
+            .chainstate
+            .test_block(&mut state, prepared, checks)?
+            .map_err(TemplateError::Invalid)?;
         Ok(template)
     }
 
-    fn assemble_template(&self, state: &mut State, options: &TemplateOptions) -> BlockTemplate {
-        let (params, config) = (self.chain.params(), &self.chain.config.mining);
+    fn assemble_template(self, state: &mut State, options: &TemplateOptions) -> BlockTemplate {
+        let (params, config) = (self.0.params(), &self.0.config().mining);
         let State { tree, mempool, .. } = state;
         let branch = tree.ancestors(tree.tip());
         let height = branch.tip_height() + 1;
@@ -85,11 +69,11 @@ impl Engine {
             txs.len()
         );
         if matches!(options.selection, Selection::Mempool) {
-            *self.last_template.lock() = Some(LastTemplate { weight, txs: txs.len() });
+            *self.0.last_template.lock() = Some(LastTemplate { weight, txs: txs.len() });
         }
         let signalled = signals_after(tree, tree.tip(), &params.deployments);
         let version = config.version.unwrap_or(signalled);
-        let now_s = self.chain.config.clock.now_s();
+        let now_s = self.0.config().clock.now_s();
         BlockTemplate::new(
             (params, &branch, now_s),
             version,
@@ -100,11 +84,11 @@ impl Engine {
     }
 
     /// Updates the time of a template, and the target if it depends on the time; has no effect once another block is the tip.
-    pub fn refresh_template(&self, template: &mut BlockTemplate) {
-        let state = self.lock();
+    pub fn refresh(self, template: &mut BlockTemplate) {
+        let state = self.0.lock();
         if state.tree.tip_node().hash == template.header.prev_block {
             let branch = state.tree.ancestors(state.tree.tip());
-            template.refresh(self.chain.params(), &branch, self.chain.config.clock.now_s());
+            template.refresh(self.0.params(), &branch, self.0.config().clock.now_s());
         }
     }
 
@@ -113,18 +97,18 @@ impl Engine {
     /// # Errors
     /// The engine fails.
     pub fn test_block(
-        &self,
+        self,
         block: Block,
         checks: TrialChecks,
     ) -> Result<Result<(), TrialError>, EngineError> {
         let hash = block.hash();
-        let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
-        self.chain.test_block(&mut self.lock(), prepared, checks)
+        let prepared = Prepared::in_parallel(block, hash, &self.0.chainstate.pool);
+        self.0.chainstate.test_block(&mut self.0.lock(), prepared, checks)
     }
 
     /// Result of a proposal of a known block (BIP22).
-    pub fn block_status(&self, hash: &BlockHash) -> Option<&'static str> {
-        let state = self.lock();
+    pub fn block_status(self, hash: &BlockHash) -> Option<&'static str> {
+        let state = self.0.lock();
         let node = state.tree.get(state.tree.find(hash)?);
         Some(if node.is_failed() {
             "duplicate-invalid"
@@ -136,27 +120,27 @@ impl Engine {
     }
 
     /// Figures of the last template made from the mempool.
-    pub fn last_template(&self) -> Option<LastTemplate> {
-        *self.last_template.lock()
+    pub fn last_template(self) -> Option<LastTemplate> {
+        *self.0.last_template.lock()
     }
 
     /// The target of a block mined now, in compact form.
-    pub fn next_bits(&self) -> u32 {
-        let state = self.lock();
+    pub fn next_bits(self) -> u32 {
+        let state = self.0.lock();
         let branch = state.tree.ancestors(state.tree.tip());
-        let params = self.chain.params();
+        let params = self.0.params();
         let earliest = branch.median_time_past_at(branch.tip_height()).saturating_add(1);
-        let now = u32::try_from(self.chain.config.clock.now_s()).unwrap_or(u32::MAX);
+        let now = u32::try_from(self.0.config().clock.now_s()).unwrap_or(u32::MAX);
         next_work_required(params, &branch, now.max(earliest))
     }
 
     /// Estimated hashes per second of the active chain, over the `lookup` blocks up to the one at `height`; `None` for those
     /// since the last change of the target (Core `rpc/mining.cpp`, `GetNetworkHashPS`).
-    pub fn network_hash_rate(&self, lookup: Option<u32>, height: u32) -> f64 {
-        let state = self.lock();
+    pub fn network_hash_rate(self, lookup: Option<u32>, height: u32) -> f64 {
+        let state = self.0.lock();
         let tree = &state.tree;
         let Some(last) = tree.active_at(height).filter(|_| height > 0) else { return 0.0 };
-        let interval = self.chain.params().pow.retarget_interval();
+        let interval = self.0.params().pow.retarget_interval();
         let lookup = lookup.unwrap_or(height % interval + 1).min(height);
         let times = (height - lookup..=height)
             .filter_map(|at| tree.active_at(at).map(|id| tree.get(id).header.time));
@@ -174,84 +158,5 @@ impl Engine {
         let scale = |(sum, factor), word| (sum + factor * word, factor * 4_294_967_296.0);
         let (work, _) = words.fold((0.0, 1.0), scale);
         work / f64::from(high - low)
-    }
-
-    /// State of the chain's deployments (BIP9) for a block; `None` for an unknown block.
-    pub fn deployments(&self, hash: &BlockHash) -> Option<Vec<DeploymentInfo>> {
-        self.deployments_among(hash, &self.chain.params().deployments)
-    }
-
-    /// State of given deployments for a block, including those whose rules no longer depend on signals; `None` for an unknown
-    /// block.
-    pub fn deployments_among(
-        &self,
-        hash: &BlockHash,
-        deployments: &[Deployment],
-    ) -> Option<Vec<DeploymentInfo>> {
-        let state = self.lock();
-        let id = state.tree.find(hash)?;
-        Some(deployments.iter().map(|one| deployment_info(&state.tree, id, one)).collect())
-    }
-
-    /// Number of changes of the mempool so far.
-    pub fn mempool_updates(&self) -> u64 {
-        self.lock().mempool.updates()
-    }
-
-    /// Changes the fee that a transaction, unconfirmed or not known yet, counts with; several changes add up. False without
-    /// effect if the transaction is in the mempool with dust, which must not pay a fee (Core `rpc/mining.cpp`).
-    pub fn prioritise_transaction(&self, txid: Txid, fee_delta_sat: i64) -> bool {
-        let mut state = self.lock();
-        let config = &self.chain.config;
-        let policy = &config.policy;
-        let is_dust_known = policy.require_standard && config.params.cash.is_none();
-        let entry = state.mempool.get(&txid).filter(|_| is_dust_known);
-        if entry.is_some_and(|entry| has_dust(&entry.tx, policy.dust_fee_sat_per_kvb)) {
-            return false;
-        }
-        state.mempool.prioritise(txid, fee_delta_sat);
-        let there = if state.mempool.get(&txid).is_some() { "" } else { "not " };
-        let sum = state.mempool.fee_delta_sat(&txid);
-        drop(state);
-        if sum == 0 {
-            tracing::info!("PrioritiseTransaction: {txid} ({there}in mempool) delta cleared");
-        } else {
-            tracing::info!(
-                "PrioritiseTransaction: {txid} ({there}in mempool) fee += {}, new delta={}",
-                assay_consensus::amount::format_money(fee_delta_sat),
-                assay_consensus::amount::format_money(sum)
-            );
-        }
-        true
-    }
-
-    /// All transactions with a changed fee, by txid.
-    pub fn prioritised_transactions(&self) -> Vec<Prioritised> {
-        let state = self.lock();
-        let deltas = state.mempool.fee_deltas_sat().iter();
-        let info = |(txid, fee_delta_sat): (&Txid, &i64)| Prioritised {
-            txid: *txid,
-            fee_delta_sat: *fee_delta_sat,
-            modified_fee_sat: state.mempool.get(txid).map(Entry::modified_fee_sat),
-        };
-        deltas.map(info).collect()
-    }
-}
-
-fn deployment_info(tree: &BlockTree, id: NodeId, deployment: &Deployment) -> DeploymentInfo {
-    let branch = tree.ancestors(id);
-    let height = branch.tip_height();
-    let version_at = |height| tree.get(tree.ancestor_at(id, height)).header.version;
-    let state_after = |parent| deployment.state_after(&branch, parent, version_at);
-    let parent = height.checked_sub(1);
-    let state = state_after(parent);
-    let first = height - height % deployment.period;
-    let signals = (first..=height).map(|height| deployment.is_signal(version_at(height)));
-    DeploymentInfo {
-        deployment: *deployment,
-        state,
-        next_state: state_after(Some(height)),
-        since: deployment.state_since(&branch, parent, version_at),
-        signals: if state.is_signalled() { signals.collect() } else { Vec::new() },
     }
 }

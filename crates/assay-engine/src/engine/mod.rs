@@ -1,14 +1,17 @@
-//! The engine itself: its parts, opening and closing, and its interface.
+//! The engine itself: opening and closing, and its interface in parts.
 //!
-//! The modules below it do the work: the engine takes the locks and calls them. Its methods are all in the files of this folder.
+//! The modules below it do the work: the engine takes the locks and calls them. The files of this folder have the methods of its
+//! parts [`Chain`], [`Blocks`], [`Mempool`] and [`Mining`].
 
 mod accept;
 mod check;
 mod control;
+mod deployments;
 mod download;
 mod dump;
 mod follow;
 mod gauges;
+mod headers;
 mod historical;
 mod import;
 mod load;
@@ -28,7 +31,7 @@ mod verify_data;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use assay_consensus::block::BlockError;
 use assay_consensus::params::ChainParams;
@@ -45,26 +48,27 @@ use crate::deferred;
 use crate::error::{EngineError, OpenError};
 use crate::failure::Failure;
 use crate::flush::FlushPolicy;
-use crate::mempool::{Admission, LockPriority, Mempool};
+use crate::mempool::{self, Admission, LockPriority};
 use crate::mining::LastTemplate;
 use crate::notifier::Notifier;
 use crate::prune_lock::PruneLocks;
 use crate::scripts::{Verifier, verify_threads};
 use crate::sync::{Mutex, MutexGuard};
 use crate::tree::{BlockTree, NodeId};
-use crate::types::Tip;
 use crate::work::Work;
 pub use accept::{
-    BlockFault, BlockOffer, BranchStart, ConnectReport, FaultKind, HeadersError, Taken, WorkShown,
+    BlockFault, BlockOffer, ConnectReport, FaultKind, HeadersError, Taken, WorkShown,
 };
 pub use check::Checked;
-pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
+pub use deployments::DeploymentInfo;
+pub use download::{FetchPlan, FetchWish, Wanted};
 pub use dump::{CoinsAt, DumpError};
 pub use gauges::Gauges;
+pub use headers::{BranchStart, HeaderPlace};
 pub use historical::{ChainState, HistoricalChain};
 pub use import::Imported;
 pub use load::LoadError;
-pub use mining::{DeploymentInfo, TemplateError};
+pub use mining::TemplateError;
 pub use serve::ArchivedBlock;
 pub use verify_data::{DataReport, MarkFinding, MarkReport, VerifyDataError};
 
@@ -73,7 +77,7 @@ pub use verify_data::{DataReport, MarkFinding, MarkReport, VerifyDataError};
 /// All methods take `&self` and may be called from any thread. Blocks and transactions are validated one after the other; the
 /// scripts of each run on all threads of the engine.
 pub struct Engine {
-    chain: Chainstate,
+    chainstate: Chainstate,
     state: Mutex<State>,
     turns: LockPriority,
     io: Arc<dyn Io>,
@@ -92,6 +96,22 @@ pub struct Engine {
     /// Base of the snapshot validated since the start.
     loaded_base: Mutex<Option<BlockHash>>,
 }
+
+/// The tree of headers and blocks with its marks, the active chain, its coins and figures, and their checks.
+#[derive(Clone, Copy)]
+pub struct Chain<'e>(&'e Engine);
+
+/// Blocks with their bytes and undo data: their submission, download, import and relay, and reads of stored ones.
+#[derive(Clone, Copy)]
+pub struct Blocks<'e>(&'e Engine);
+
+/// Unconfirmed transactions: their submission, tests, queries, relay and file.
+#[derive(Clone, Copy)]
+pub struct Mempool<'e>(&'e Engine);
+
+/// Block templates, trial validation of blocks, and data for miners.
+#[derive(Clone, Copy)]
+pub struct Mining<'e>(&'e Engine);
 
 /// The locked state. Fields are dropped in order: a panic ends the process before another thread gets the lock.
 struct StateGuard<'a> {
@@ -179,7 +199,7 @@ impl Engine {
         let signal = config.is_followed.then(|| Arc::clone(notifier.signal()));
         let events = notifier.events().cloned();
         let failure = Arc::<Failure>::default();
-        let mempool = Mempool::new(config.cluster_count_max.is_some(), signal, events);
+        let mempool = mempool::Mempool::new(config.cluster_count_max.is_some(), signal, events);
         let engine = Self {
             mempool_loaded: AtomicBool::new(!config.persist_mempool),
             state: Mutex::new(State {
@@ -200,7 +220,7 @@ impl Engine {
                 is_mempool_closed: false,
                 failure: Arc::clone(&failure),
             }),
-            chain: Chainstate {
+            chainstate: Chainstate {
                 verifier: Verifier::new(Arc::clone(&pool), config.script_batch),
                 historical_verifier: Verifier::new(Arc::clone(&pool), config.script_batch),
                 blocks: Arc::new(store.blocks),
@@ -232,9 +252,9 @@ impl Engine {
         }
         engine.resume_historical(store.historical, store.base)?;
         engine.begin_files(&store.records)?;
-        engine.check_at_start()?;
+        engine.chain().check_at_start()?;
         engine.recover(&store.recovery.unindexed)?;
-        engine.chain.notifier.download().log_start(&engine.tip(), &params);
+        engine.chainstate.notifier.download().log_start(&engine.chain().tip(), &params);
         Ok(engine)
     }
 
@@ -252,9 +272,9 @@ impl Engine {
             return Ok(());
         }
         let state = self.lock_tree();
-        self.chain.put_records(&state, failed)?;
-        self.chain.put_records(&state, valid)?;
-        Ok(self.chain.sync_records()?)
+        self.chainstate.put_records(&state, failed)?;
+        self.chainstate.put_records(&state, valid)?;
+        Ok(self.chainstate.sync_records()?)
     }
 
     /// Continues the validation of the blocks below a snapshot.
@@ -274,8 +294,12 @@ impl Engine {
             }
             None => NodeId::GENESIS,
         };
-        let coinbases = self.chain.coinbase_log(&state, tip)?;
-        self.begin_historical(&mut state, ChainCoins { store: coins, coinbases }, (tip, base));
+        let coinbases = self.chainstate.coinbase_log(&state, tip)?;
+        self.chain().begin_historical(
+            &mut state,
+            ChainCoins { store: coins, coinbases },
+            (tip, base),
+        );
         Ok(())
     }
 
@@ -283,21 +307,13 @@ impl Engine {
     fn drop_assumed(&self) -> Result<(), EngineError> {
         let mut state = self.lock_tree();
         let changed = state.tree.drop_assumed();
-        self.chain.put_records(&state, &changed)
-    }
-
-    fn loaded_base(&self) -> Option<BlockHash> {
-        *self.loaded_base.lock()
-    }
-
-    fn set_loaded_base(&self, base: Option<BlockHash>) {
-        *self.loaded_base.lock() = base;
+        self.chainstate.put_records(&state, &changed)
     }
 
     /// Writes the genesis block to new block files. This program does not read it, but other programs expect it.
     fn begin_files(&self, records: &[BlockRecord]) -> Result<(), EngineError> {
-        if records.is_empty() && self.chain.blocks.bytes() == 0 {
-            self.chain.blocks.append_block(&self.chain.params().genesis_block())?;
+        if records.is_empty() && self.chainstate.blocks.bytes() == 0 {
+            self.chainstate.blocks.append_block(&self.chainstate.params().genesis_block())?;
         }
         Ok(())
     }
@@ -306,20 +322,20 @@ impl Engine {
     fn recover(&self, unindexed: &[assay_store::BlockPos]) -> Result<(), OpenError> {
         let start = Instant::now();
         let mut state = self.lock();
-        state.coins.coinbases = self.chain.coinbase_log(&state, state.tree.tip())?;
+        state.coins.coinbases = self.chainstate.coinbase_log(&state, state.tree.tip())?;
         let from = state.tree.tip_node().height;
-        self.chain.activate(&mut state, None)?;
-        if self.chain.is_pruning_due(&state) {
-            self.chain.flush(&mut state)?;
+        self.chainstate.activate(&mut state, None)?;
+        if self.chainstate.is_pruning_due(&state) {
+            self.chainstate.flush(&mut state)?;
         }
         let to = state.tree.tip_node().height;
         drop(state);
         for pos in unindexed {
-            let raw = self.chain.blocks.read_block(*pos).map_err(EngineError::from)?;
-            if raw == self.chain.params().genesis_block() {
+            let raw = self.chainstate.blocks.read_block(*pos).map_err(EngineError::from)?;
+            if raw == self.chainstate.params().genesis_block() {
                 continue;
             }
-            self.submit_block(raw);
+            self.blocks().submit(raw);
             tracing::info!(
                 "archived block without index record: file {}, offset {}",
                 pos.file,
@@ -342,7 +358,7 @@ impl Engine {
         let mut state = self.lock_tree();
         let mut judged = ConnectResult::default();
         // After an error the engine rejects further work, so the caller sees it there.
-        let _ = self.chain.settle(&mut state, &mut judged);
+        let _ = self.chainstate.settle(&mut state, &mut judged);
         let rejected = judged.into_rejected(&state.tree);
         self.rejected.lock().extend(rejected);
         state
@@ -360,53 +376,38 @@ impl Engine {
         Some(StateGuard { _whole: Whole::begin("the chain's state"), state: Some(state) })
     }
 
+    pub fn chain(&self) -> Chain<'_> {
+        Chain(self)
+    }
+
+    pub fn blocks(&self) -> Blocks<'_> {
+        Blocks(self)
+    }
+
+    pub fn mempool(&self) -> Mempool<'_> {
+        Mempool(self)
+    }
+
+    pub fn mining(&self) -> Mining<'_> {
+        Mining(self)
+    }
+
     pub fn params(&self) -> &ChainParams {
-        self.chain.params()
+        self.chainstate.params()
     }
 
     pub fn config(&self) -> &Config {
-        &self.chain.config
-    }
-
-    /// The tip; never waits for a block being connected.
-    pub fn tip(&self) -> Tip {
-        self.chain.notifier.tip()
-    }
-
-    /// Height of the valid header with the most work; never waits either.
-    pub fn header_height(&self) -> u32 {
-        self.chain.notifier.header_height()
-    }
-
-    /// Waits until `is_reached` accepts the tip, the timeout expires, or the engine closes; returns the current tip.
-    pub fn wait_for(&self, timeout: Option<Duration>, is_reached: impl Fn(&Tip) -> bool) -> Tip {
-        self.chain.notifier.wait_for(timeout, is_reached)
-    }
-
-    /// Waits for a tip other than `from`.
-    pub fn wait_for_tip_change(&self, from: BlockHash, timeout: Option<Duration>) -> Tip {
-        self.wait_for(timeout, |tip| tip.hash != from)
-    }
-
-    /// True during IBD: no tip since the start had the minimum chain work and was at most a day old (Core `validation.cpp`,
-    /// `IsInitialBlockDownload`).
-    pub fn is_initial_block_download(&self) -> bool {
-        self.chain.notifier.download().goes_on(&self.tip())
-    }
-
-    /// True if the tip has less than the chain's minimum work, so that it may be on a branch of no other node.
-    pub fn has_little_work(&self) -> bool {
-        self.chain.notifier.download().has_little_work(&self.tip())
+        &self.chainstate.config
     }
 
     /// Warnings for the operator, in Core's words.
     pub fn warnings(&self) -> Vec<String> {
-        self.chain.notifier.warnings()
+        self.chainstate.notifier.warnings()
     }
 
     /// Waits for the next new warning; `None` when the engine closes.
     pub fn next_alert(&self) -> Option<String> {
-        self.chain.notifier.next_alert()
+        self.chainstate.notifier.next_alert()
     }
 
     /// Waits until the engine fails, and returns the reason in Core's words; `None` when it closes.
@@ -421,7 +422,7 @@ impl Engine {
 
     /// Clock for headers, the mempool and IBD.
     pub fn clock(&self) -> &Clock {
-        &self.chain.config.clock
+        &self.chainstate.config.clock
     }
 
     /// Flushes everything.
@@ -430,8 +431,8 @@ impl Engine {
     /// The disk fails; acknowledged data are still there after a restart.
     pub fn flush(&self) -> Result<(), EngineError> {
         let mut state = self.lock();
-        self.chain.flush_historical(&mut state)?;
-        self.chain.flush(&mut state)
+        self.chainstate.flush_historical(&mut state)?;
+        self.chainstate.flush(&mut state)
     }
 
     /// Flushes everything, saves the mempool, and wakes all waiting threads; the engine accepts nothing afterwards.
@@ -439,13 +440,13 @@ impl Engine {
     /// # Errors
     /// As [`Engine::flush`].
     pub fn shutdown(&self) -> Result<(), EngineError> {
-        self.chain.notifier.close();
+        self.chainstate.notifier.close();
         self.failure.close();
         self.historical.close();
-        self.save_mempool_at_shutdown();
+        self.mempool().save_at_shutdown();
         let mut state = self.lock();
-        let flushed = self.chain.flush_historical(&mut state);
-        let flushed = flushed.and_then(|()| self.chain.flush(&mut state));
+        let flushed = self.chainstate.flush_historical(&mut state);
+        let flushed = flushed.and_then(|()| self.chainstate.flush(&mut state));
         if state.poisoned.is_none() {
             state.poisoned = Some("it is shut down".to_owned());
         }

@@ -153,7 +153,7 @@ impl Case {
         let engine = open(&plain, &io, &sim, None);
         let mut expected = vec![entries(&below)];
         for raw in &blocks[..=BASE as usize] {
-            assert!(matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+            assert!(matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Accepted));
             engine.flush().expect("the disk works");
             expected.push(entries(sim.disk()));
         }
@@ -174,7 +174,7 @@ impl Case {
         fill(headers.disk(), genesis);
         let engine = open(&plain, &io, &headers, None);
         for raw in &blocks[..BASE as usize] {
-            engine.submit_header(&header(raw));
+            engine.blocks().submit_header(&header(raw));
         }
         engine.shutdown().expect("the disk works");
         Self { params: Arc::new(params), io, active, below, blocks, proposal, expected }
@@ -198,25 +198,25 @@ impl Case {
         // The base itself never arrives, so there is nothing to compare.
         start(|case, engine| {
             for raw in &case.blocks[..BASE as usize - 1] {
-                engine.submit_block(raw.clone());
+                engine.blocks().submit(raw.clone());
             }
         });
         start(|_, engine| {
             for _ in 0..3 * BASE {
-                if engine.advance_historical().is_err() {
+                if engine.chain().advance_historical().is_err() {
                     break;
                 }
             }
         });
         start(|case, engine| {
             for raw in &case.blocks[BASE as usize..] {
-                engine.submit_block(raw.clone());
+                engine.blocks().submit(raw.clone());
             }
         });
         start(|case, engine| {
             let block = Block::parse(case.proposal.clone(), Encoding::Segwit).expect("it parses");
             let checks = TrialChecks { work: true, merkle_root: true };
-            match engine.test_block(block, checks) {
+            match engine.mining().test_block(block, checks) {
                 Ok(Err(TrialError::Rule(error))) => {
                     assert_eq!(error.reject_reason(), "bad-cb-amount");
                 }
@@ -226,7 +226,7 @@ impl Case {
         });
         start(|_, engine| {
             let _ = engine.flush();
-            let _ = engine.prune_to(2);
+            let _ = engine.chain().prune_to(2);
         });
         start(|_, engine| engine.shutdown().expect("the disk works"));
         for thread in threads {

@@ -1,11 +1,11 @@
 //! Package submission.
 
-use super::Engine;
+use super::Mempool;
 use crate::mempool::{AcceptOptions, Candidate, check_form, not_validated, trial_outcome};
 use crate::package::{PackageFault, PackageOutcome, PackageReject, PackageTx, PackageVerdict};
 use crate::types::TxReject;
 
-impl Engine {
+impl Mempool<'_> {
     /// Submits a transaction, the last one, with some of its unconfirmed parents to the mempool. Each may be admitted
     /// individually; those that pay too little are evaluated with the fee of all that remain (Core's `ProcessNewPackage`). Fee
     /// rates above `fee_sat_per_kvb_max` are rejected.
@@ -13,18 +13,18 @@ impl Engine {
     /// # Errors
     /// The bytes of one are not a transaction.
     pub fn submit_package(
-        &self,
+        self,
         raws: Vec<Vec<u8>>,
         fee_sat_per_kvb_max: Option<u64>,
     ) -> Result<PackageOutcome, TxReject> {
         self.judge_package(raws, AcceptOptions::submit(fee_sat_per_kvb_max))
     }
 
-    /// [`Engine::submit_package`] for transactions of peers, which announce them themselves.
+    /// [`Mempool::submit_package`] for transactions of peers, which announce them themselves.
     ///
     /// # Errors
     /// The bytes of one are not a transaction.
-    pub fn take_package(&self, raws: Vec<Vec<u8>>) -> Result<PackageOutcome, TxReject> {
+    pub fn take_package(self, raws: Vec<Vec<u8>>) -> Result<PackageOutcome, TxReject> {
         self.judge_package(raws, AcceptOptions::ADMIT)
     }
 
@@ -33,12 +33,12 @@ impl Engine {
     ///
     /// # Errors
     /// The bytes of one are not a transaction.
-    pub fn test_package(&self, raws: Vec<Vec<u8>>) -> Result<PackageOutcome, TxReject> {
+    pub fn test_package(self, raws: Vec<Vec<u8>>) -> Result<PackageOutcome, TxReject> {
         let options = AcceptOptions::trial(None);
-        if raws.len() > 1 && self.chain.config.params.cash.is_none() {
+        if raws.len() > 1 && self.0.config().params.cash.is_none() {
             return self.judge_package(raws, options);
         }
-        let config = &self.chain.config;
+        let config = self.0.config();
         let package = self.decode(raws)?;
         if let Err(reject) = check_form(&package) {
             return Ok(not_validated(&package, reject));
@@ -48,29 +48,29 @@ impl Engine {
         Ok(PackageOutcome { work, ..trial_outcome(&package, verdicts) })
     }
 
-    fn decode(&self, raws: Vec<Vec<u8>>) -> Result<Vec<Candidate>, TxReject> {
-        raws.into_iter().map(|raw| Candidate::decode(raw, &self.chain.config)).collect()
+    fn decode(self, raws: Vec<Vec<u8>>) -> Result<Vec<Candidate>, TxReject> {
+        raws.into_iter().map(|raw| Candidate::decode(raw, self.0.config())).collect()
     }
 
     /// The four steps of `docs/mempool.md`.
     fn judge_package(
-        &self,
+        self,
         raws: Vec<Vec<u8>>,
         options: AcceptOptions,
     ) -> Result<PackageOutcome, TxReject> {
-        let config = &self.chain.config;
+        let config = self.0.config();
         let package = self.decode(raws)?;
         if config.params.cash.is_some() {
             let reject = PackageReject::new(PackageFault::Policy, "package-not-supported", "");
             return Ok(not_validated(&package, reject));
         }
-        let admission = &self.chain.admission;
-        let turn = self.turns.policy();
+        let admission = &self.0.chainstate.admission;
+        let turn = self.0.turns.policy();
         let work_before = admission.work();
-        let pending = admission.look_at_package(&mut self.lock().view(), &package, options);
+        let pending = admission.look_at_package(&mut self.0.lock().view(), &package, options);
         let ahead = admission.run_checks(pending, || turn.pause());
         turn.pause();
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if let Err(error) = state.check_admission() {
             let debug = error.to_string();
             let reject = PackageReject::new(PackageFault::Policy, "internal error", debug);

@@ -2,40 +2,40 @@
 
 use std::sync::Arc;
 
-use super::Engine;
+use super::Chain;
 use crate::error::EngineError;
 use crate::prune_lock::BlockKeeper;
 use crate::types::Tip;
 
-impl Engine {
+impl Chain<'_> {
     /// Removes the block files with all blocks at `height` or below, and more than
     /// [`Config::prune_keeps`](crate::Config::prune_keeps) below the tip. Returns the height of the highest active block without
     /// data or undo data; `None` if there is none.
     ///
     /// # Errors
     /// The engine fails.
-    pub fn prune_to(&self, height: u32) -> Result<Option<u32>, EngineError> {
-        let mut state = self.lock();
+    pub fn prune_to(self, height: u32) -> Result<Option<u32>, EngineError> {
+        let mut state = self.0.lock();
         state.check()?;
-        self.chain.flush(&mut state)?;
-        let pruned = self.chain.prune_to_height(&mut state, height);
+        self.0.chainstate.flush(&mut state)?;
+        let pruned = self.0.chainstate.prune_to_height(&mut state, height);
         state.poison(pruned)?;
         Ok(state.tree.prune_height())
     }
 
     /// Registers a prune lock: pruning stops below the blocks that `keeper` still reads.
-    pub fn keep_blocks_for(&self, keeper: Arc<dyn BlockKeeper>) {
-        self.chain.prune_locks.add(keeper);
+    pub fn keep_blocks_for(self, keeper: Arc<dyn BlockKeeper>) {
+        self.0.chainstate.prune_locks.add(keeper);
     }
 
     /// Height of the highest active block without data or undo data; `None` if there is none.
-    pub fn prune_height(&self) -> Option<u32> {
-        self.lock_tree().tree.prune_height()
+    pub fn prune_height(self) -> Option<u32> {
+        self.0.lock_tree().tree.prune_height()
     }
 
-    /// Height of the highest block up to [`Engine::validated_tip`] without data or undo data; `None` if there is none.
-    pub fn validated_prune_height(&self) -> Option<u32> {
-        let state = self.lock_tree();
+    /// Height of the highest block up to [`Chain::validated_tip`] without data or undo data; `None` if there is none.
+    pub fn validated_prune_height(self) -> Option<u32> {
+        let state = self.0.lock_tree();
         match &state.historical {
             Some(historical) => state.tree.prune_height_below(historical.tip),
             None => state.tree.prune_height(),
@@ -44,8 +44,8 @@ impl Engine {
 
     /// The lowest active block such that it or a lower one has at least this time, seconds since 1970 (Core `chain.cpp`,
     /// `FindEarliestAtLeast`).
-    pub fn earliest_at_least(&self, time_s: u64) -> Option<Tip> {
-        let state = self.lock_tree();
+    pub fn earliest_at_least(self, time_s: u64) -> Option<Tip> {
+        let state = self.0.lock_tree();
         let tree = &state.tree;
         let mut active = (0..).map_while(|height| tree.active_at(height));
         let found = active.find(|id| u64::from(tree.get(*id).header.time) >= time_s)?;

@@ -1,80 +1,59 @@
-//! Queries of the chain: blocks, coins, figures.
+//! Queries of the chain: tip, blocks, coins, figures.
+
+use std::time::Duration;
 
 use assay_consensus::params::ChainParams;
-use assay_store::{BlockFileError, CoinRef, CoinSnapshot, decode_undo};
-use assay_wire::{Block, BlockHash, Coin, OutPoint, Transaction, Txid};
+use assay_store::{CoinRef, CoinSnapshot};
+use assay_wire::{BlockHash, Coin, OutPoint};
 
-use super::Engine;
+use super::Chain;
 use crate::error::EngineError;
 use crate::mempool::UNCONFIRMED_HEIGHT;
 use crate::stats::{serialized_hash, snapshot_stats};
-use crate::tree::{BlockTree, Node, NodeId};
+use crate::tree::{BlockTree, NodeId};
 use crate::types::{BlockEntry, Tip, UtxoStats, big_endian};
 
-impl Engine {
+impl Chain<'_> {
+    /// The tip; never waits for a block being connected.
+    pub fn tip(self) -> Tip {
+        self.0.chainstate.notifier.tip()
+    }
+
+    /// Height of the valid header with the most work; never waits either.
+    pub fn header_height(self) -> u32 {
+        self.0.chainstate.notifier.header_height()
+    }
+
+    /// Waits until `is_reached` accepts the tip, the timeout expires, or the engine closes; returns the current tip.
+    pub fn wait_for(self, timeout: Option<Duration>, is_reached: impl Fn(&Tip) -> bool) -> Tip {
+        self.0.chainstate.notifier.wait_for(timeout, is_reached)
+    }
+
+    /// Waits for a tip other than `from`.
+    pub fn wait_for_tip_change(self, from: BlockHash, timeout: Option<Duration>) -> Tip {
+        self.wait_for(timeout, |tip| tip.hash != from)
+    }
+
+    /// True during IBD: no tip since the start had the minimum chain work and was at most a day old (Core `validation.cpp`,
+    /// `IsInitialBlockDownload`).
+    pub fn is_initial_block_download(self) -> bool {
+        self.0.chainstate.notifier.download().goes_on(&self.tip())
+    }
+
+    /// True if the tip has less than the chain's minimum work, so that it may be on a branch of no other node.
+    pub fn has_little_work(self) -> bool {
+        self.0.chainstate.notifier.download().has_little_work(&self.tip())
+    }
+
     /// Hash of the active block at `height`.
-    pub fn block_hash_at(&self, height: u32) -> Option<BlockHash> {
-        let state = self.lock_tree();
+    pub fn hash_at(self, height: u32) -> Option<BlockHash> {
+        let state = self.0.lock_tree();
         state.tree.active_at(height).map(|id| state.tree.get(id).hash)
     }
 
-    pub fn block_entry(&self, hash: &BlockHash) -> Option<BlockEntry> {
-        let state = self.lock_tree();
-        state.tree.find(hash).map(|id| block_entry(&state.tree, id, self.chain.params()))
-    }
-
-    /// The serialised block, if it is stored.
-    ///
-    /// # Errors
-    /// The block cannot be read.
-    pub fn read_block(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
-        if *hash == self.chain.params().genesis_hash {
-            return Ok(Some(self.chain.params().genesis_block()));
-        }
-        self.read_data(hash, |node| node.block, |pos| self.chain.blocks.read_block(pos))
-    }
-
-    /// Reads the data of a block at the position from `place`, without the lock; `None` if it is not stored, or was pruned
-    /// meanwhile.
-    fn read_data<P: Copy + PartialEq, T>(
-        &self,
-        hash: &BlockHash,
-        place: impl Fn(&Node) -> Option<P>,
-        read: impl FnOnce(P) -> Result<T, BlockFileError>,
-    ) -> Result<Option<T>, EngineError> {
-        let current = || {
-            let state = self.lock_tree();
-            state.tree.find(hash).and_then(|id| place(state.tree.get(id)))
-        };
-        let Some(pos) = current() else { return Ok(None) };
-        match read(pos) {
-            Ok(read) => Ok(Some(read)),
-            Err(_) if current() != Some(pos) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// The coins that a connected block spent, transaction by transaction, without the coinbase.
-    ///
-    /// # Errors
-    /// Block or undo data cannot be read.
-    pub fn read_spent(&self, hash: &BlockHash) -> Result<Option<Vec<Vec<Coin>>>, EngineError> {
-        let (Some(undo), Some(raw)) = (self.read_undo(hash)?, self.read_block(hash)?) else {
-            return Ok(None);
-        };
-        let mut coins = decode_undo(&undo)
-            .map_err(|source| EngineError::Undo { hash: *hash, source })?
-            .into_iter();
-        let block = Block::parse(raw, self.chain.params().encoding)
-            .map_err(|source| EngineError::StoredBlock { hash: *hash, source })?;
-        let spent: Vec<Vec<Coin>> =
-            block.txs().skip(1).map(|tx| coins.by_ref().take(tx.input_count()).collect()).collect();
-        let is_whole = coins.next().is_none()
-            && spent
-                .iter()
-                .zip(block.txs().skip(1))
-                .all(|(coins, tx)| coins.len() == tx.input_count());
-        if is_whole { Ok(Some(spent)) } else { Err(EngineError::UndoMismatch { hash: *hash }) }
+    pub fn entry(self, hash: &BlockHash) -> Option<BlockEntry> {
+        let state = self.0.lock_tree();
+        state.tree.find(hash).map(|id| block_entry(&state.tree, id, self.0.params()))
     }
 
     /// An unspent output and the tip it was looked up at. With `include_mempool`, outputs of unconfirmed transactions are
@@ -83,11 +62,11 @@ impl Engine {
     /// # Errors
     /// The coins cannot be read.
     pub fn coin(
-        &self,
+        self,
         outpoint: &OutPoint,
         include_mempool: bool,
     ) -> Result<Option<(Coin, Tip)>, EngineError> {
-        let state = self.lock();
+        let state = self.0.lock();
         self.check_coins()?;
         let tip = state.tree.tip_facts();
         if include_mempool {
@@ -101,86 +80,22 @@ impl Engine {
         Ok(state.coins.store.get(outpoint)?.map(|coin| (coin, tip)))
     }
 
-    /// A transaction of a block, by its txid.
-    ///
-    /// # Errors
-    /// The block cannot be read.
-    pub fn find_transaction(
-        &self,
-        txid: &Txid,
-        block: &BlockHash,
-    ) -> Result<Option<Transaction>, EngineError> {
-        let Some(raw) = self.read_block(block)? else { return Ok(None) };
-        let block = Block::parse(raw, self.chain.params().encoding)
-            .map_err(|source| EngineError::StoredBlock { hash: *block, source })?;
-        Ok(block.txs().find(|tx| tx.txid() == *txid).map(|tx| tx.to_owned_transaction()))
-    }
-
-    /// Number of coins in memory, and their bytes.
-    pub fn cache(&self) -> (usize, usize) {
-        let state = self.lock_tree();
-        (state.coins.store.cached_coins(), state.coins.store.cache_bytes())
-    }
-
-    /// Bytes of blocks and undo data on disk (Core's `size_on_disk`).
-    pub fn archive_bytes(&self) -> u64 {
-        self.chain.blocks.bytes()
-    }
-
-    /// The encoded undo data of a connected block.
-    ///
-    /// # Errors
-    /// The undo data cannot be read.
-    pub fn read_undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
-        self.read_data(hash, |node| node.undo, |pos| self.chain.blocks.read_undo(pos, hash))
-    }
-
-    /// `length` bytes from `offset` of a stored block, with a check of the framing only.
-    ///
-    /// # Errors
-    /// The bytes cannot be read, or the block is shorter.
-    pub fn read_block_part(
-        &self,
-        hash: &BlockHash,
-        offset: u32,
-        length: u32,
-    ) -> Result<Option<Vec<u8>>, EngineError> {
-        if *hash == self.chain.params().genesis_hash {
-            let block = self.chain.params().genesis_block();
-            let end = (offset as usize).checked_add(length as usize);
-            let part = end.and_then(|end| block.get(offset as usize..end));
-            return Ok(part.map(<[u8]>::to_vec));
-        }
-        let read = |pos| self.chain.blocks.read_block_part(pos, offset, length);
-        self.read_data(hash, |node| node.block, read)
-    }
-
-    /// [`Engine::read_block_part`] without waiting for a disk or another thread; `None` if it would wait, on an error, and if the
-    /// block is not stored.
-    pub fn cached_block_part(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>> {
-        let pos = {
-            let state = self.try_lock_tree()?;
-            state.tree.get(state.tree.find(hash)?).block?
-        };
-        self.chain.blocks.cached_block_part(pos, offset, length)
-    }
-
     /// Statistics of the current UTXO set, with its `MuHash` on request (Core `kernel/coinstats.cpp`).
     ///
     /// # Errors
     /// Coins cannot be read.
-    pub fn utxo_stats(&self, with_muhash: bool) -> Result<UtxoStats, EngineError> {
+    pub fn utxo_stats(self, with_muhash: bool) -> Result<UtxoStats, EngineError> {
         let (snapshot, Tip { height, hash, .. }) = self.snapshot()?;
-        Ok(snapshot_stats(&snapshot, &self.chain.pool, height, hash, with_muhash)?)
+        Ok(snapshot_stats(&snapshot, &self.0.chainstate.pool, height, hash, with_muhash)?)
     }
 
-    /// [`Engine::utxo_stats`] with the hash over all coins in order, which keeps one thread busy for long.
+    /// [`Chain::utxo_stats`] with the hash over all coins in order, which keeps one thread busy for long.
     ///
     /// # Errors
     /// Coins cannot be read.
-    pub fn utxo_stats_serialized(&self) -> Result<UtxoStats, EngineError> {
+    pub fn utxo_stats_serialized(self) -> Result<UtxoStats, EngineError> {
         let (snapshot, Tip { height, hash, .. }) = self.snapshot()?;
-        let stats = snapshot_stats(&snapshot, &self.chain.pool, height, hash, false)?;
+        let stats = snapshot_stats(&snapshot, &self.0.chainstate.pool, height, hash, false)?;
         Ok(UtxoStats { hash_serialized: Some(serialized_hash(&snapshot)?), ..stats })
     }
 
@@ -190,7 +105,7 @@ impl Engine {
     /// # Errors
     /// Coins cannot be read.
     pub fn scan_coins(
-        &self,
+        self,
         mut goes_on: impl FnMut(u32) -> bool,
         mut visit: impl FnMut(&OutPoint, CoinRef<'_>),
     ) -> Result<(Tip, bool), EngineError> {
@@ -206,17 +121,17 @@ impl Engine {
     }
 
     /// Fails after an engine failure, when the coins may belong to no block. The caller must hold the lock.
-    fn check_coins(&self) -> Result<(), EngineError> {
-        self.failure().map_or(Ok(()), |cause| Err(EngineError::Poisoned(cause)))
+    fn check_coins(self) -> Result<(), EngineError> {
+        self.0.failure().map_or(Ok(()), |cause| Err(EngineError::Poisoned(cause)))
     }
 
     /// The current coins and their tip.
-    pub(super) fn snapshot(&self) -> Result<(CoinSnapshot, Tip), EngineError> {
-        let mut state = self.lock();
+    pub(super) fn snapshot(self) -> Result<(CoinSnapshot, Tip), EngineError> {
+        let mut state = self.0.lock();
         self.check_coins()?;
         // A snapshot copies the changes. A large number is flushed first; Core always flushes.
         if state.flushes.is_due_for_snapshot(&state.coins.store) {
-            self.chain.flush(&mut state)?;
+            self.0.chainstate.flush(&mut state)?;
         }
         Ok((state.coins.store.snapshot()?, state.tree.tip_facts()))
     }

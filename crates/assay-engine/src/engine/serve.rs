@@ -1,12 +1,12 @@
-//! Queries for serving the chain to peers: fork points, headers above them, and archived blocks.
+//! Reads of stored blocks and their undo data, also for peers.
 
-use assay_store::BlockPos;
-use assay_wire::{BlockHash, Header};
+use assay_store::{BlockFileError, BlockPos, decode_undo};
+use assay_wire::{Block, BlockHash, Coin, Transaction, Txid};
 
-use super::Engine;
-use super::download::{HeaderPlace, place};
+use super::Blocks;
+use super::headers::{HeaderPlace, may_be_given, place};
 use crate::error::EngineError;
-use crate::tree::{BlockTree, NodeId};
+use crate::tree::Node;
 
 /// A block of the archive. Reads take no lock.
 #[derive(Clone, Copy, Debug)]
@@ -33,54 +33,30 @@ impl ArchivedBlock {
     }
 }
 
-impl Engine {
+impl Blocks<'_> {
     /// A block that is archived and was found valid at some time, active or not.
-    pub fn archived_block(&self, hash: &BlockHash) -> Option<ArchivedBlock> {
-        let state = self.lock_tree();
+    pub fn archived(self, hash: &BlockHash) -> Option<ArchivedBlock> {
+        let state = self.0.lock_tree();
         let id = state.tree.find(hash)?;
         let node = state.tree.get(id);
-        if !may_be_given(&state.tree, id, self.chain.params().pow.target_spacing_s) {
+        if !may_be_given(&state.tree, id, self.0.params()) {
             return None;
         }
         let (height, pos) = (node.height, node.block);
         drop(state);
         let size = match pos {
             Some(pos) => pos.size,
-            None if height == 0 => self.chain.params().genesis_block().len() as u32,
+            None if height == 0 => self.0.params().genesis_block().len() as u32,
             None => return None,
         };
         Some(ArchivedBlock { hash: *hash, height, size, pos })
     }
 
     /// Position of a block that peers may request, archived or not.
-    pub fn place_for_peers(&self, hash: &BlockHash) -> Option<HeaderPlace> {
-        let state = self.lock_tree();
+    pub fn place_for_peers(self, hash: &BlockHash) -> Option<HeaderPlace> {
+        let state = self.0.lock_tree();
         let id = state.tree.find(hash)?;
-        let spacing_s = self.chain.params().pow.target_spacing_s;
-        may_be_given(&state.tree, id, spacing_s).then(|| place(&state.tree, id))
-    }
-
-    /// The blocks of the branch that ends in `stop`, from height `first` on; empty if it ends before. `None` if `stop` is
-    /// unknown.
-    pub fn branch_up_to(&self, stop: &BlockHash, first: u32) -> Option<Vec<BlockHash>> {
-        let state = self.lock_tree();
-        let tree = &state.tree;
-        let mut at = Some(tree.find(stop)?);
-        let mut hashes = Vec::new();
-        while let Some(node) = at.map(|id| tree.get(id)).filter(|node| node.height >= first) {
-            hashes.push(node.hash);
-            at = node.parent;
-        }
-        hashes.reverse();
-        Some(hashes)
-    }
-
-    /// Position of a block, and true if it was found valid with its transactions at some time.
-    pub fn judged_place(&self, hash: &BlockHash) -> Option<(HeaderPlace, bool)> {
-        let state = self.lock_tree();
-        let id = state.tree.find(hash)?;
-        let is_valid = state.tree.get(id).height == 0 || state.tree.get(id).was_connected();
-        Some((place(&state.tree, id), is_valid))
+        may_be_given(&state.tree, id, self.0.params()).then(|| place(&state.tree, id))
     }
 
     /// Fills `out` with the bytes of a block from `offset` on, with a check of the framing only.
@@ -88,80 +64,130 @@ impl Engine {
     /// # Errors
     /// The bytes cannot be read, or the block is shorter.
     pub fn read_archived(
-        &self,
+        self,
         block: &ArchivedBlock,
         offset: u32,
         out: &mut [u8],
     ) -> Result<(), EngineError> {
         let Some(pos) = block.pos else {
-            let genesis = self.chain.params().genesis_block();
+            let genesis = self.0.params().genesis_block();
             let end = (offset as usize).saturating_add(out.len());
             let short = EngineError::MissingData { hash: block.hash, height: 0, what: "such part" };
             out.copy_from_slice(genesis.get(offset as usize..end).ok_or(short)?);
             return Ok(());
         };
-        Ok(self.chain.blocks.read_block_into(pos, offset, out)?)
+        Ok(self.0.chainstate.blocks.read_block_into(pos, offset, out)?)
     }
 
-    /// Headers of the active branch with their hashes: those above the first active block of `locator` (above the genesis block
-    /// if none is active), up to `stop`, or `max` of them (Core's `getheaders`).
+    /// The serialised block, if it is stored.
     ///
-    /// Without a locator, the result is the block `stop` alone; `None` if peers may not request it.
-    pub fn headers_after(
-        &self,
-        locator: &[BlockHash],
-        stop: &BlockHash,
-        max: usize,
-    ) -> Option<Vec<(BlockHash, Header)>> {
-        let state = self.lock_tree();
-        let tree = &state.tree;
-        if locator.is_empty() {
-            let id = tree.find(stop)?;
-            let spacing_s = self.chain.params().pow.target_spacing_s;
-            let node = tree.get(id);
-            return may_be_given(tree, id, spacing_s).then(|| vec![(node.hash, node.header)]);
+    /// # Errors
+    /// The block cannot be read.
+    pub fn read(self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
+        if *hash == self.0.params().genesis_hash {
+            return Ok(Some(self.0.params().genesis_block()));
         }
-        let known = locator.iter().filter_map(|hash| tree.find(hash));
-        let fork = known.filter(|id| tree.is_active(*id)).map(|id| tree.get(id).height).next();
-        Some(up_to(tree, fork.unwrap_or(0), stop, max))
+        self.read_data(hash, |node| node.block, |pos| self.0.chainstate.blocks.read_block(pos))
     }
 
-    /// At most `max` headers of the active branch above its fork point with the branch of `hash`, lowest first; `None` for an
-    /// unknown block.
-    pub fn headers_since(&self, hash: &BlockHash, max: usize) -> Option<Vec<(BlockHash, Header)>> {
-        let state = self.lock_tree();
-        let tree = &state.tree;
-        let fork = tree.fork_with_active(tree.find(hash)?);
-        Some(up_to(tree, tree.get(fork).height, &BlockHash::ZERO, max))
-    }
-}
-
-/// True if peers may request a block: an active one, or a valid one no older than a month. Old branches that few nodes know would
-/// allow fingerprinting (Core `net_processing.cpp`, `BlockRequestAllowed`).
-fn may_be_given(tree: &BlockTree, id: NodeId, spacing_s: u32) -> bool {
-    if tree.is_active(id) {
-        return true;
-    }
-    let node = tree.get(id);
-    let best = tree.best_header();
-    let age_s = tree.get(best).header.time.saturating_sub(node.header.time);
-    node.was_connected()
-        && !node.is_failed()
-        && u64::from(age_s) < MONTH_S
-        && tree.equivalent_time_s(id, best, spacing_s) < MONTH_S
-}
-
-/// Core `net_processing.cpp`, `STALE_RELAY_AGE_LIMIT`.
-const MONTH_S: u64 = 30 * 24 * 3600;
-
-fn up_to(tree: &BlockTree, below: u32, stop: &BlockHash, max: usize) -> Vec<(BlockHash, Header)> {
-    let ids = (below + 1..).map_while(|height| tree.active_at(height));
-    let mut out = Vec::new();
-    for node in ids.take(max).map(|id: NodeId| tree.get(id)) {
-        out.push((node.hash, node.header));
-        if node.hash == *stop {
-            break;
+    /// Reads the data of a block at the position from `place`, without the lock; `None` if it is not stored, or was pruned
+    /// meanwhile.
+    fn read_data<P: Copy + PartialEq, T>(
+        self,
+        hash: &BlockHash,
+        place: impl Fn(&Node) -> Option<P>,
+        read: impl FnOnce(P) -> Result<T, BlockFileError>,
+    ) -> Result<Option<T>, EngineError> {
+        let current = || {
+            let state = self.0.lock_tree();
+            state.tree.find(hash).and_then(|id| place(state.tree.get(id)))
+        };
+        let Some(pos) = current() else { return Ok(None) };
+        match read(pos) {
+            Ok(read) => Ok(Some(read)),
+            Err(_) if current() != Some(pos) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
-    out
+
+    /// The coins that a connected block spent, transaction by transaction, without the coinbase.
+    ///
+    /// # Errors
+    /// Block or undo data cannot be read.
+    pub fn read_spent(self, hash: &BlockHash) -> Result<Option<Vec<Vec<Coin>>>, EngineError> {
+        let (Some(undo), Some(raw)) = (self.read_undo(hash)?, self.read(hash)?) else {
+            return Ok(None);
+        };
+        let mut coins = decode_undo(&undo)
+            .map_err(|source| EngineError::Undo { hash: *hash, source })?
+            .into_iter();
+        let block = Block::parse(raw, self.0.params().encoding)
+            .map_err(|source| EngineError::StoredBlock { hash: *hash, source })?;
+        let spent: Vec<Vec<Coin>> =
+            block.txs().skip(1).map(|tx| coins.by_ref().take(tx.input_count()).collect()).collect();
+        let is_whole = coins.next().is_none()
+            && spent
+                .iter()
+                .zip(block.txs().skip(1))
+                .all(|(coins, tx)| coins.len() == tx.input_count());
+        if is_whole { Ok(Some(spent)) } else { Err(EngineError::UndoMismatch { hash: *hash }) }
+    }
+
+    /// A transaction of a block, by its txid.
+    ///
+    /// # Errors
+    /// The block cannot be read.
+    pub fn find_transaction(
+        self,
+        txid: &Txid,
+        block: &BlockHash,
+    ) -> Result<Option<Transaction>, EngineError> {
+        let Some(raw) = self.read(block)? else { return Ok(None) };
+        let block = Block::parse(raw, self.0.params().encoding)
+            .map_err(|source| EngineError::StoredBlock { hash: *block, source })?;
+        Ok(block.txs().find(|tx| tx.txid() == *txid).map(|tx| tx.to_owned_transaction()))
+    }
+
+    /// Bytes of blocks and undo data on disk (Core's `size_on_disk`).
+    pub fn archive_bytes(self) -> u64 {
+        self.0.chainstate.blocks.bytes()
+    }
+
+    /// The encoded undo data of a connected block.
+    ///
+    /// # Errors
+    /// The undo data cannot be read.
+    pub fn read_undo(self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
+        self.read_data(hash, |node| node.undo, |pos| self.0.chainstate.blocks.read_undo(pos, hash))
+    }
+
+    /// `length` bytes from `offset` of a stored block, with a check of the framing only.
+    ///
+    /// # Errors
+    /// The bytes cannot be read, or the block is shorter.
+    pub fn read_part(
+        self,
+        hash: &BlockHash,
+        offset: u32,
+        length: u32,
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        if *hash == self.0.params().genesis_hash {
+            let block = self.0.params().genesis_block();
+            let end = (offset as usize).checked_add(length as usize);
+            let part = end.and_then(|end| block.get(offset as usize..end));
+            return Ok(part.map(<[u8]>::to_vec));
+        }
+        let read = |pos| self.0.chainstate.blocks.read_block_part(pos, offset, length);
+        self.read_data(hash, |node| node.block, read)
+    }
+
+    /// [`Blocks::read_part`] without waiting for a disk or another thread; `None` if it would wait, on an error, and if the
+    /// block is not stored.
+    pub fn cached_part(self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>> {
+        let pos = {
+            let state = self.0.try_lock_tree()?;
+            state.tree.get(state.tree.find(hash)?).block?
+        };
+        self.0.chainstate.blocks.cached_block_part(pos, offset, length)
+    }
 }

@@ -11,7 +11,7 @@ use assay_hash::{KeyedHash, Sum256};
 use assay_store::CoinRef;
 use assay_wire::{BlockHash, OutPoint};
 
-use super::Engine;
+use super::Chain;
 use super::check::OVERWRITTEN;
 use crate::apply::ChainCoins;
 use crate::error::EngineError;
@@ -87,21 +87,21 @@ pub enum VerifyDataError {
     Engine(#[from] EngineError),
 }
 
-impl Engine {
+impl Chain<'_> {
     /// Compares all coins with the blocks of the active chain, and invalidity marks near the tip with the rules. Changes nothing.
     /// `progress` receives each height after its block was read; false stops.
     ///
     /// # Errors
     /// A block or its undo data are missing, the disk fails, or the caller stopped.
     pub fn verify_data(
-        &self,
+        self,
         progress: &dyn Fn(u32) -> bool,
     ) -> Result<DataReport, VerifyDataError> {
-        if self.historical_chain().is_some() {
+        if self.historical().is_some() {
             return Err(VerifyDataError::Unvalidated);
         }
         // Also in parts that a scan does not read, such as filters.
-        if let Some((path, offset)) = self.lock_tree().coins.store.find_damage() {
+        if let Some((path, offset)) = self.0.lock_tree().coins.store.find_damage() {
             return Err(VerifyDataError::Damaged { path, offset });
         }
         let (snapshot, tip) = self.snapshot()?;
@@ -113,13 +113,13 @@ impl Engine {
         });
         visited.map_err(EngineError::from)?;
         let ids: Vec<NodeId> = {
-            let state = self.lock_tree();
+            let state = self.0.lock_tree();
             let top = state.tree.find(&tip.hash).expect("the tip is in the tree");
             state.tree.path(NodeId::GENESIS, top)
         };
         // Highest first.
         for id in ids.into_iter().rev() {
-            let node = self.lock_tree().tree.get(id).clone();
+            let node = self.0.lock_tree().tree.get(id).clone();
             self.add_block(&node, &mut sums)?;
             if !progress(node.height) {
                 return Err(VerifyDataError::Interrupted);
@@ -129,11 +129,11 @@ impl Engine {
         Ok(DataReport { tip, coins, wrong_heights: sums.wrong(), marks })
     }
 
-    fn add_block(&self, node: &Node, sums: &mut Sums) -> Result<(), VerifyDataError> {
+    fn add_block(self, node: &Node, sums: &mut Sums) -> Result<(), VerifyDataError> {
         let missing = || VerifyDataError::Missing {
             hash: node.hash,
             height: node.height,
-            hint: if self.chain.config.prune.is_some() {
+            hint: if self.0.config().prune.is_some() {
                 ": a pruned node has not all blocks, so its coins cannot be verified"
             } else {
                 ": run with -reindex"
@@ -141,7 +141,7 @@ impl Engine {
         };
         let Prepared { block, txids, .. } = self.read_prepared(node).ok_or_else(missing)?;
         let mut spent = self.spent_by(node).ok_or_else(missing)?.into_iter();
-        let is_overwritten = self.params().name == "main" && OVERWRITTEN.contains(&node.height);
+        let is_overwritten = self.0.params().name == "main" && OVERWRITTEN.contains(&node.height);
         for (index, (tx, txid)) in block.txs().zip(txids).enumerate() {
             for (vout, output) in (0..).zip(tx.outputs()) {
                 if is_unspendable(output.script_pubkey) || index == 0 && is_overwritten {
@@ -163,9 +163,9 @@ impl Engine {
         if spent.next().is_some() { Err(missing()) } else { Ok(()) }
     }
 
-    fn check_marks(&self, goes_on: &dyn Fn() -> bool) -> Result<Vec<MarkReport>, VerifyDataError> {
+    fn check_marks(self, goes_on: &dyn Fn() -> bool) -> Result<Vec<MarkReport>, VerifyDataError> {
         let roots: Vec<Node> = {
-            let state = self.lock_tree();
+            let state = self.0.lock_tree();
             let roots = state.tree.failed_roots();
             roots.into_iter().map(|id| state.tree.get(id).clone()).collect()
         };
@@ -182,13 +182,13 @@ impl Engine {
 
     /// Validates a marked block over the coins of its parent, in memory: from the tip down to the fork point of its branch, and
     /// up again.
-    fn check_mark(&self, node: &Node) -> Result<MarkFinding, EngineError> {
+    fn check_mark(self, node: &Node) -> Result<MarkFinding, EngineError> {
         if !node.has_data() {
             return Ok(MarkFinding::NotChecked);
         }
         let (snapshot, tip) = self.snapshot()?;
         let (down, up) = {
-            let state = self.lock_tree();
+            let state = self.0.lock_tree();
             let tree = &state.tree;
             let (Some(parent), Some(top)) = (node.parent, tree.find(&tip.hash)) else {
                 return Ok(MarkFinding::NotChecked);
@@ -202,7 +202,7 @@ impl Engine {
             };
             (nodes(fork, top), nodes(fork, parent))
         };
-        let coins = snapshot.into_scratch(self.chain.config.cache_bytes_max)?;
+        let coins = snapshot.into_scratch(self.0.config().cache_bytes_max)?;
         let mut coins = ChainCoins::with_unknown_coinbases(coins);
         for active in &down {
             if self.take_back(active, &mut coins).is_err() {
@@ -218,7 +218,7 @@ impl Engine {
         self.find_rule(node, &mut coins)
     }
 
-    fn find_rule(&self, node: &Node, coins: &mut ChainCoins) -> Result<MarkFinding, EngineError> {
+    fn find_rule(self, node: &Node, coins: &mut ChainCoins) -> Result<MarkFinding, EngineError> {
         let Some(prepared) = self.read_prepared(node) else { return Ok(MarkFinding::NotChecked) };
         Ok(match self.connect_over(node, prepared, coins)? {
             Ok(()) => MarkFinding::Unsupported,

@@ -72,7 +72,7 @@ impl Model {
         known.tip = Some(tip);
         check_marks(engine, universe, &known, tip)?;
         check_history(engine, universe, &known)?;
-        let stats = engine.utxo_stats(true).map_err(|error| error.to_string())?;
+        let stats = engine.chain().utxo_stats(true).map_err(|error| error.to_string())?;
         let block = &universe.blocks[tip];
         if (stats.hash, stats.muhash) != (block.hash, Some(block.muhash())) {
             return Err(format!("the coins at height {} are others", block.height));
@@ -84,10 +84,11 @@ impl Model {
 /// Connects all pending blocks of both chains.
 fn settle(engine: &Engine) -> Result<(), Difference> {
     loop {
-        let report = engine.connect(|| false).map_err(|error| format!("connect: {error}"))?;
+        let report =
+            engine.blocks().connect(|| false).map_err(|error| format!("connect: {error}"))?;
         let history = |error| format!("history: {error}");
         let mut has_moved = !report.is_done;
-        while engine.advance_historical().map_err(history)? {
+        while engine.chain().advance_historical().map_err(history)? {
             has_moved = true;
         }
         if !has_moved {
@@ -98,7 +99,7 @@ fn settle(engine: &Engine) -> Result<(), Difference> {
 
 /// The tip is one of the best valid linked blocks.
 fn check_tip(engine: &Engine, universe: &Universe, known: &Known) -> Result<usize, Difference> {
-    let tip = engine.tip();
+    let tip = engine.chain().tip();
     let linked = known.linked(universe);
     let may_be = |index: &usize| linked[*index] && known.is_valid(universe, *index);
     let best = (0..universe.blocks.len()).filter(may_be);
@@ -126,7 +127,7 @@ fn check_marks(
     tip: usize,
 ) -> Result<(), Difference> {
     let tip_height = universe.blocks[tip].height;
-    let is_validated = engine.historical_chain().is_none();
+    let is_validated = engine.chain().historical().is_none();
     let active: HashSet<usize> = universe.branch(tip).collect();
     for (index, block) in universe.blocks.iter().enumerate().skip(1) {
         let differ = |text: &str| {
@@ -136,13 +137,13 @@ fn check_marks(
             let parent = blocks[above].fault;
             Err(format!("block {index} at {height} ({fault:?}, on {above}: {parent:?}) {text}"))
         };
-        let Some(entry) = engine.block_entry(&block.hash) else {
+        let Some(entry) = engine.chain().entry(&block.hash) else {
             if known.headers.contains(&index) {
                 return differ("is forgotten");
             }
             continue;
         };
-        let status = engine.block_status(&block.hash).unwrap_or("unknown");
+        let status = engine.mining().block_status(&block.hash).unwrap_or("unknown");
         let (is_sound, is_valid) = (block.is_sound, known.is_valid(universe, index));
         if entry.in_active_chain != active.contains(&index) {
             return differ("is on the other side of a fork");
@@ -172,7 +173,7 @@ fn check_marks(
 
 /// All available blocks below a snapshot are validated.
 fn check_history(engine: &Engine, universe: &Universe, known: &Known) -> Result<(), Difference> {
-    let Some(history) = engine.historical_chain() else { return Ok(()) };
+    let Some(history) = engine.chain().historical() else { return Ok(()) };
     if !known.is_loaded {
         return Err("there is a historical chain without a snapshot".to_owned());
     }

@@ -101,7 +101,7 @@ impl Run {
         let run_up = 1..=if snapshot.is_some() { 100 } else { BASE as usize };
         for index in run_up.clone() {
             let offer = BlockOffer::requested(universe.blocks[index].raw.clone());
-            let taken = engine.take_block(offer);
+            let taken = engine.blocks().take(offer);
             assert!(matches!(taken, Taken::Kept(_)), "{taken:?}");
         }
         model.known().data.extend(run_up.clone());
@@ -147,7 +147,7 @@ impl Run {
         let mut weights = self.weights;
         if snapshot.is_some() {
             let is_loaded = model.known().is_loaded;
-            step::favour_history(&mut weights, is_loaded, engine.historical_chain().is_some());
+            step::favour_history(&mut weights, is_loaded, engine.chain().historical().is_some());
         }
         let open = {
             let known = model.known();

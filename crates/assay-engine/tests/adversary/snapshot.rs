@@ -30,11 +30,12 @@ impl Snapshot {
         let engine =
             Engine::open(Config::new(dir.path(), Arc::new(params.clone()))).expect("it is new");
         for block in &base().blocks[1..] {
-            let outcome = engine.submit_block(block.raw.clone());
+            let outcome = engine.blocks().submit(block.raw.clone());
             assert!(matches!(outcome, SubmitOutcome::Accepted), "{}: {outcome:?}", block.height);
         }
-        let tip = engine.tip();
-        let coins = engine.coins_at(&tip.hash, &|| true).expect("they are those of the tip");
+        let tip = engine.chain().tip();
+        let coins =
+            engine.chain().coins_at(&tip.hash, &|| true).expect("they are those of the tip");
         let file = coins.write(Vec::new(), KEYS, &|| true).expect("there is memory");
         let known = AssumeUtxo {
             height: tip.height,

@@ -105,7 +105,7 @@ impl Step<'_> {
     /// Validates blocks below a snapshot until the other threads have finished.
     pub(crate) fn follow_history(&self, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Relaxed) && !self.differs() {
-            match self.engine.advance_historical() {
+            match self.engine.chain().advance_historical() {
                 Ok(true) => {}
                 Ok(false) => std::thread::yield_now(),
                 Err(error) => {
@@ -182,7 +182,7 @@ impl Step<'_> {
 
     fn submit(&self, index: usize) -> Result<(), Difference> {
         let (block, knew_parent) = (self.block(index), self.knows_parent(index));
-        let outcome = self.engine.submit_block(block.raw.clone());
+        let outcome = self.engine.blocks().submit(block.raw.clone());
         self.note(format!("submit {index}: {outcome:?}"));
         match outcome {
             SubmitOutcome::Accepted | SubmitOutcome::Duplicate if !block.is_sound => {
@@ -209,7 +209,7 @@ impl Step<'_> {
     fn take(&self, index: usize, was_requested: bool) -> Result<(), Difference> {
         let (block, knew_parent) = (self.block(index), self.knows_parent(index));
         let offer = BlockOffer { was_requested, ..BlockOffer::requested(block.raw.clone()) };
-        let taken = self.engine.take_block(offer);
+        let taken = self.engine.blocks().take(offer);
         self.note(format!("take {index}, {was_requested}: {taken:?}"));
         match taken {
             Taken::Kept(_) => self.has(index),
@@ -243,7 +243,7 @@ impl Step<'_> {
         let mut raw = self.block(index).raw.clone();
         let last = raw.len() - 1;
         raw[last] ^= 1;
-        match self.engine.submit_block(raw) {
+        match self.engine.blocks().submit(raw) {
             SubmitOutcome::Rejected { reason, .. } if reason == "bad-txnmrklroot" => Ok(()),
             SubmitOutcome::Failed(error) => self.failed("mutated", &error),
             other => Err(format!("block {index} with other bytes: {other:?}")),
@@ -285,7 +285,7 @@ impl Step<'_> {
     fn headers(&self, branch: &[usize]) -> Result<(), Difference> {
         let headers: Vec<Header> = branch.iter().map(|index| self.block(*index).header).collect();
         let knew_first = self.knows_parent(branch[0]);
-        let taken = self.engine.take_headers(&headers);
+        let taken = self.engine.blocks().take_headers(&headers);
         self.note(format!("headers {branch:?}: {taken:?}"));
         match taken {
             Ok(()) => self.model.known().headers.extend(branch),
@@ -319,7 +319,7 @@ impl Step<'_> {
     }
 
     fn connect(&self) -> Result<(), Difference> {
-        match self.engine.connect(|| false) {
+        match self.engine.blocks().connect(|| false) {
             Ok(report) => self.check_faults(&report.faults),
             Err(error) => self.failed("connect", &error),
         }
@@ -340,12 +340,12 @@ impl Step<'_> {
     }
 
     fn propose_with(&self, fault: Option<Fault>, rng: &mut Random) -> Result<(), Difference> {
-        let tip = self.engine.tip().hash;
+        let tip = self.engine.chain().tip().hash;
         let parent = self.universe.find(&tip).ok_or("an unknown tip")?;
         let trial = self.universe.build(parent, fault, rng.below(3), rng);
         let block = assay_wire::Block::parse(trial.raw, Encoding::Segwit).expect("it was parsed");
         let checks = TrialChecks { work: rng.below(2) == 0, merkle_root: true };
-        let verdict = self.engine.test_block(block, checks);
+        let verdict = self.engine.mining().test_block(block, checks);
         self.note(format!("propose {:?} on {parent}: {verdict:?}", trial.fault));
         match verdict {
             Ok(Ok(())) if trial.fault.is_none() => Ok(()),
@@ -362,7 +362,7 @@ impl Step<'_> {
 
     /// From the mempool, or from given transactions as for `generateblock`.
     fn make_template(&self, rng: &mut Random) -> Result<(), Difference> {
-        let tip = self.engine.tip().hash;
+        let tip = self.engine.chain().tip().hash;
         let parent = self.universe.find(&tip).ok_or("an unknown tip")?;
         let (fault, selection) = match rng.below(3) {
             0 => (None, Selection::Mempool),
@@ -374,7 +374,7 @@ impl Step<'_> {
             }
         };
         let options = TemplateOptions { coinbase_script: vec![0x51], selection };
-        match self.engine.block_template(&options) {
+        match self.engine.mining().template(&options) {
             Ok(_) if fault.is_none() => Ok(()),
             Ok(_) => Err("a template with a failing script".to_owned()),
             Err(TemplateError::Invalid(_)) if fault.is_some() => Ok(()),
@@ -395,7 +395,7 @@ impl Step<'_> {
         if !self.may_prune {
             return Ok(());
         }
-        let tip_height = self.engine.tip().height;
+        let tip_height = self.engine.chain().tip().height;
         let height = rng.below(tip_height as usize + 1) as u32;
         // Other threads may raise the tip before the engine prunes, and lower it afterwards.
         let highest = self.universe.blocks.iter().map(|block| block.height).max().unwrap_or(0);
@@ -405,12 +405,13 @@ impl Step<'_> {
             let mut known = self.model.known();
             known.pruned_to = known.pruned_to.max(pruned_to);
         }
-        self.engine.prune_to(height).map(|_| ()).or_else(|error| self.failed("prune", &error))
+        let pruned = self.engine.chain().prune_to(height);
+        pruned.map(|_| ()).or_else(|error| self.failed("prune", &error))
     }
 
     fn declare(&self, rng: &mut Random) -> Result<(), Difference> {
         let _control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-        let tip = self.universe.find(&self.engine.tip().hash).ok_or("an unknown tip")?;
+        let tip = self.universe.find(&self.engine.chain().tip().hash).ok_or("an unknown tip")?;
         let recent = self.universe.branch(tip).nth(rng.below(4));
         let Some(index) = recent.filter(|index| self.block(*index).height > BASE) else {
             return Ok(());
@@ -423,7 +424,7 @@ impl Step<'_> {
             known.vetoes.insert(index);
             (known.had_vetoes, known.tip) = (true, None);
         }
-        let declared = self.engine.invalidate_block(&self.block(index).hash);
+        let declared = self.engine.chain().invalidate_block(&self.block(index).hash);
         self.note(format!("invalidate {index}: {declared:?}"));
         declared.or_else(|error| {
             self.model.known().vetoes.remove(&index);
@@ -442,7 +443,7 @@ impl Step<'_> {
             return Ok(());
         };
         self.model.known().tip = None;
-        let done = self.engine.reconsider_block(&self.block(index).hash);
+        let done = self.engine.chain().reconsider_block(&self.block(index).hash);
         self.note(format!("reconsider {index}: {done:?}"));
         if let Err(error) = done {
             return self.failed("reconsider", &error);
@@ -455,7 +456,7 @@ impl Step<'_> {
     fn prefer(&self, rng: &mut Random) -> Result<(), Difference> {
         let index = self.universe.blocks.len() - 1 - rng.below(8);
         self.model.known().tip = None;
-        match self.engine.precious_block(&self.block(index).hash) {
+        match self.engine.chain().precious_block(&self.block(index).hash) {
             Ok(()) | Err(ControlError::UnknownBlock { .. }) => Ok(()),
             Err(error) => self.failed("precious", &error),
         }
@@ -464,7 +465,7 @@ impl Step<'_> {
     fn verify_chain(&self, rng: &mut Random) -> Result<(), Difference> {
         let (level, blocks) = (rng.below(5) as u32, 1 + rng.below(6) as u32);
         let check = ChainCheck { level, blocks, must_be_whole: false };
-        match self.engine.check_chain(check, &|| true) {
+        match self.engine.chain().check(check, &|| true) {
             Ok(Checked::Sound | Checked::Pruned | Checked::Shallow) => Ok(()),
             Ok(other) => Err(format!("verifychain {level} {blocks}: {other:?}")),
             Err(error) => self.failed("verifychain", &error),
@@ -476,18 +477,19 @@ impl Step<'_> {
         if rng.below(2) == 0 {
             let near = self.universe.blocks.len() - 1 - rng.below(16);
             let Some(outpoint) = self.block(near).coins.any(rng) else { return Ok(()) };
-            let coin = self.engine.coin(&outpoint, false).map_err(|error| error.to_string())?;
+            let coin =
+                self.engine.chain().coin(&outpoint, false).map_err(|error| error.to_string())?;
             // A missing coin is returned without its tip.
             let tip = match &coin {
                 Some((_, tip)) => *tip,
-                None if self.is_alone => self.engine.tip(),
+                None if self.is_alone => self.engine.chain().tip(),
                 None => return Ok(()),
             };
             let at = self.universe.find(&tip.hash).ok_or("an unknown tip")?;
             let is_right = self.block(at).coins.has(&outpoint) == coin.is_some();
             return if is_right { Ok(()) } else { Err(format!("coin {outpoint} at block {at}")) };
         }
-        let stats = match self.engine.utxo_stats(true) {
+        let stats = match self.engine.chain().utxo_stats(true) {
             Ok(stats) => stats,
             Err(error) => return self.failed("coins", &error),
         };
@@ -508,7 +510,7 @@ impl Step<'_> {
         let index = self.open[self.open.len() - 1 - rng.below(self.open.len().min(8))];
         for tx in &self.block(index).txs {
             // It may break policy, or be premature.
-            let _ = self.engine.submit_transaction(tx.bytes().to_vec(), None);
+            let _ = self.engine.mempool().submit(tx.bytes().to_vec(), None);
         }
     }
 
@@ -522,7 +524,7 @@ impl Step<'_> {
         way.reverse();
         self.headers(&way)?;
         let reader = SnapshotReader::new(&snapshot.file[..], KEYS).expect("it was written");
-        let loaded = self.engine.load_snapshot(reader, &|| true);
+        let loaded = self.engine.chain().load_snapshot(reader, &|| true);
         self.note(format!("load: {loaded:?}"));
         match loaded {
             Ok(_) => {

@@ -91,13 +91,13 @@ struct Node {
 impl Node {
     /// Submits a block and then all that waited for it; returns every result.
     fn submit(&mut self, raw: Vec<u8>) -> Vec<SubmitOutcome> {
-        let mut answers = vec![self.engine.submit_block(raw.clone())];
+        let mut answers = vec![self.engine.blocks().submit(raw.clone())];
         if is_orphan(&answers[0]) {
             self.waiting.push(raw);
             return answers;
         }
         for raw in std::mem::take(&mut self.waiting) {
-            let answer = self.engine.submit_block(raw.clone());
+            let answer = self.engine.blocks().submit(raw.clone());
             if is_orphan(&answer) {
                 self.waiting.push(raw);
             } else {
@@ -110,8 +110,8 @@ impl Node {
     /// True if the block is invalid, at the latest when it is preferred.
     fn fails_when_tried(&self, raw: &[u8]) -> bool {
         let hash = BlockHash(assay_hash::sha256d(&raw[..80]));
-        self.engine.precious_block(&hash).expect("the block is known");
-        let tips = self.engine.chain_tips();
+        self.engine.chain().precious_block(&hash).expect("the block is known");
+        let tips = self.engine.chain().tips();
         tips.iter().any(|tip| tip.hash == hash && tip.status == ChainTipStatus::Invalid)
     }
 }
@@ -141,17 +141,17 @@ fn replay(steps: &[Value], outcome: &mut Outcome) {
                     log.check(right, || format!("{code}: {answers:?}"));
                 }
                 "orphan_or_rejected" => {
-                    let answer = node.engine.submit_block(block());
+                    let answer = node.engine.blocks().submit(block());
                     let right = matches!(answer, SubmitOutcome::Rejected { .. });
                     log.check(right, || format!("{answer:?}"));
                 }
                 "undecodable" => {
-                    let answer = node.engine.submit_block(block());
+                    let answer = node.engine.blocks().submit(block());
                     let right = matches!(answer, SubmitOutcome::Undecodable(_));
                     log.check(right, || format!("{answer:?}"));
                 }
                 "tip" => {
-                    let tip = node.engine.tip();
+                    let tip = node.engine.chain().tip();
                     let expected: BlockHash = text(&step["hash"]).parse().expect("a hash");
                     log.check(tip.hash == expected, || format!("{tip:?}"));
                 }
@@ -190,9 +190,9 @@ fn output(engine: &Engine, step: &Value, log: &mut Case) {
     let outpoint =
         OutPoint { txid: txid.parse().expect("a txid"), vout: vout.parse().expect("an index") };
     let parent_of =
-        |hash: &BlockHash| engine.block_entry(hash).expect("a known block").header.prev_block;
+        |hash: &BlockHash| engine.chain().entry(hash).expect("a known block").header.prev_block;
     let mut put_aside = Vec::new();
-    for tip in engine.chain_tips() {
+    for tip in engine.chain().tips() {
         if matches!(tip.status, ChainTipStatus::ValidFork | ChainTipStatus::ValidHeaders) {
             let first = (1..tip.branch_length).fold(tip.hash, |block, _| parent_of(&block));
             put_aside.push(first);
@@ -200,14 +200,16 @@ fn output(engine: &Engine, step: &Value, log: &mut Case) {
     }
     put_aside.push(hash);
     for block in &put_aside {
-        engine.invalidate_block(block).expect("the block is taken off");
+        engine.chain().invalidate_block(block).expect("the block is taken off");
     }
-    let below = engine.tip().hash == parent_of(&hash);
-    let coin = engine.coin(&outpoint, false).expect("coins can be read");
+    let below = engine.chain().tip().hash == parent_of(&hash);
+    let coin = engine.chain().coin(&outpoint, false).expect("coins can be read");
     let unspent = step["unspent"] == true;
-    log.check(below && coin.is_some() == unspent, || format!("{:?} {coin:?}", engine.tip()));
+    log.check(below && coin.is_some() == unspent, || {
+        format!("{:?} {coin:?}", engine.chain().tip())
+    });
     // Back in the same order: of branches with equal work the active one was seen first.
     for block in put_aside.iter().rev() {
-        engine.reconsider_block(block).expect("the block is put back");
+        engine.chain().reconsider_block(block).expect("the block is put back");
     }
 }

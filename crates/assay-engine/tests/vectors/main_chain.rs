@@ -42,19 +42,20 @@ fn feed(file: &[u8], outcome: &mut Outcome) {
     let engine = Engine::open(Config::new(folder.path(), params)).expect("a new engine");
     for (height, block) in blocks.iter().enumerate().skip(1) {
         outcome.case(&format!("block {height}"), |log| {
-            let answer = engine.submit_block(block.to_vec());
+            let answer = engine.blocks().submit(block.to_vec());
             log.check(matches!(answer, SubmitOutcome::Accepted), || format!("{answer:?}"));
         });
     }
     outcome.case("tip and coins", |log| {
         let last = blocks.len() as u32 - 1;
-        log.check(last == 14_131 && engine.tip().height == last, || "another height".into());
-        let stats = engine.utxo_stats(false).expect("statistics");
+        let height = engine.chain().tip().height;
+        log.check(last == 14_131 && height == last, || "another height".into());
+        let stats = engine.chain().utxo_stats(false).expect("statistics");
         let created = 50 * COIN as u64 * u64::from(last);
         log.check(stats.total_amount_sat == created, || format!("{} sat", stats.total_amount_sat));
         // Every block represents 2^32 + 2^16 + 1 hashes at the first difficulty.
         let work = U256::from((u64::from(last) + 1) * 0x1_0001_0001);
-        let mut claimed = engine.tip().chain_work;
+        let mut claimed = engine.chain().tip().chain_work;
         claimed.reverse();
         let claimed = U256::from_le_bytes(&claimed);
         log.check(claimed == work, || format!("work {claimed}"));

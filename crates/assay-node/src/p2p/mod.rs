@@ -322,9 +322,9 @@ fn run_rounds(shared: &P2p) {
 }
 
 fn notify_tip(shared: &P2p) {
-    let mut seen = shared.engine.tip().hash;
+    let mut seen = shared.engine.chain().tip().hash;
     while !shared.engine.is_shutting_down() {
-        let tip = shared.engine.wait_for_tip_change(seen, None);
+        let tip = shared.engine.chain().wait_for_tip_change(seen, None);
         if tip.hash != seen {
             seen = tip.hash;
             shared.sync.tip_has_moved();

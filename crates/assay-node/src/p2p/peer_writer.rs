@@ -79,19 +79,20 @@ impl PeerWriter<'_> {
             Request::Agree { version } => self.agree(version),
             Request::Ready => {
                 // The peer requests blocks connected before its arrival.
-                self.announced = engine.tip().hash;
+                self.announced = engine.chain().tip().hash;
                 Ok(())
             }
             Request::Pong(nonce) => self.send(&Message::Pong(nonce)),
             Request::Headers { locator, stop } => {
-                let found = if engine.has_little_work() {
+                let found = if engine.chain().has_little_work() {
                     // Our chain may not be the peer's target (Core `net_processing.cpp`, GETHEADERS).
                     Some(Vec::new())
                 } else {
-                    engine.headers_after(&locator, &stop, HEADERS_MAX)
+                    engine.chain().headers_after(&locator, &stop, HEADERS_MAX)
                 };
                 let Some(found) = found else { return Ok(()) };
-                let last = found.last().map_or_else(|| engine.tip().hash, |(hash, _)| *hash);
+                let last =
+                    found.last().map_or_else(|| engine.chain().tip().hash, |(hash, _)| *hash);
                 self.peer.with_known(|known| known.best_sent = Some(last));
                 let headers: Vec<Header> = found.into_iter().map(|(_, header)| header).collect();
                 self.send(&Message::Headers(headers[..].into()))
@@ -100,7 +101,7 @@ impl PeerWriter<'_> {
                 if locator.is_empty() {
                     locator.push(self.shared.genesis);
                 }
-                let found = engine.headers_after(&locator, &stop, HASHES_MAX);
+                let found = engine.chain().headers_after(&locator, &stop, HASHES_MAX);
                 let mut found = found.unwrap_or_default();
                 self.resume_after =
                     found.get(HASHES_MAX - 1).map(|(hash, _)| *hash).filter(|hash| *hash != stop);
@@ -154,9 +155,9 @@ impl PeerWriter<'_> {
         }
         let hour = 3600 / engine.params().pow.target_spacing_s.max(1);
         let kept = KEPT_BLOCKS.saturating_sub(hour);
-        engine
-            .header_place(hash)
-            .is_some_and(|place| place.has_data && place.height + kept > engine.tip().height)
+        engine.chain().header_place(hash).is_some_and(|place| {
+            place.has_data && place.height + kept > engine.chain().tip().height
+        })
     }
 
     fn greet(&mut self) -> Result<(), Ended> {
@@ -182,7 +183,7 @@ impl PeerWriter<'_> {
             sender: NetAddress { services, ..NetAddress::default() },
             nonce,
             user_agent: user_agent.as_bytes(),
-            start_height: self.shared.engine.tip().height.cast_signed(),
+            start_height: self.shared.engine.chain().tip().height.cast_signed(),
             relay: Some(!self.shared.peers.rejects_txs_of(self.peer)),
         };
         self.send(&Message::Version(version))
@@ -200,13 +201,13 @@ impl PeerWriter<'_> {
 
     fn announce(&mut self) -> Result<(), Ended> {
         let engine = &self.shared.engine;
-        let Tip { hash: tip, height, .. } = engine.tip();
+        let Tip { hash: tip, height, .. } = engine.chain().tip();
         let announced = std::mem::replace(&mut self.announced, tip);
         self.peer.announced_height.store(height, Ordering::Relaxed);
-        if !self.peer.is_ready() || engine.is_initial_block_download() {
+        if !self.peer.is_ready() || engine.chain().is_initial_block_download() {
             return Ok(());
         }
-        let found = engine.headers_since(&announced, ANNOUNCED_MAX + 1).unwrap_or_default();
+        let found = engine.chain().headers_since(&announced, ANNOUNCED_MAX + 1).unwrap_or_default();
         let Some(headers) = self.unknown_headers(&found) else {
             // Too far for single announcements, or without a header known to the peer: it requests the gap.
             if self.knows(&tip) {
@@ -240,8 +241,8 @@ impl PeerWriter<'_> {
 
     fn knows(&self, hash: &BlockHash) -> bool {
         let known = self.peer.with_known(|known| *known);
-        let engine = &self.shared.engine;
-        [known.best, known.best_sent].iter().flatten().any(|upper| engine.is_ancestor(hash, upper))
+        let chain = self.shared.engine.chain();
+        [known.best, known.best_sent].iter().flatten().any(|upper| chain.is_ancestor(hash, upper))
     }
 
     fn data(&mut self, entry: Inventory, is_last: bool) -> Result<(), Ended> {
@@ -270,7 +271,7 @@ impl PeerWriter<'_> {
             }
         }
         if is_block && self.resume_after.take_if(|last| *last == hash).is_some() {
-            let tip = self.shared.engine.tip().hash;
+            let tip = self.shared.engine.chain().tip().hash;
             self.send(&Message::Inv([entry_of(&tip)][..].into()))?;
         }
         Ok(())
@@ -286,16 +287,17 @@ impl PeerWriter<'_> {
             return Ok(());
         }
         let engine = &shared.engine;
-        let Some(place) = engine.place_for_peers(hash) else { return Ok(()) };
+        let Some(place) = engine.blocks().place_for_peers(hash) else { return Ok(()) };
         // Light clients request all blocks, so theirs count as old.
-        let is_old = is_filtered || engine.best_header().time.saturating_sub(place.time) > OLD_S;
+        let is_old =
+            is_filtered || engine.chain().best_header().time.saturating_sub(place.time) > OLD_S;
         if is_old
             && totals.is_reached_for_old_blocks(engine.clock().now_s())
             && !peer.permissions.has(Permissions::DOWNLOAD)
         {
             return Err(Ended::OldBlockTooMuch);
         }
-        let depth = engine.tip().height.saturating_sub(place.height);
+        let depth = engine.chain().tip().height.saturating_sub(place.height);
         if is_limited && depth > LIMITED_DEPTH_MAX && !peer.permissions.has(Permissions::NO_BAN) {
             return Err(Ended::BlockTooDeep);
         }
@@ -319,14 +321,14 @@ impl PeerWriter<'_> {
         } else {
             self.send(&Message::Tx(tx.bytes()))?;
         }
-        shared.engine.was_fetched(&tx.view().txid());
+        shared.engine.mempool().was_fetched(&tx.view().txid());
         Ok(true)
     }
 
     /// Sends a block; `false` if unavailable.
     fn block(&mut self, hash: &BlockHash, with_witnesses: bool) -> Result<bool, Ended> {
         let shared = self.shared;
-        let Some(block) = shared.engine.archived_block(hash) else { return Ok(false) };
+        let Some(block) = shared.engine.blocks().archived(hash) else { return Ok(false) };
         let can_have_witnesses = shared.peers.encoding == Encoding::Segwit
             && shared.engine.params().segwit_active(block.height());
         let length = block.size() as usize;
@@ -356,7 +358,7 @@ impl PeerWriter<'_> {
     /// Reads a block behind room for a header.
     fn load(&mut self, block: &ArchivedBlock) -> Option<()> {
         self.buffer.resize(ROOM + block.size() as usize, 0);
-        let read = self.shared.engine.read_archived(block, 0, &mut self.buffer[ROOM..]);
+        let read = self.shared.engine.blocks().read_archived(block, 0, &mut self.buffer[ROOM..]);
         read.map_err(|error| unreadable(block.hash(), &error)).ok()
     }
 
@@ -374,7 +376,7 @@ impl PeerWriter<'_> {
     fn parsed(&self, block: &ArchivedBlock) -> Option<Block> {
         let shared = self.shared;
         let mut raw = vec![0; block.size() as usize];
-        let read = shared.engine.read_archived(block, 0, &mut raw);
+        let read = shared.engine.blocks().read_archived(block, 0, &mut raw);
         let parsed = read.and_then(|()| {
             Block::parse(raw, shared.peers.encoding)
                 .map_err(|source| EngineError::StoredBlock { hash: *block.hash(), source })
@@ -395,7 +397,7 @@ impl PeerWriter<'_> {
         for (offset, length) in pieces(block.size()) {
             self.buffer.resize(ROOM + length, 0);
             let piece = &mut self.buffer[ROOM..];
-            if let Err(error) = engine.read_archived(block, offset, piece) {
+            if let Err(error) = engine.blocks().read_archived(block, offset, piece) {
                 unreadable(block.hash(), &error);
                 return Ok(false);
             }
@@ -417,7 +419,7 @@ impl PeerWriter<'_> {
             let mut piece = std::mem::take(&mut self.buffer);
             piece.resize(length, 0);
             // The message header is already sent: only a disconnection can signal an error.
-            if let Err(error) = engine.read_archived(block, offset, &mut piece) {
+            if let Err(error) = engine.blocks().read_archived(block, offset, &mut piece) {
                 unreadable(block.hash(), &error);
                 return Err(Ended::Io(io::ErrorKind::InvalidData.into()));
             }

@@ -359,7 +359,7 @@ impl Peers {
 
     /// Offered services; not full history while blocks below a snapshot are missing (Core `rpc/blockchain.cpp`, `loadtxoutset`).
     pub(crate) fn services(&self) -> u64 {
-        let is_missing_old = self.engine.historical_chain().is_some();
+        let is_missing_old = self.engine.chain().historical().is_some();
         self.services & !(if is_missing_old { NODE_NETWORK } else { 0 })
     }
 
@@ -376,8 +376,8 @@ impl Peers {
     pub(super) fn desirable_services(&self, offered: u64) -> u64 {
         let own = self.services() & NODE_WITNESS;
         // Near the tip the latest blocks suffice (Core `net_processing.cpp`, `GetDesirableServiceFlags`).
-        let behind_s =
-            self.engine.clock().now_s().saturating_sub(u64::from(self.engine.tip().time));
+        let (now_s, tip) = (self.engine.clock().now_s(), self.engine.chain().tip());
+        let behind_s = now_s.saturating_sub(u64::from(tip.time));
         let blocks = behind_s / u64::from(self.engine.params().pow.target_spacing_s.max(1));
         let is_enough = offered & NODE_NETWORK_LIMITED != 0 && blocks < LIMITED_BLOCKS;
         own | if is_enough { NODE_NETWORK_LIMITED } else { NODE_NETWORK }

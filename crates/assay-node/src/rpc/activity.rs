@@ -22,7 +22,7 @@ pub(super) const GETDESCRIPTORACTIVITY: Call = |node, args, out| {
     let with_mempool = args.bool_or(2, true)?;
     let mut blocks = BTreeMap::new();
     for hash in &hashes {
-        let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
+        let entry = node.engine.chain().entry(hash).ok_or_else(block_not_found)?;
         if !entry.in_active_chain {
             return Err(bad("Block is not in main chain"));
         }
@@ -63,9 +63,9 @@ fn write_unconfirmed(
     watched: &Scripts,
     list: &mut Array<'_>,
 ) -> Result<(), RpcError> {
-    for txid in node.engine.mempool_txids() {
+    for txid in node.engine.mempool().txids() {
         // It may have been confirmed in the meantime.
-        let Some(tx) = node.engine.mempool_tx(&txid) else { continue };
+        let Some(tx) = node.engine.mempool().tx(&txid) else { continue };
         let spent = find(node, &tx)?;
         let known: Option<Vec<_>> =
             tx.view().inputs().map(|input| spent.get(&input.prevout)).collect();

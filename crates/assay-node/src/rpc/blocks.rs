@@ -13,8 +13,8 @@ use crate::jsonrpc::{Code, Json, Object, RpcError};
 pub(super) const GETBLOCKHEADER: Call = |node, args, out| {
     let hash = args.block_hash(0, "hash")?;
     let verbose = args.bool_or(1, true)?;
-    let tip = node.engine.tip();
-    let entry = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
+    let tip = node.engine.chain().tip();
+    let entry = node.engine.chain().entry(&hash).ok_or_else(block_not_found)?;
     if !verbose {
         Json::new(out).hex(&entry.header.to_bytes());
         return Ok(());
@@ -36,8 +36,8 @@ pub(super) fn block(
     verbosity: i32,
     out: &mut Vec<u8>,
 ) -> Result<(), RpcError> {
-    let tip = node.engine.tip();
-    let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
+    let tip = node.engine.chain().tip();
+    let entry = node.engine.chain().entry(hash).ok_or_else(block_not_found)?;
     let raw = read_block(node, hash)?;
     if verbosity <= 0 {
         Json::new(out).hex(&raw);
@@ -46,7 +46,7 @@ pub(super) fn block(
     let params = &node.rpc.params;
     let block = parse(params, hash, raw)?;
     let spent = if verbosity >= 2 {
-        node.engine.read_spent(hash).map_err(|error| {
+        node.engine.blocks().read_spent(hash).map_err(|error| {
             tracing::error!("undo data of block {hash}: {error}");
             RpcError::new(Code::InternalError, UNDO_UNREADABLE)
         })?
@@ -86,7 +86,7 @@ pub(super) fn spent_by(spent: Option<&[Vec<Coin>]>, index: usize) -> Option<&[Co
 
 /// Raw block, or the error for its absence.
 pub(super) fn read_block(node: &Node<'_>, hash: &BlockHash) -> Result<Vec<u8>, RpcError> {
-    let raw = node.engine.read_block(hash).map_err(|error| {
+    let raw = node.engine.blocks().read(hash).map_err(|error| {
         tracing::error!("block {hash}: {error}");
         RpcError::new(Code::Misc, "Block not found on disk")
     })?;
@@ -109,7 +109,7 @@ pub(super) fn block_and_spent(
     if *hash == node.rpc.params.genesis_hash {
         return Ok((block, Vec::new()));
     }
-    let spent = node.engine.read_spent(hash).map_err(|error| {
+    let spent = node.engine.blocks().read_spent(hash).map_err(|error| {
         tracing::error!("undo data of block {hash}: {error}");
         RpcError::new(Code::Misc, "Can't read undo data from disk")
     })?;
@@ -124,7 +124,7 @@ pub(super) fn block_and_spent(
 const UNDO_UNREADABLE: &str = "Undo data expected but can't be read. This could be due to disk corruption or a conflict with a pruning event.";
 
 pub(super) fn is_pruned(node: &Node<'_>, hash: &BlockHash) -> bool {
-    node.engine.block_entry(hash).is_some_and(|entry| entry.is_pruned)
+    node.engine.chain().entry(hash).is_some_and(|entry| entry.is_pruned)
 }
 
 pub(super) fn parse(

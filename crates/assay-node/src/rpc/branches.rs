@@ -1,6 +1,6 @@
 //! RPC of chain tips and manual invalidation.
 
-use assay_engine::{ChainTipStatus, ControlError, Engine};
+use assay_engine::{Chain, ChainTipStatus, ControlError};
 use assay_wire::BlockHash;
 
 use super::args::Args;
@@ -9,7 +9,7 @@ use super::{Node, block_not_found};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const GETCHAINTIPS: Call = |node, _, out| {
-    Json::new(out).objects(&node.engine.chain_tips(), |tip, object| {
+    Json::new(out).objects(&node.engine.chain().tips(), |tip, object| {
         object.key("height").int(tip.height);
         object.key("hash").text(tip.hash);
         object.key("branchlen").int(tip.branch_length);
@@ -25,22 +25,22 @@ pub(super) const GETCHAINTIPS: Call = |node, _, out| {
 };
 
 pub(super) const INVALIDATEBLOCK: Call =
-    |node, args, out| control(node, args, out, Engine::invalidate_block);
+    |node, args, out| control(node, args, out, Chain::invalidate_block);
 
 pub(super) const RECONSIDERBLOCK: Call =
-    |node, args, out| control(node, args, out, Engine::reconsider_block);
+    |node, args, out| control(node, args, out, Chain::reconsider_block);
 
 pub(super) const PRECIOUSBLOCK: Call =
-    |node, args, out| control(node, args, out, Engine::precious_block);
+    |node, args, out| control(node, args, out, Chain::precious_block);
 
-fn control(
-    node: &Node<'_>,
+fn control<'n>(
+    node: &Node<'n>,
     args: &Args<'_>,
     out: &mut Vec<u8>,
-    decide: fn(&Engine, &BlockHash) -> Result<(), ControlError>,
+    decide: fn(Chain<'n>, &BlockHash) -> Result<(), ControlError>,
 ) -> Result<(), RpcError> {
     let hash = args.block_hash(0, "blockhash")?;
-    match decide(node.engine, &hash) {
+    match decide(node.engine.chain(), &hash) {
         Ok(()) => Json::new(out).null(),
         Err(ControlError::UnknownBlock { .. }) => return Err(block_not_found()),
         Err(error @ ControlError::Pruned { .. }) => {

@@ -12,26 +12,26 @@ use super::{Node, write_warnings};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const GETBLOCKCOUNT: Call = |node, _, out| {
-    Json::new(out).int(node.engine.tip().height);
+    Json::new(out).int(node.engine.chain().tip().height);
     Ok(())
 };
 
 pub(super) const GETBESTBLOCKHASH: Call = |node, _, out| {
-    Json::new(out).text(node.engine.tip().hash);
+    Json::new(out).text(node.engine.chain().tip().hash);
     Ok(())
 };
 
 pub(super) const GETBLOCKHASH: Call = |node, args, out| {
     let height: i32 = args.integer(0)?;
     let height = u32::try_from(height).ok();
-    let hash = height.and_then(|height| node.engine.block_hash_at(height));
+    let hash = height.and_then(|height| node.engine.chain().hash_at(height));
     let missing = || RpcError::new(Code::InvalidParameter, "Block height out of range");
     Json::new(out).text(hash.ok_or_else(missing)?);
     Ok(())
 };
 
 pub(super) const GETDIFFICULTY: Call = |node, _, out| {
-    Json::new(out).real(difficulty(node.engine.tip().bits));
+    Json::new(out).real(difficulty(node.engine.chain().tip().bits));
     Ok(())
 };
 
@@ -40,7 +40,7 @@ pub(super) const GETBLOCKCHAININFO: Call = |node, _, out| blockchain_info(node, 
 pub(super) const WAITFORNEWBLOCK: Call = |node, args, out| {
     let timeout = timeout_ms(args, 0)?;
     let from = args.optional_block_hash(1, "current_tip")?;
-    let from = from.unwrap_or_else(|| node.engine.tip().hash);
+    let from = from.unwrap_or_else(|| node.engine.chain().tip().hash);
     write_tip(&wait_until(node, timeout, |tip| tip.hash != from), out);
     Ok(())
 };
@@ -63,12 +63,12 @@ pub(super) const WAITFORBLOCKHEIGHT: Call = |node, args, out| {
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
 pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let params = &node.rpc.params;
-    let tip = node.engine.tip();
-    let size = node.engine.archive_bytes();
+    let tip = node.engine.chain().tip();
+    let size = node.engine.blocks().archive_bytes();
     let mut object = Json::new(out).object();
     object.key("chain").string(params.rpc_name);
     object.key("blocks").int(tip.height);
-    object.key("headers").int(node.engine.header_height());
+    object.key("headers").int(node.engine.chain().header_height());
     object.key("bestblockhash").text(tip.hash);
     object.key("bits").text(format_args!("{:08x}", tip.bits));
     object.key("target").text(target(tip.bits));
@@ -76,20 +76,20 @@ pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), 
     object.key("time").int(tip.time);
     object.key("mediantime").int(tip.median_time);
     object.key("verificationprogress").real(progress(node, &tip));
-    object.key("initialblockdownload").bool(node.engine.is_initial_block_download());
+    object.key("initialblockdownload").bool(node.engine.chain().is_initial_block_download());
     object.key("chainwork").hex(&tip.chain_work);
     object.key("size_on_disk").int(size);
     let prune = node.engine.config().prune;
     object.key("pruned").bool(prune.is_some());
     if let Some(prune) = prune {
-        let height = node.engine.prune_height().map_or(0, |height| height + 1);
+        let height = node.engine.chain().prune_height().map_or(0, |height| height + 1);
         object.key("pruneheight").int(height);
         object.key("automatic_pruning").bool(prune != Pruning::Manual);
         if let Pruning::Automatic { bytes_max } = prune {
             object.key("prune_target_size").int(bytes_max);
         }
     }
-    if let Some(HistoricalChain { tip, base }) = node.engine.historical_chain() {
+    if let Some(HistoricalChain { tip, base }) = node.engine.chain().historical() {
         let mut object = object.key("backgroundvalidation").object();
         object.key("snapshotheight").int(base.height);
         object.key("blocks").int(tip.height);
@@ -130,7 +130,7 @@ pub(super) fn target(bits: u32) -> BlockHash {
 pub(super) fn progress(node: &Node<'_>, tip: &Tip) -> f64 {
     let (params, now) = (&node.rpc.params, node.engine.clock().now_s());
     let covered = tip.time.saturating_sub(params.genesis.time).max(1);
-    let missing = match node.engine.header_height().checked_sub(tip.height) {
+    let missing = match node.engine.chain().header_height().checked_sub(tip.height) {
         Some(headers) if now.abs_diff(u64::from(tip.time)) <= RECENT_S => {
             u64::from(headers) * u64::from(params.pow.target_spacing_s)
         }
@@ -154,14 +154,14 @@ fn timeout_ms(args: &Args<'_>, index: usize) -> Result<Option<Duration>, RpcErro
 /// Waits for `reached`, the timeout, shutdown, or the caller's disconnection.
 fn wait_until(node: &Node<'_>, timeout: Option<Duration>, reached: impl Fn(&Tip) -> bool) -> Tip {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let mut tip = node.engine.tip();
+    let mut tip = node.engine.chain().tip();
     while !reached(&tip) && !node.context.interrupted() {
         let left =
             deadline.map_or(LOOK_AROUND, |end| end.saturating_duration_since(Instant::now()));
         if left.is_zero() {
             break;
         }
-        tip = node.engine.wait_for_tip_change(tip.hash, Some(left.min(LOOK_AROUND)));
+        tip = node.engine.chain().wait_for_tip_change(tip.hash, Some(left.min(LOOK_AROUND)));
     }
     tip
 }

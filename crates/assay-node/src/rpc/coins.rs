@@ -3,9 +3,9 @@
 use assay_engine::UNCONFIRMED_HEIGHT;
 use assay_wire::{BlockHash, OutPoint};
 
+use super::bad;
 use super::method::Call;
 use super::script::write_script_pubkey;
-use super::{bad, engine_failed};
 use crate::jsonrpc::Json;
 
 pub(super) const GETTXOUT: Call = |node, args, out| {
@@ -13,8 +13,7 @@ pub(super) const GETTXOUT: Call = |node, args, out| {
     let vout: u32 = args.integer(1)?;
     let include_mempool = args.bool_or(2, true)?;
     let outpoint = OutPoint { txid, vout };
-    let found = node.engine.coin(&outpoint, include_mempool);
-    let Some((coin, tip)) = found.map_err(|error| engine_failed(&error))? else {
+    let Some((coin, tip)) = node.engine.chain().coin(&outpoint, include_mempool)? else {
         Json::new(out).null();
         return Ok(());
     };
@@ -45,11 +44,10 @@ pub(super) const GETTXOUTSETINFO: Call = |node, args, out| {
     }
     args.bool_or(2, true)?;
     let stats = if serialized {
-        node.engine.utxo_stats_serialized()
+        node.engine.chain().utxo_stats_serialized()?
     } else {
-        node.engine.utxo_stats(muhash)
+        node.engine.chain().utxo_stats(muhash)?
     };
-    let stats = stats.map_err(|error| engine_failed(&error))?;
     let mut object = Json::new(out).object();
     object.key("height").int(stats.height);
     object.key("bestblock").text(stats.hash);

@@ -11,14 +11,15 @@ use crate::jsonrpc::{Json, Object, RpcError};
 
 pub(super) const GETDEPLOYMENTINFO: Call = |node, args, out| {
     let hash = args.optional_block_hash(0, "blockhash")?;
-    let hash = hash.unwrap_or_else(|| node.engine.tip().hash);
+    let hash = hash.unwrap_or_else(|| node.engine.chain().tip().hash);
     info(node, &hash, out)
 };
 
 pub(super) fn info(node: &Node<'_>, hash: &BlockHash, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let params = &node.rpc.params;
-    let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
-    let deployments = node.engine.deployments(hash).ok_or_else(block_not_found)?;
+    let entry = node.engine.chain().entry(hash).ok_or_else(block_not_found)?;
+    let deployments =
+        node.engine.chain().deployments(hash, &params.deployments).ok_or_else(block_not_found)?;
     let next = entry.height + 1;
     let mut object = Json::new(out).object();
     object.key("hash").text(hash);
@@ -88,7 +89,7 @@ fn write_taproot(
             return Ok(());
         }
     };
-    let found = node.engine.deployments_among(hash, &[signalled]).ok_or_else(block_not_found)?;
+    let found = node.engine.chain().deployments(hash, &[signalled]).ok_or_else(block_not_found)?;
     write_bip9(&found[0], next_height, object);
     Ok(())
 }

@@ -11,7 +11,7 @@ use secp256k1::PublicKey;
 
 use super::method::Call;
 use super::statistics::{Which, find};
-use super::{Node, bad, engine_failed};
+use super::{Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
 enum Target {
@@ -54,7 +54,7 @@ fn which(value: Value<'_>) -> Result<Which, RpcError> {
 
 fn dump(node: &Node<'_>, path: &Path, target: &Target, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let hash = match target {
-        Target::Tip => node.engine.tip().hash,
+        Target::Tip => node.engine.chain().tip().hash,
         Target::Block(which) => find(node, which)?.hash,
     };
     let path = node.engine.config().datadir.join(path);
@@ -100,7 +100,7 @@ fn write(
     path: &Path,
 ) -> Result<(), RpcError> {
     let goes_on = || !node.context.interrupted();
-    let coins = node.engine.coins_at(hash, &goes_on).map_err(failed)?;
+    let coins = node.engine.chain().coins_at(hash, &goes_on).map_err(failed)?;
     let file = coins.write(BufWriter::new(file), KEYS, &goes_on).map_err(failed)?;
     let file = file.into_inner().map_err(|error| failed(DumpError::Write(error.into_error())))?;
     file.sync_all()
@@ -121,7 +121,7 @@ fn write(
 
 fn failed(error: DumpError) -> RpcError {
     match error {
-        DumpError::Engine(error) => engine_failed(&error),
+        DumpError::Engine(error) => error.into(),
         error @ DumpError::Pruned => RpcError::new(Code::Misc, error.to_string()),
         error => RpcError::new(Code::InternalError, error.to_string()),
     }

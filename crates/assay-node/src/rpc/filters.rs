@@ -83,7 +83,7 @@ pub(super) fn look_up(
     index: &FilterIndex,
     hash: &BlockHash,
 ) -> Result<FilterEntry, Missing> {
-    if node.engine.judged_place(hash).is_none() {
+    if node.engine.chain().header_place(hash).is_none() {
         return Err(Missing::Block);
     }
     let is_ready = is_ready(node, index);
@@ -102,10 +102,10 @@ pub(super) fn find(
     hash: &BlockHash,
     is_ready: bool,
 ) -> Result<FilterEntry, Missing> {
-    let (place, was_connected) = node.engine.judged_place(hash).ok_or(Missing::Block)?;
+    let place = node.engine.chain().header_place(hash).ok_or(Missing::Block)?;
     match index.entry(hash, place.height).map_err(Missing::Failed)? {
         Some(entry) => Ok(entry),
-        None if !was_connected => Err(Missing::NotConnected),
+        None if place.height > 0 && !place.is_valid => Err(Missing::NotConnected),
         None if !is_ready => Err(Missing::Behind),
         None => Err(Missing::Unexpected),
     }

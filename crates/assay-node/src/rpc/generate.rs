@@ -15,7 +15,7 @@ use super::args::{self, Args};
 use super::decode::Payee;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
 use super::method::{Call, help};
-use super::{Node, Rpc, bad, bad_key, engine_failed, with_details};
+use super::{Node, Rpc, bad, bad_key, with_details};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
 pub(super) const GENERATE: Call =
@@ -80,7 +80,7 @@ fn blocks(
     let mut hashes = Json::new(out).array();
     let (mut left, mut patience) = (count, ANNOUNCING_MAX);
     while left > 0 && !node.context.interrupted() {
-        let template = node.engine.block_template(&options).map_err(|error| no_template(&error))?;
+        let template = node.engine.mining().template(&options)?;
         match solve(node, &template, &mut tries_left) {
             Solved::Found(hash, raw) => {
                 submit(node, raw)?;
@@ -99,7 +99,7 @@ fn blocks(
 /// queue in the same way (`validation.cpp`, `LimitValidationInterfaceQueue`). `patience` is the remaining time.
 fn wait_for_announcements(node: &Node<'_>, patience: &mut Duration) {
     let Some(network) = node.rpc.network.get() else { return };
-    let (height, start) = (node.engine.tip().height, Instant::now());
+    let (height, start) = (node.engine.chain().tip().height, Instant::now());
     let is_behind =
         || network.least_announced().is_some_and(|announced| announced + PENDING_MAX < height);
     while is_behind() && start.elapsed() < *patience && !node.context.interrupted() {
@@ -135,12 +135,12 @@ fn solve(node: &Node<'_>, template: &BlockTemplate, tries_left: &mut u64) -> Sol
 }
 
 fn submit(node: &Node<'_>, raw: Vec<u8>) -> Result<(), RpcError> {
-    match node.engine.submit_block(raw) {
+    match node.engine.blocks().submit(raw) {
         SubmitOutcome::Accepted
         | SubmitOutcome::Inconclusive
         | SubmitOutcome::Duplicate
         | SubmitOutcome::DuplicateInconclusive => Ok(()),
-        SubmitOutcome::Failed(error) => Err(engine_failed(&error)),
+        SubmitOutcome::Failed(error) => Err(error.into()),
         _ => {
             let text = "ProcessNewBlock, block not accepted";
             Err(RpcError::new(Code::InternalError, text))
@@ -148,13 +148,15 @@ fn submit(node: &Node<'_>, raw: Vec<u8>) -> Result<(), RpcError> {
     }
 }
 
-pub(super) fn no_template(error: &TemplateError) -> RpcError {
-    match error {
-        // An exception in Core, which RPC reports like any other error.
-        TemplateError::Invalid(reason) => {
-            RpcError::new(Code::Misc, format!("TestBlockValidity failed: {}", trial(reason)))
+impl From<TemplateError> for RpcError {
+    fn from(error: TemplateError) -> Self {
+        match error {
+            // An exception in Core, which RPC reports like any other error.
+            TemplateError::Invalid(reason) => {
+                Self::new(Code::Misc, format!("TestBlockValidity failed: {}", trial(&reason)))
+            }
+            TemplateError::Engine(error) => error.into(),
         }
-        TemplateError::Engine(error) => engine_failed(error),
     }
 }
 
@@ -179,9 +181,9 @@ pub(super) const GENERATEBLOCK: Call = |node, args, out| {
     let txs = txs.into_iter().map(|tx| tx.find(node)).collect::<Result<_, _>>()?;
     let selection = Selection::These(txs);
     let options = TemplateOptions { coinbase_script: script, selection };
-    let template = node.engine.block_template(&options).map_err(|error| match error {
-        TemplateError::Invalid(_) => RpcError { code: Code::Verify, ..no_template(&error) },
-        TemplateError::Engine(error) => engine_failed(&error),
+    let template = node.engine.mining().template(&options).map_err(|error| match error {
+        TemplateError::Invalid(_) => RpcError { code: Code::Verify, ..error.into() },
+        TemplateError::Engine(error) => error.into(),
     })?;
     let mut tries_left = TRIES_MAX;
     let Solved::Found(hash, raw) = solve(node, &template, &mut tries_left) else {
@@ -224,7 +226,8 @@ impl Wanted {
             Self::Given(tx) => Ok(tx),
             Self::Unconfirmed(txid) => node
                 .engine
-                .mempool_tx(&txid)
+                .mempool()
+                .tx(&txid)
                 .ok_or_else(|| bad_key(format!("Transaction {txid} not in mempool."))),
         }
     }

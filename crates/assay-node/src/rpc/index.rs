@@ -62,7 +62,7 @@ pub(super) fn look_up(node: &Node<'_>, txid: &Txid) -> Result<Lookup, RpcError> 
 pub(super) fn wait_for_index(node: &Node<'_>, reached: &dyn Fn() -> Option<Tip>) -> bool {
     let deadline = Instant::now() + WAIT_MAX;
     loop {
-        let tip = node.engine.tip();
+        let tip = node.engine.chain().tip();
         let ours = reached();
         if ours.is_some_and(|ours| ours.hash == tip.hash) {
             return true;
@@ -89,7 +89,7 @@ pub(super) const GETINDEXINFO: Call = |node, args, out| {
     rows.retain(|(one, _)| name.as_deref().is_none_or(|name| name == *one));
     for (one, tip) in rows {
         let mut entry = object.key(one).object();
-        let is_synced = tip.is_some_and(|tip| tip.hash == node.engine.tip().hash);
+        let is_synced = tip.is_some_and(|tip| tip.hash == node.engine.chain().tip().hash);
         entry.key("synced").bool(is_synced);
         entry.key("best_block_height").int(tip.map_or(0, |tip| tip.height));
     }

@@ -9,7 +9,6 @@ use assay_engine::{ChainState, LoadError, SnapshotError, SnapshotHeader, Snapsho
 
 use super::chain::{difficulty, historical_progress, progress, target};
 use super::dump::KEYS;
-use super::engine_failed;
 use super::method::Call;
 use crate::jsonrpc::{Code, Json, RpcError};
 
@@ -31,16 +30,17 @@ pub(super) const LOADTXOUTSET: Call = |node, args, out| {
     check_network(&node.rpc.params, reader.header().magic, &path)?;
     let coins = reader.header().coins;
     let goes_on = || !node.context.interrupted();
-    let base = node.engine.load_snapshot(reader, &goes_on).map_err(|error| match error {
-        LoadError::Engine(error) => engine_failed(&error),
-        error => {
-            // Core's wording and the file, plus the position in it, which Core omits.
-            let place = error.place().map_or(String::new(), |place| format!(", {place}"));
-            let text =
-                format!("Unable to load UTXO snapshot: {error}. ({}{place})", path.display());
-            RpcError::new(Code::InternalError, text)
-        }
-    })?;
+    let base =
+        node.engine.chain().load_snapshot(reader, &goes_on).map_err(|error| match error {
+            LoadError::Engine(error) => error.into(),
+            error => {
+                // Core's wording and the file, plus the position in it, which Core omits.
+                let place = error.place().map_or(String::new(), |place| format!(", {place}"));
+                let text =
+                    format!("Unable to load UTXO snapshot: {error}. ({}{place})", path.display());
+                RpcError::new(Code::InternalError, text)
+            }
+        })?;
     let mut object = Json::new(out).object();
     object.key("coins_loaded").int(coins);
     object.key("tip_hash").text(base.hash);
@@ -50,11 +50,11 @@ pub(super) const LOADTXOUTSET: Call = |node, args, out| {
 };
 
 pub(super) const GETCHAINSTATES: Call = |node, _, out| {
-    let base = node.engine.historical_chain().map(|chain| chain.base);
+    let base = node.engine.chain().historical().map(|chain| chain.base);
     let mut object = Json::new(out).object();
-    object.key("headers").int(node.engine.header_height());
+    object.key("headers").int(node.engine.chain().header_height());
     let mut list = object.key("chainstates").array();
-    let states = node.engine.chain_states();
+    let states = node.engine.chain().states();
     let count = states.len();
     for (index, ChainState { tip, snapshot, is_validated, tier_cache_bytes, cache_bytes }) in
         states.into_iter().enumerate()

@@ -31,7 +31,7 @@ pub(super) const GETRAWMEMPOOL: Call = |node, args, out| {
 pub(super) const GETMEMPOOLENTRY: Call = |node, args, out| {
     let txid = args.txid(0, "txid")?;
     let missing = || RpcError::new(Code::InvalidAddressOrKey, "Transaction not in mempool");
-    let entry = node.engine.mempool_entry(&txid).ok_or_else(missing)?;
+    let entry = node.engine.mempool().entry(&txid).ok_or_else(missing)?;
     let relatives = Relatives::of_one(node, &entry);
     let mut object = Json::new(out).object();
     write_entry(node, &entry, relatives.as_ref(), &mut object);
@@ -40,7 +40,7 @@ pub(super) const GETMEMPOOLENTRY: Call = |node, args, out| {
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
 pub(super) fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let info = node.engine.mempool_info();
+    let info = node.engine.mempool().info();
     let fee_rate = info.min_relay_fee_sat_per_kvb.cast_signed();
     let min_fee = info.min_fee_sat_per_kvb.cast_signed();
     let mut object = Json::new(out).object();
@@ -71,7 +71,7 @@ pub(super) fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
 }
 
 pub(super) fn list_ids_with_sequence(node: &Node<'_>, out: &mut Vec<u8>) {
-    let (txids, changes) = node.engine.mempool_txids_and_changes();
+    let (txids, changes) = node.engine.mempool().txids_and_changes();
     let mut object = Json::new(out).object();
     write_ids(&txids, object.key("txids"));
     // Sequence of the next change.
@@ -79,7 +79,7 @@ pub(super) fn list_ids_with_sequence(node: &Node<'_>, out: &mut Vec<u8>) {
 }
 
 pub(super) fn list_ids(node: &Node<'_>, json: Json<'_>) {
-    write_ids(&node.engine.mempool_txids(), json);
+    write_ids(&node.engine.mempool().txids(), json);
 }
 
 fn write_ids(txids: &[Txid], json: Json<'_>) {
@@ -87,8 +87,8 @@ fn write_ids(txids: &[Txid], json: Json<'_>) {
 }
 
 pub(super) fn list_entries(node: &Node<'_>, out: &mut Vec<u8>) {
-    let entries = node.engine.mempool_entries();
-    let limited = node.engine.mempool_info().cluster_count_max.is_some();
+    let entries = node.engine.mempool().entries();
+    let limited = node.engine.mempool().info().cluster_count_max.is_some();
     let by_id: HashMap<Txid, &MempoolEntryInfo> =
         entries.iter().map(|entry| (entry.txid, entry)).collect();
     let mut object = Json::new(out).object();
@@ -117,8 +117,8 @@ struct Sum {
 
 impl Relatives {
     pub(super) fn of_one(node: &Node<'_>, entry: &MempoolEntryInfo) -> Option<Self> {
-        node.engine.mempool_info().cluster_count_max?;
-        Some(Self::new(entry, |id| node.engine.mempool_entry(id)))
+        node.engine.mempool().info().cluster_count_max?;
+        Some(Self::new(entry, |id| node.engine.mempool().entry(id)))
     }
 
     fn new(entry: &MempoolEntryInfo, find: impl Fn(&Txid) -> Option<MempoolEntryInfo>) -> Self {
@@ -187,7 +187,7 @@ pub(super) fn write_entry(
 /// True if the transaction or an unconfirmed ancestor signals replaceability (BIP125). Replacement does not depend on it.
 fn signals_replacement(node: &Node<'_>, entry: &MempoolEntryInfo) -> bool {
     let signals = |txid: &Txid| {
-        let tx = node.engine.mempool_tx(txid);
+        let tx = node.engine.mempool().tx(txid);
         tx.is_some_and(|tx| tx.view().inputs().any(|input| input.sequence <= SEQUENCE_SIGNAL_MAX))
     };
     let mut seen = HashSet::from([entry.txid]);
@@ -197,7 +197,7 @@ fn signals_replacement(node: &Node<'_>, entry: &MempoolEntryInfo) -> bool {
             return true;
         }
         let parents = next.depends.iter().filter(|txid| seen.insert(**txid));
-        open.extend(parents.filter_map(|txid| node.engine.mempool_entry(txid)));
+        open.extend(parents.filter_map(|txid| node.engine.mempool().entry(txid)));
     }
     false
 }

@@ -9,10 +9,10 @@ use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const SAVEMEMPOOL: Call = |node, _, out| {
     let failed = |text: &'static str| RpcError::new(Code::Misc, text);
-    if !node.engine.is_mempool_loaded() {
+    if !node.engine.mempool().is_loaded() {
         return Err(failed("The mempool was not loaded yet"));
     }
-    let path = node.engine.save_mempool().map_err(|error| {
+    let path = node.engine.mempool().save().map_err(|error| {
         tracing::error!("RPC call failed: {error}");
         failed("Unable to dump mempool to disk")
     })?;
@@ -27,13 +27,13 @@ pub(super) const IMPORTMEMPOOL: Call = |node, args, out| {
     let apply_fee_deltas = args.option_or(1, "apply_fee_delta_priority", false)?;
     let apply_unbroadcast = args.option_or(1, "apply_unbroadcast_set", false)?;
     let import = MempoolImport { use_current_time, apply_fee_deltas, apply_unbroadcast };
-    if node.engine.is_initial_block_download() {
+    if node.engine.chain().is_initial_block_download() {
         let text = "Can only import the mempool after the block download and sync is done.";
         return Err(RpcError::new(Code::ClientInInitialDownload, text));
     }
     let failed = "Unable to import mempool file, see debug log for details.";
     let failed = || RpcError::new(Code::Misc, failed);
-    let load = node.engine.import_mempool(&path, import);
+    let load = node.engine.mempool().import(&path, import);
     let load = load.map_err(|error| {
         tracing::error!("RPC call failed: {error}");
         failed()

@@ -6,11 +6,11 @@ use super::{Node, bad, write_warnings};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const GETMININGINFO: Call = |node, _, out| {
-    let (params, tip) = (&node.rpc.params, node.engine.tip());
+    let (params, tip) = (&node.rpc.params, node.engine.chain().tip());
     let config = &node.engine.config().mining;
     let mut object = Json::new(out).object();
     object.key("blocks").int(tip.height);
-    if let Some(last) = node.engine.last_template() {
+    if let Some(last) = node.engine.mining().last_template() {
         object.key("currentblockweight").int(last.weight);
         object.key("currentblocktx").count(last.txs);
     }
@@ -18,10 +18,10 @@ pub(super) const GETMININGINFO: Call = |node, _, out| {
     object.key("difficulty").real(difficulty(tip.bits));
     object.key("target").text(target(tip.bits));
     write_rate(hash_rate(node, LOOKUP, -1)?, object.key("networkhashps"));
-    object.key("pooledtx").count(node.engine.mempool_info().size);
+    object.key("pooledtx").count(node.engine.mempool().info().size);
     object.key("blockmintxfee").amount(config.min_fee_sat_per_kvb.cast_signed());
     object.key("chain").string(params.rpc_name);
-    let bits = node.engine.next_bits();
+    let bits = node.engine.mining().next_bits();
     let mut next = object.key("next").object();
     next.key("height").int(tip.height + 1);
     next.key("bits").text(format_args!("{bits:08x}"));
@@ -55,7 +55,7 @@ pub(super) const PRIORITISETRANSACTION: Call = |node, args, out| {
             "Priority is no longer supported, dummy argument to prioritisetransaction must be 0.";
         return Err(RpcError::new(Code::InvalidParameter, text));
     }
-    if !node.engine.prioritise_transaction(txid, fee_delta_sat) {
+    if !node.engine.mempool().prioritise(txid, fee_delta_sat) {
         let text = "Priority is not supported for transactions with dust outputs.";
         return Err(RpcError::new(Code::InvalidParameter, text));
     }
@@ -65,7 +65,7 @@ pub(super) const PRIORITISETRANSACTION: Call = |node, args, out| {
 
 pub(super) const GETPRIORITISEDTRANSACTIONS: Call = |node, _, out| {
     let mut object = Json::new(out).object();
-    for one in node.engine.prioritised_transactions() {
+    for one in node.engine.mempool().prioritised() {
         let mut entry = object.key(one.txid).object();
         entry.key("fee_delta").int(one.fee_delta_sat);
         entry.key("in_mempool").bool(one.modified_fee_sat.is_some());
@@ -80,12 +80,12 @@ fn hash_rate(node: &Node<'_>, lookup: i32, height: i32) -> Result<f64, RpcError>
     if lookup < -1 || lookup == 0 {
         return Err(bad("Invalid nblocks. Must be a positive number or -1."));
     }
-    let tip = node.engine.tip().height;
+    let tip = node.engine.chain().tip().height;
     if height < -1 || i64::from(height) > i64::from(tip) {
         return Err(bad("Block does not exist at specified height"));
     }
     let height = u32::try_from(height).unwrap_or(tip);
-    Ok(node.engine.network_hash_rate(u32::try_from(lookup).ok(), height))
+    Ok(node.engine.mining().network_hash_rate(u32::try_from(lookup).ok(), height))
 }
 
 /// Core returns an integer zero without an estimate.

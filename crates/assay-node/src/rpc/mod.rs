@@ -324,9 +324,11 @@ fn write_warnings(node: &Node<'_>, json: Json<'_>) {
     json.list(&warnings, |warning, json| json.string(warning));
 }
 
-fn engine_failed(error: &EngineError) -> RpcError {
-    tracing::error!("RPC call failed: {error}");
-    RpcError::new(Code::InternalError, error.to_string())
+impl From<EngineError> for RpcError {
+    fn from(error: EngineError) -> Self {
+        tracing::error!("RPC call failed: {error}");
+        Self::new(Code::InternalError, error.to_string())
+    }
 }
 
 fn block_not_found() -> RpcError {

@@ -29,7 +29,7 @@ pub(super) const GETPEERINFO: Call = |node, _, out| {
 };
 
 pub(super) const GETNETWORKINFO: Call = |node, _, out| {
-    let fee_rate = node.engine.mempool_info().min_relay_fee_sat_per_kvb.cast_signed();
+    let fee_rate = node.engine.mempool().info().min_relay_fee_sat_per_kvb.cast_signed();
     let offered = node.rpc.network.get().map_or(0, |network| network.peers.services());
     let is_active = node.rpc.network.get().is_some_and(|network| network.peers.is_active());
     let connections = count(node);

@@ -19,7 +19,8 @@ pub(super) const TESTMEMPOOLACCEPT: Call = |node, args, out| {
     let texts = elements(args)?;
     let max_fee_rate = max_fee_rate(args)?;
     let txs = texts.iter().map(|text| decode(node.rpc, *text)).collect::<Result<Vec<_>, _>>()?;
-    let outcome = node.engine.test_package(raws(&txs)).map_err(|reject| undecodable(&reject))?;
+    let outcome =
+        node.engine.mempool().test_package(raws(&txs)).map_err(|reject| undecodable(&reject))?;
     let package_error = outcome.reject.as_ref().filter(|one| one.fault == PackageFault::Policy);
     let is_cash = node.rpc.params.cash.is_some();
     let mut stopped = false;
@@ -84,7 +85,7 @@ pub(super) const SUBMITPACKAGE: Call = |node, args, out| {
             "package topology disallowed. not child-with-parents or parents depend on each other.",
         ));
     }
-    let outcome = node.engine.submit_package(raws(&txs), max_fee_rate);
+    let outcome = node.engine.mempool().submit_package(raws(&txs), max_fee_rate);
     let outcome = outcome.map_err(|reject| undecodable(&reject))?;
     node.announce_local();
     write_outcome(&txs, &outcome, out);

@@ -159,8 +159,9 @@ pub(super) const GETBLOCKFROMPEER: Call = |node, args, out| {
     let hash = args.block_hash(0, "blockhash")?;
     let peer = args.integer::<i64>(1)?;
     let network = network(node)?;
-    let place = node.engine.header_place(&hash).ok_or_else(|| failed("Block header missing"))?;
-    if node.engine.config().prune.is_some() && place.height > node.engine.tip().height {
+    let place =
+        node.engine.chain().header_place(&hash).ok_or_else(|| failed("Block header missing"))?;
+    if node.engine.config().prune.is_some() && place.height > node.engine.chain().tip().height {
         // Its block file could not be pruned before the chain gets there.
         return Err(failed(
             "In prune mode, only blocks that the node has already synced previously can be fetched from a peer",

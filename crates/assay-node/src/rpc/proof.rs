@@ -9,7 +9,7 @@ use super::args;
 use super::blocks::{parse, read_block};
 use super::index::{Lookup, look_up};
 use super::method::Call;
-use super::{Node, bad, bad_key, block_not_found, engine_failed};
+use super::{Node, bad, bad_key, block_not_found};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 use crate::partial_merkle::{Builder, parent};
 
@@ -31,7 +31,7 @@ pub(super) const VERIFYTXOUTPROOF: Call = |node, args, out| {
         Json::new(out).array().end();
         return Ok(());
     };
-    let entry = node.engine.block_entry(&proof.header.hash());
+    let entry = node.engine.chain().entry(&proof.header.hash());
     let entry = entry.filter(|entry| entry.in_active_chain && entry.tx_count > 0);
     let entry = entry.ok_or_else(|| bad_key("Block not found in chain"))?;
     let mut list = Json::new(out).array();
@@ -60,7 +60,7 @@ pub(super) const GETTXOUTPROOF: Call = |node, args, out| {
         Some(hash) => hash,
         None => find(node, &wanted)?,
     };
-    let entry = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
+    let entry = node.engine.chain().entry(&hash).ok_or_else(block_not_found)?;
     let block = parse(&node.rpc.params, &hash, read_block(node, &hash)?)?;
     let txids: Vec<Txid> = block.txs().map(|tx| tx.txid()).collect();
     let matches: Vec<bool> = txids.iter().map(|txid| wanted.contains(txid)).collect();
@@ -82,10 +82,8 @@ fn find(node: &Node<'_>, txids: &BTreeSet<Txid>) -> Result<BlockHash, RpcError> 
         }
         for vout in 0..OUTPUTS_MAX {
             let outpoint = OutPoint { txid: *txid, vout };
-            let found =
-                node.engine.coin(&outpoint, false).map_err(|error| engine_failed(&error))?;
-            if let Some((coin, _)) = found {
-                return node.engine.block_hash_at(coin.height).ok_or_else(block_not_found);
+            if let Some((coin, _)) = node.engine.chain().coin(&outpoint, false)? {
+                return node.engine.chain().hash_at(coin.height).ok_or_else(block_not_found);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `pruneblockchain`.
 
+use super::bad;
 use super::method::Call;
-use super::{bad, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const PRUNEBLOCKCHAIN: Call = |node, args, out| {
@@ -15,11 +15,12 @@ pub(super) const PRUNEBLOCKCHAIN: Call = |node, args, out| {
     if height > TIME_MIN {
         let time_s = u64::from(height - TIME_MARGIN_S);
         let found = engine
+            .chain()
             .earliest_at_least(time_s)
             .ok_or_else(|| bad("Could not find block with at least the specified timestamp."))?;
         height = found.height;
     }
-    let tip = engine.tip().height;
+    let tip = engine.chain().tip().height;
     if tip < engine.config().prune_after_height {
         return Err(failed("Blockchain is too short for pruning."));
     }
@@ -33,7 +34,7 @@ pub(super) const PRUNEBLOCKCHAIN: Call = |node, args, out| {
             "Attempt to prune blocks close to the tip.  Retaining the minimum number of blocks."
         );
     }
-    let pruned = engine.prune_to(height.min(kept)).map_err(|error| engine_failed(&error))?;
+    let pruned = engine.chain().prune_to(height.min(kept))?;
     Json::new(out).int(pruned.map_or(-1, i64::from));
     Ok(())
 };

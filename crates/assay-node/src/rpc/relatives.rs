@@ -19,7 +19,7 @@ pub(super) const GETMEMPOOLDESCENDANTS: Call =
 
 pub(super) const GETMEMPOOLCLUSTER: Call = |node, args, out| {
     let txid = args.txid(0, "txid")?;
-    let chunks = node.engine.mempool_cluster(&txid).ok_or_else(not_there)?;
+    let chunks = node.engine.mempool().cluster(&txid).ok_or_else(not_there)?;
     write_cluster(&chunks, out);
     Ok(())
 };
@@ -33,7 +33,7 @@ pub(super) const GETMEMPOOLFEERATEDIAGRAM: Call = |node, _, out| {
         object.key("fee").amount(fee_sat);
     };
     corner(0, 0, &mut list);
-    for chunk in node.engine.mempool_chunks() {
+    for chunk in node.engine.mempool().chunks() {
         weight += chunk.weight;
         fee_sat = fee_sat.saturating_add(chunk.fee_sat);
         corner(weight, fee_sat, &mut list);
@@ -53,7 +53,7 @@ fn relatives(
 ) -> Result<(), RpcError> {
     let txid = args.txid(0, "txid")?;
     let verbose = args.bool_or(1, false)?;
-    let first = node.engine.mempool_entry(&txid).ok_or_else(not_there)?;
+    let first = node.engine.mempool().entry(&txid).ok_or_else(not_there)?;
     let found = walk(node, &first, next);
     if !verbose {
         Json::new(out).list(&found, |entry, json| json.text(entry.txid));
@@ -81,7 +81,7 @@ fn walk(
         if !seen.insert(txid) {
             continue;
         }
-        if let Some(entry) = node.engine.mempool_entry(&txid) {
+        if let Some(entry) = node.engine.mempool().entry(&txid) {
             open.extend(next(&entry));
             found.push(entry);
         }
@@ -125,7 +125,7 @@ pub(super) const GETTXSPENDINGPREVOUT: Call = |node, args, out| {
     }
     let mut list = Json::new(out).array();
     for outpoint in &outpoints {
-        let spender = node.engine.mempool_spender(outpoint);
+        let spender = node.engine.mempool().spender(outpoint);
         if spender.is_none() && !mempool_only {
             let text = "Mempool lacks a relevant spend, and txospenderindex is unavailable.";
             return Err(RpcError::new(Code::Misc, text));

@@ -8,7 +8,7 @@ use assay_wire::OutPoint;
 use super::args;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
 use super::method::Call;
-use super::{Node, Rpc, bad, bad_key, engine_failed};
+use super::{Node, Rpc, bad, bad_key};
 use crate::jsonrpc::{Array, Code, Json, RpcError, Value};
 
 #[derive(Default)]
@@ -186,7 +186,7 @@ fn scan(node: &Node<'_>, needles: &Needles, out: &mut Vec<u8>) -> Result<(), Rpc
         state.percent.store(percent, Ordering::Relaxed);
         !state.is_aborted.load(Ordering::SeqCst) && !node.context.interrupted()
     };
-    let outcome = node.engine.scan_coins(goes_on, |outpoint, coin| {
+    let outcome = node.engine.chain().scan_coins(goes_on, |outpoint, coin| {
         count += 1;
         if needles.scripts.contains_key(coin.script_pubkey) {
             found.push(Found {
@@ -198,7 +198,7 @@ fn scan(node: &Node<'_>, needles: &Needles, out: &mut Vec<u8>) -> Result<(), Rpc
             });
         }
     });
-    let (tip, is_whole) = outcome.map_err(|error| engine_failed(&error))?;
+    let (tip, is_whole) = outcome?;
     let mut object = Json::new(out).object();
     object.key("success").bool(is_whole);
     object.key("txouts").int(count);
@@ -233,7 +233,7 @@ fn write_found(
     object.key("amount").amount(*value_sat);
     object.key("coinbase").bool(*coinbase);
     object.key("height").int(*height);
-    object.key("blockhash").text(node.engine.block_hash_at(*height).unwrap_or_default());
+    object.key("blockhash").text(node.engine.chain().hash_at(*height).unwrap_or_default());
     object.key("confirmations").int(i64::from(tip_height) - i64::from(*height) + 1);
 }
 

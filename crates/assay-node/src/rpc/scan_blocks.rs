@@ -62,7 +62,7 @@ fn start(node: &Node<'_>, request: Request, out: &mut Vec<u8>) -> Result<(), Rpc
     let text = "scanobjects argument is required for the start action";
     let scripts = request.scripts.ok_or_else(|| failure(text))?;
     let index = named(node, &request.kind)?;
-    let tip = node.engine.tip().height;
+    let tip = node.engine.chain().tip().height;
     let active = |height: i64| u32::try_from(height).ok().filter(|height| *height <= tip);
     let first = request.start.map_or(Some(0), active);
     let first = first.ok_or_else(|| failure("Invalid start_height"))?;
@@ -82,7 +82,7 @@ fn start(node: &Node<'_>, request: Request, out: &mut Vec<u8>) -> Result<(), Rpc
         let percent = u64::from(height - first) * 100 / u64::from((last - first).max(1));
         scan.percent.store(percent as u32, Ordering::Relaxed);
         // Skips blocks missing from the index or no longer active, as in Core.
-        let Some(hash) = node.engine.block_hash_at(height) else { continue };
+        let Some(hash) = node.engine.chain().hash_at(height) else { continue };
         let is_wanted = matches(index, &hash, height, &scripts)?
             && (!request.checks_blocks || has_script(node, &hash, &scripts)?);
         if is_wanted {

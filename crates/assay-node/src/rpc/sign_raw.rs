@@ -18,7 +18,7 @@ use super::raw::parse;
 use super::script::asm;
 use super::sign::{HashType, Unlocking, standard, unlock};
 use super::signing_data::Provider;
-use super::{Node, TX_UNDECODABLE, bad, bad_key, engine_failed, undecodable};
+use super::{Node, TX_UNDECODABLE, bad, bad_key, undecodable};
 use crate::jsonrpc::{Json, Object, RpcError, Value};
 
 #[derive(Clone)]
@@ -111,7 +111,7 @@ pub(super) fn find(
     let mut found = HashMap::new();
     for input in tx.view().inputs() {
         let OutPoint { txid, vout } = input.prevout;
-        let unconfirmed = node.engine.mempool_tx(&txid).and_then(|tx| {
+        let unconfirmed = node.engine.mempool().tx(&txid).and_then(|tx| {
             let view = tx.view();
             ((vout as usize) < view.output_count()).then(|| {
                 let output = view.output(vout as usize);
@@ -121,8 +121,7 @@ pub(super) fn find(
         let spent = if unconfirmed.is_some() {
             unconfirmed
         } else {
-            let coin = node.engine.coin(&input.prevout, false);
-            let coin = coin.map_err(|error| engine_failed(&error))?;
+            let coin = node.engine.chain().coin(&input.prevout, false)?;
             coin.map(|(coin, _)| Spent { value: coin.value, script: coin.script_pubkey.to_vec() })
         };
         found.extend(spent.map(|spent| (input.prevout, spent)));

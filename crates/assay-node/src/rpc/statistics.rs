@@ -12,15 +12,15 @@ use assay_wire::{Block, BlockHash, Coin, encode};
 use super::args;
 use super::blocks::{is_pruned, parse, read_block, spent_by};
 use super::method::Call;
-use super::{Node, bad, block_not_found, engine_failed};
+use super::{Node, bad, block_not_found};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
 pub(super) const GETCHAINTXSTATS: Call = |node, args, out| {
     let count: Option<i32> = args.value(0).map(|_| args.integer(0)).transpose()?;
     let hash = args.optional_block_hash(1, "blockhash")?;
     let is_given = hash.is_some();
-    let hash = hash.unwrap_or_else(|| node.engine.tip().hash);
-    let last = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
+    let hash = hash.unwrap_or_else(|| node.engine.chain().tip().hash);
+    let last = node.engine.chain().entry(&hash).ok_or_else(block_not_found)?;
     if is_given && !last.in_active_chain {
         return Err(bad("Block is not in main chain"));
     }
@@ -35,8 +35,8 @@ pub(super) const GETCHAINTXSTATS: Call = |node, args, out| {
         }
         Some(count) => count,
     };
-    let first = node.engine.block_hash_at((height - count) as u32);
-    let first = first.and_then(|hash| node.engine.block_entry(&hash));
+    let first = node.engine.chain().hash_at((height - count) as u32);
+    let first = first.and_then(|hash| node.engine.chain().entry(&hash));
     let first = first.ok_or_else(block_not_found)?;
     let interval_s = i64::from(last.median_time) - i64::from(first.median_time);
     let mut object = Json::new(out).object();
@@ -70,8 +70,7 @@ pub(super) const VERIFYCHAIN: Call = |node, args, out| {
         ..ChainCheck::default()
     };
     let goes_on = || !node.context.interrupted();
-    let checked = node.engine.check_chain(check, &goes_on);
-    let checked = checked.map_err(|error| engine_failed(&error))?;
+    let checked = node.engine.chain().check(check, &goes_on)?;
     Json::new(out).bool(checked == Checked::Sound);
     Ok(())
 };
@@ -111,14 +110,14 @@ pub(super) fn find(node: &Node<'_>, which: &Which) -> Result<BlockEntry, RpcErro
     let hash = match which {
         Which::Hash(hash) => *hash,
         Which::Height(height) => {
-            let tip = node.engine.tip().height;
+            let tip = node.engine.chain().tip().height;
             let at = u32::try_from(*height)
                 .map_err(|_| bad(format!("Target block height {height} is negative")))?;
             let beyond = || bad(format!("Target block height {height} after current tip {tip}"));
-            node.engine.block_hash_at(at).ok_or_else(beyond)?
+            node.engine.chain().hash_at(at).ok_or_else(beyond)?
         }
     };
-    node.engine.block_entry(&hash).ok_or_else(block_not_found)
+    node.engine.chain().entry(&hash).ok_or_else(block_not_found)
 }
 
 enum Figure {
@@ -197,7 +196,7 @@ fn figures(node: &Node<'_>, entry: &BlockEntry) -> Result<Vec<(&'static str, Fig
     use Figure::{Hash, Number, Numbers};
     let params = &node.rpc.params;
     let block = parse(params, &entry.hash, read_block(node, &entry.hash)?)?;
-    let spent = node.engine.read_spent(&entry.hash).map_err(|error| {
+    let spent = node.engine.blocks().read_spent(&entry.hash).map_err(|error| {
         tracing::error!("undo data of block {}: {error}", entry.hash);
         RpcError::new(Code::Misc, "Can't read undo data from disk")
     })?;

@@ -13,7 +13,7 @@ use crate::jsonrpc::{Code, Json, RpcError};
 pub(super) const SUBMITBLOCK: Call = |node, args, out| {
     let raw = args.hex(0).ok_or_else(|| undecodable(BLOCK_UNDECODABLE))?;
     let raw = with_reserved_value(node, raw);
-    let text = match node.engine.submit_block(raw) {
+    let text = match node.engine.blocks().submit(raw) {
         SubmitOutcome::Accepted => {
             Json::new(out).null();
             return Ok(());
@@ -49,11 +49,11 @@ pub(super) const SUBMITHEADER: Call = |node, args, out| {
     let head = raw.as_deref().and_then(|raw| raw.first_chunk::<{ Header::SIZE }>());
     let header =
         head.map(Header::parse).ok_or_else(|| undecodable("Block header decode failed"))?;
-    if node.engine.block_entry(&header.prev_block).is_none() {
+    if node.engine.chain().entry(&header.prev_block).is_none() {
         let text = format!("Must submit previous header ({}) first", header.prev_block);
         return Err(RpcError::new(Code::Verify, text));
     }
-    let reason = match node.engine.submit_header(&header) {
+    let reason = match node.engine.blocks().submit_header(&header) {
         SubmitOutcome::DuplicateInvalid => "duplicate-invalid".to_owned(),
         SubmitOutcome::Rejected { reason, .. } => reason,
         SubmitOutcome::Failed(error) => error.to_string(),
@@ -83,7 +83,7 @@ fn with_reserved_value(node: &Node<'_>, mut raw: Vec<u8>) -> Vec<u8> {
     if !is_bare || witness_commitment_index(coinbase.view()).is_none() {
         return raw;
     }
-    let parent = node.engine.header_place(&header.prev_block);
+    let parent = node.engine.chain().header_place(&header.prev_block);
     if parent.is_none_or(|parent| !params.segwit_active(parent.height + 1)) {
         return raw;
     }
@@ -116,7 +116,7 @@ impl SendTransaction {
     }
 
     pub(super) fn run(self, node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-        let txid = node.engine.submit_transaction(self.raw, self.max_fee_rate);
+        let txid = node.engine.mempool().submit(self.raw, self.max_fee_rate);
         let txid = txid.or_else(|reject| known_or_rejected(node, &reject))?;
         node.announce_local();
         Json::new(out).text(txid);
@@ -159,7 +159,8 @@ pub(super) fn run_group(
         while let Some(Ok(next)) = sends.next_if(is_alike) {
             raws.push(next.raw);
         }
-        answers.extend(node.engine.submit_transactions(raws, max_fee_rate).into_iter().map(answer));
+        answers
+            .extend(node.engine.mempool().submit_all(raws, max_fee_rate).into_iter().map(answer));
     }
     node.announce_local();
     answers
@@ -167,9 +168,9 @@ pub(super) fn run_group(
 
 /// The transaction may be present with another witness: that one is announced again.
 fn known_or_rejected(node: &Node<'_>, reject: &TxReject) -> Result<Txid, RpcError> {
-    let txid = reject.txid.filter(|txid| node.engine.is_unconfirmed(&RelayId::Txid(*txid)));
+    let txid = reject.txid.filter(|txid| node.engine.mempool().contains(&RelayId::Txid(*txid)));
     let txid = txid.ok_or_else(|| rejection(reject))?;
-    node.engine.handed_in_again(txid);
+    node.engine.mempool().handed_in_again(txid);
     Ok(txid)
 }
 

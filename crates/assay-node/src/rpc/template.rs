@@ -15,9 +15,8 @@ use assay_wire::{Block, BlockHash, Txid};
 
 use super::args::{self, Args};
 use super::chain::target;
-use super::generate::no_template;
 use super::method::Call;
-use super::{Node, bad, engine_failed};
+use super::{Node, bad};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
 /// Template shared by calls for a while, as in Core.
@@ -89,12 +88,12 @@ fn watched(id: Value<'_>) -> Result<Watched, RpcError> {
 }
 
 fn propose(node: &Node<'_>, block: Block, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    if let Some(status) = node.engine.block_status(&block.hash()) {
+    if let Some(status) = node.engine.mining().block_status(&block.hash()) {
         Json::new(out).string(status);
         return Ok(());
     }
     let checks = TrialChecks { work: false, merkle_root: true };
-    match node.engine.test_block(block, checks).map_err(|error| engine_failed(&error))? {
+    match node.engine.mining().test_block(block, checks)? {
         Ok(()) => Json::new(out).null(),
         Err(TrialError::Rule(error)) => Json::new(out).string(&error.reject_reason()),
         Err(error) => Json::new(out).string(&error.to_string()),
@@ -105,7 +104,7 @@ fn propose(node: &Node<'_>, block: Block, out: &mut Vec<u8>) -> Result<(), RpcEr
 fn template(node: &Node<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let params = &node.rpc.params;
     // Other chains may be at rest until a miner extends them.
-    if params.address.base58_pubkey_hash == 0 && node.engine.is_initial_block_download() {
+    if params.address.base58_pubkey_hash == 0 && node.engine.chain().is_initial_block_download() {
         let text = "Assay is in initial sync and waiting for blocks...";
         return Err(RpcError::new(Code::ClientInInitialDownload, text));
     }
@@ -122,8 +121,9 @@ fn template(node: &Node<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(),
         ));
     }
     let template = current(node)?;
-    let deployments = node.engine.deployments(&template.header.prev_block).unwrap_or_default();
-    write(node, request, &template, &deployments, out)
+    let parent = &template.header.prev_block;
+    let deployments = node.engine.chain().deployments(parent, &params.deployments);
+    write(node, request, &template, &deployments.unwrap_or_default(), out)
 }
 
 /// Waits until the tip, or after a while the mempool, differs from the state of a long poll.
@@ -134,42 +134,43 @@ fn wait(node: &Node<'_>, request: &Request) -> Result<(), RpcError> {
         Some(Watched::Now) => {
             let cached = node.rpc.template.lock().unwrap_or_else(PoisonError::into_inner);
             let updates = cached.as_ref().map(|cached| cached.template.mempool_updates);
-            (node.engine.tip().hash, updates.unwrap_or_else(|| node.engine.mempool_updates()))
+            let hash = node.engine.chain().tip().hash;
+            (hash, updates.unwrap_or_else(|| node.engine.mempool().updates()))
         }
     };
     let mut next_look = Instant::now() + FIRST_LOOK;
-    while node.engine.tip().hash == hash {
+    while node.engine.chain().tip().hash == hash {
         if node.context.interrupted() {
             return Err(RpcError::new(Code::ClientNotConnected, "Shutting down"));
         }
         if Instant::now() >= next_look {
-            if node.engine.mempool_updates() != updates {
+            if node.engine.mempool().updates() != updates {
                 break;
             }
             next_look = Instant::now() + LATER_LOOKS;
         }
-        node.engine.wait_for_tip_change(hash, Some(LOOK_AROUND));
+        node.engine.chain().wait_for_tip_change(hash, Some(LOOK_AROUND));
     }
     Ok(())
 }
 
 /// Current template; rebuilt for another tip, and periodically for another mempool.
 fn current(node: &Node<'_>) -> Result<BlockTemplate, RpcError> {
-    let now_s = node.engine.config().clock.now_s();
+    let now_s = node.engine.clock().now_s();
     let mut cached = node.rpc.template.lock().unwrap_or_else(PoisonError::into_inner);
     let is_stale = cached.as_ref().is_none_or(|cached| {
-        cached.is_stale(&node.engine.tip().hash, now_s, || node.engine.mempool_updates())
+        cached.is_stale(&node.engine.chain().tip().hash, now_s, || node.engine.mempool().updates())
     });
     if is_stale {
         *cached = None;
         let options =
             TemplateOptions { coinbase_script: vec![op::PUSH1], selection: Selection::Mempool };
-        let template = node.engine.block_template(&options).map_err(|error| no_template(&error))?;
+        let template = node.engine.mining().template(&options)?;
         *cached = Some(Cached { template, made_s: now_s });
     }
     let cached = cached.as_ref().expect("it has just been made where there was none");
     let mut template = cached.template.clone();
-    node.engine.refresh_template(&mut template);
+    node.engine.mining().refresh(&mut template);
     Ok(template)
 }
 

@@ -20,7 +20,7 @@ pub(super) const SETMOCKTIME: Call = |node, args, out| {
         let text = format!("Mocktime must be in the range [0, {}], not {time_s}.", u32::MAX);
         RpcError::new(Code::InvalidParameter, text)
     })?;
-    node.engine.config().clock.set(u64::from(time));
+    node.engine.clock().set(u64::from(time));
     if let Some(network) = node.rpc.network.get() {
         network.clock_was_set();
     }
@@ -68,10 +68,10 @@ fn is_mockable(params: &ChainParams) -> bool {
 /// The engine has finished with a block or transaction when a call returns; only the index lags.
 fn wait_for_index(node: &Node<'_>) {
     let Some(served) = node.rpc.index.get() else { return };
-    let target = node.engine.tip();
+    let target = node.engine.chain().tip();
     let is_behind = || {
         let has_reached = served.index.tip().is_some_and(|tip| tip.hash == target.hash);
-        !has_reached && node.engine.tip().hash == target.hash
+        !has_reached && node.engine.chain().tip().hash == target.hash
     };
     while is_behind() && !node.context.interrupted() {
         sleep(INDEX_LOOK);

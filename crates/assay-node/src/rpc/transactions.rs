@@ -3,11 +3,11 @@
 use assay_consensus::params::ChainParams;
 use assay_wire::{BlockHash, Transaction, Txid};
 
+use super::Node;
 use super::blocks::{confirmations, parse, read_block, spent_by};
 use super::index::{Lookup, look_up};
 use super::method::Call;
 use super::tx_json::{Spent, write_tx};
-use super::{Node, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const GETRAWTRANSACTION: Call = |node, args, out| {
@@ -35,7 +35,7 @@ fn is_genesis_coinbase(params: &ChainParams, txid: &Txid) -> bool {
 
 /// Looks in the mempool first, as Core does.
 fn find(node: &Node<'_>, txid: &Txid, verbosity: i32, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    if let Some(tx) = node.engine.mempool_tx(txid) {
+    if let Some(tx) = node.engine.mempool().tx(txid) {
         unconfirmed(node, &tx, verbosity, out);
         return Ok(());
     }
@@ -62,7 +62,7 @@ fn unconfirmed(node: &Node<'_>, tx: &Transaction, verbosity: i32, out: &mut Vec<
         return;
     }
     let mut object = Json::new(out).object();
-    if let Some(entry) = node.engine.mempool_entry(&tx.view().txid()) {
+    if let Some(entry) = node.engine.mempool().entry(&tx.view().txid()) {
         object.key("vsize_adjusted").int(entry.vsize);
     }
     write_tx(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);
@@ -76,8 +76,8 @@ fn confirmed(
     out: &mut Vec<u8>,
 ) -> Result<(), RpcError> {
     let missing = |text| move || RpcError::new(Code::InvalidAddressOrKey, text);
-    let tip = node.engine.tip();
-    let entry = node.engine.block_entry(hash).ok_or_else(missing("Block hash not found"))?;
+    let tip = node.engine.chain().tip();
+    let entry = node.engine.chain().entry(hash).ok_or_else(missing("Block hash not found"))?;
     if !entry.has_data {
         return Err(RpcError::new(Code::Misc, "Block not available"));
     }
@@ -90,11 +90,8 @@ fn confirmed(
         Json::new(out).hex(tx.raw());
         return Ok(());
     }
-    let spent = if verbosity >= 2 && index > 0 {
-        node.engine.read_spent(hash).map_err(|error| engine_failed(&error))?
-    } else {
-        None
-    };
+    let spent =
+        if verbosity >= 2 && index > 0 { node.engine.blocks().read_spent(hash)? } else { None };
     let spent = spent_by(spent.as_deref(), index).map_or(Spent::Unknown, Spent::Show);
     let mut object = Json::new(out).object();
     if is_given {

@@ -189,7 +189,7 @@ impl Publisher {
         let kept = self.last.take().filter(|block| block.hash() == hash);
         let raw = match kept {
             Some(block) => Some(block.block().bytes().to_vec()),
-            None => self.engine.read_block(hash).ok().flatten(),
+            None => self.engine.blocks().read(hash).ok().flatten(),
         };
         if let Some(raw) = raw {
             self.send(Topic::RawBlock, || raw);

@@ -50,7 +50,7 @@ fn obfuscation_is_permanent() {
     first.engine.reindex = true;
     first.engine.obfuscation = Obfuscation::AsFound;
     let node = Node::start(&first).unwrap();
-    assert_eq!(node.engine().tip().height, 0);
+    assert_eq!(node.engine().chain().tip().height, 0);
     node.stop_handle().stop();
     node.wait().unwrap();
 }

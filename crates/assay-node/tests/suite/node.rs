@@ -43,15 +43,15 @@ impl Fixture {
         let dir = tempfile::tempdir().unwrap();
         let node = Node::start(&config(dir.path())).unwrap();
         let client = connect(&node, dir.path());
-        let genesis = node.engine().read_block(&regtest_genesis()).unwrap().unwrap();
+        let genesis = node.engine().blocks().read(&regtest_genesis()).unwrap().unwrap();
         let blocks = vec![Block::parse(genesis, Encoding::Segwit).unwrap()];
         Self { node, client, dir, blocks }
     }
 
     pub(crate) fn set_clock_to_tip(&self) {
         let engine = self.node.engine();
-        engine.clock().set(u64::from(engine.tip().time));
-        assert!(!engine.is_initial_block_download());
+        engine.clock().set(u64::from(engine.chain().tip().time));
+        assert!(!engine.chain().is_initial_block_download());
     }
 
     pub(crate) fn p2p_address(&self) -> SocketAddr {

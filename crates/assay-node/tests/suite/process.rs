@@ -42,7 +42,7 @@ fn run_alone() {
     let chain_dir = config.chain_dir();
     let cookie = fs::read_to_string(chain_dir.join(".cookie")).unwrap();
     let mut client = Client::connect(node.rpc_addresses()[0], &cookie);
-    let genesis = node.engine().read_block(&regtest_genesis()).unwrap().unwrap();
+    let genesis = node.engine().blocks().read(&regtest_genesis()).unwrap().unwrap();
     let first = block(&Block::parse(genesis, Encoding::Segwit).unwrap(), 1, &[]);
     let reply = client.call("submitblock", &format!("[\"{}\"]", hex_string(first.bytes())));
     assert_eq!(reply.unwrap(), serde_json::Value::Null);

@@ -75,7 +75,7 @@ impl Source {
 
 impl Fixture {
     fn set_clock(&self, of: &Self) {
-        self.node.engine().clock().set(u64::from(of.node.engine().tip().time));
+        self.node.engine().clock().set(u64::from(of.node.engine().chain().tip().time));
     }
 
     fn has_network_service(&mut self) -> bool {

@@ -75,7 +75,7 @@ fn publishes_blocks_and_mempool_changes_in_order() {
     let mut f = Fixture::new();
     f.mature();
     f.set_clock_to_tip();
-    let now_s = u64::from(f.node.engine().tip().time);
+    let now_s = u64::from(f.node.engine().chain().tip().time);
     let mut f = f.restart(|config| {
         config.engine.clock.set(now_s);
         publish(config);
@@ -159,7 +159,7 @@ fn libzmq_receives_notifications() {
     let path = sockets.path().join("zmq");
     let mut f = Fixture::new();
     f.mine(&[]);
-    let now_s = u64::from(f.node.engine().tip().time);
+    let now_s = u64::from(f.node.engine().chain().tip().time);
     let mut f = f.restart(|config| {
         config.engine.clock.set(now_s);
         let address = format!("unix:{}", path.display());

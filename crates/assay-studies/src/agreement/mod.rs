@@ -138,7 +138,7 @@ impl DifferentialRun {
             txs.iter().map(|tx| format!(r#"[["{}"],true]"#, faster_hex::hex_string(tx))).collect();
         let theirs = self.reference.ask("testmempoolaccept", &questions)?;
         for (tx, theirs) in txs.iter().zip(theirs) {
-            let ours = self.engine.test_accept(vec![tx.clone()], None);
+            let ours = self.engine.mempool().test_accept(vec![tx.clone()], None);
             let ours = ours.first().map_or_else(String::new, our_transaction);
             let bytes = || faster_hex::hex_string(tx);
             self.tally.compare(TRANSACTION, &ours, &their_transaction(theirs), bytes);
@@ -174,7 +174,7 @@ impl DifferentialRun {
     }
 
     fn our_block(&self, block: &[u8]) -> String {
-        match self.engine.submit_block(block.to_vec()) {
+        match self.engine.blocks().submit(block.to_vec()) {
             SubmitOutcome::Accepted => ACCEPTED.to_owned(),
             SubmitOutcome::Duplicate => "duplicate".to_owned(),
             SubmitOutcome::DuplicateInvalid => "duplicate-invalid".to_owned(),

@@ -62,7 +62,7 @@ pub(super) fn measure(
         submit(engine, &block)?;
     }
     let mut tips =
-        engines.each_ref().map(|(name, one)| (*name, one.tip().hash.to_string())).to_vec();
+        engines.each_ref().map(|(name, one)| (*name, one.chain().tip().hash.to_string())).to_vec();
     if let Some(kernel) = kernel {
         write_file(&file, &block.raw)?;
         tips.push((KERNEL, kernel.borrow_mut().submit(&file)?.1));
@@ -89,9 +89,9 @@ pub(super) fn open(dir: &Path, threads: usize, is_batched: bool) -> Result<Engin
 pub(super) fn submit(engine: &Engine, block: &ForgedBlock) -> Result<Sample> {
     let raw = block.raw.clone();
     let mut outcome = SubmitOutcome::Inconclusive;
-    let sample = Sample::of(1, || outcome = engine.submit_block(raw));
+    let sample = Sample::of(1, || outcome = engine.blocks().submit(raw));
     match outcome {
-        SubmitOutcome::Accepted if engine.tip().height == block.height => Ok(sample),
+        SubmitOutcome::Accepted if engine.chain().tip().height == block.height => Ok(sample),
         other => Err(crate::own_block(block.height, &other)),
     }
 }

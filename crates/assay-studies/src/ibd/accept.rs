@@ -44,6 +44,6 @@ fn engine(dir: &Path) -> Result<Engine> {
 }
 
 fn offer(engine: &Engine, raw: &[u8]) -> TestAccept {
-    let mut verdicts = engine.test_accept(vec![raw.to_vec()], None);
+    let mut verdicts = engine.mempool().test_accept(vec![raw.to_vec()], None);
     verdicts.pop().expect("one transaction has one verdict")
 }

@@ -115,7 +115,7 @@ fn hostile_clusters(options: &MempoolOptions, coins: &[CoinOf]) -> (Vec<Cluster>
 /// Adds a cluster to the mempool while it fits.
 fn fill(engine: &Engine, cluster: &Cluster) -> Result<()> {
     let raws = cluster.txs.iter().map(|tx| tx.bytes().to_vec()).collect();
-    let verdicts = engine.submit_transactions(raws, None);
+    let verdicts = engine.mempool().submit_all(raws, None);
     let reject = verdicts.into_iter().find_map(Result::err);
     reject.map_or(Ok(()), |reject| {
         Err(wrong(format!("one of the first clusters is not admitted: {}", reject.reason)))
@@ -126,9 +126,9 @@ fn fill(engine: &Engine, cluster: &Cluster) -> Result<()> {
 fn submit(engine: &Engine, (expected, raw): &MintedBlock) -> Result<f64> {
     let raw = raw.clone();
     let start = Instant::now();
-    let outcome = engine.submit_block(raw);
+    let outcome = engine.blocks().submit(raw);
     let elapsed_s = start.elapsed().as_secs_f64();
-    let tip = engine.tip();
+    let tip = engine.chain().tip();
     match outcome {
         SubmitOutcome::Accepted if (tip.height, tip.hash) == (expected.height, expected.hash) => {
             Ok(elapsed_s)
@@ -191,7 +191,7 @@ impl Attack<'_> {
             number = number.wrapping_add(1);
             let quiet = self.gate.read();
             let start = Instant::now();
-            let verdict = self.engine.submit_transaction(raw, None);
+            let verdict = self.engine.mempool().submit(raw, None);
             let elapsed_s = start.elapsed().as_secs_f64();
             drop(quiet);
             let reason = verdict.map_or_else(|reject| reject.reason, |_| "admitted".to_owned());
@@ -231,16 +231,16 @@ fn check(
     if let Some(verdict) = wrong_verdict {
         return Err(wrong(format!("a hostile transaction got the verdict {verdict}")));
     }
-    let info = engine.mempool_info();
-    if info.usage > info.max_bytes || info.size != engine.mempool_txids().len() {
+    let info = engine.mempool().info();
+    if info.usage > info.max_bytes || info.size != engine.mempool().txids().len() {
         let detail = format!("{} bytes of {}, {} entries", info.usage, info.max_bytes, info.size);
         return Err(wrong(detail));
     }
-    if let Some(victim) = victims.iter().find(|one| engine.mempool_tx(&one.bait).is_none()) {
+    if let Some(victim) = victims.iter().find(|one| engine.mempool().tx(&one.bait).is_none()) {
         return Err(wrong(format!("{} was replaced or evicted", victim.bait)));
     }
     for (outpoint, value) in moving {
-        match engine.coin(outpoint, false) {
+        match engine.chain().coin(outpoint, false) {
             Ok(Some((coin, _))) if coin.value == *value => {}
             Ok(found) => {
                 let value = found.map_or(0, |(coin, _)| coin.value);

@@ -31,9 +31,9 @@ pub(crate) fn run(arguments: &VerifyDataArguments) -> anyhow::Result<Outcome> {
     let stop = stop_flag();
     let opened = Engine::open(node.engine_config());
     let engine = opened.with_context(|| format!("cannot open the chain in {}", dir.display()))?;
-    let total = u64::from(engine.tip().height);
+    let total = u64::from(engine.chain().tip().height);
     let bar = Bar::new("verifying [{bar:25}] {pos}/{len} blocks  {per_sec}  ETA {eta}");
-    let report = engine.verify_data(&|height| {
+    let report = engine.chain().verify_data(&|height| {
         bar.set(u64::from(height), total);
         !stop.load(Ordering::Relaxed)
     });

@@ -73,7 +73,7 @@ impl Story {
         let mut tip = params.genesis_hash;
         for height in 1..=BASE {
             let raw = builder.block(tip, height, 0, &[], 0);
-            assert!(matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+            assert!(matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Accepted));
             let block = Block::parse(raw, Encoding::Segwit).unwrap();
             builder.coinbases.push(block.tx(0).txid());
             tip = block.hash();
@@ -91,7 +91,7 @@ impl Story {
             }
             let engine = base.killed().open(&params, Setup::Calm).unwrap();
             let outcomes: Vec<_> =
-                branch.iter().map(|made| engine.submit_block(made.raw.clone())).collect();
+                branch.iter().map(|made| engine.blocks().submit(made.raw.clone())).collect();
             if outcomes.iter().all(|outcome| matches!(outcome, SubmitOutcome::Accepted)) {
                 muhash.insert(made.hash, self::muhash(&engine));
             }
@@ -205,5 +205,5 @@ fn transaction(inputs: &[OutPoint], outputs: i64, value: i64) -> Transaction {
 }
 
 pub(crate) fn muhash(engine: &Engine) -> [u8; 32] {
-    engine.utxo_stats(true).unwrap().muhash.unwrap()
+    engine.chain().utxo_stats(true).unwrap().muhash.unwrap()
 }

@@ -14,12 +14,12 @@ fn a_long_block_is_complete_or_absent_after_any_fault() {
     let story = Story::get();
     let whole = story.base.killed();
     let engine = whole.open(&story.params, Setup::Calm).unwrap();
-    let before = (engine.tip().hash, muhash(&engine));
+    let before = (engine.chain().tip().hash, muhash(&engine));
     let raw = story.long_block(before.0, BYTES);
     let opened = whole.io.steps();
-    assert!(matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+    assert!(matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Accepted));
     let steps = whole.io.steps() - opened;
-    let after = (engine.tip().hash, muhash(&engine));
+    let after = (engine.chain().tip().hash, muhash(&engine));
     assert!(steps >= 4, "frame, block, undo data and records");
     drop(engine);
     let mut kept = 0;
@@ -29,7 +29,7 @@ fn a_long_block_is_complete_or_absent_after_any_fault() {
             let disk = story.base.killed();
             let engine = disk.open(&story.params, Setup::Calm).unwrap();
             disk.io.fail_at(opened + step, fault);
-            let outcome = engine.submit_block(raw.clone());
+            let outcome = engine.blocks().submit(raw.clone());
             let was_accepted = matches!(outcome, SubmitOutcome::Accepted);
             assert!(
                 was_accepted || matches!(outcome, SubmitOutcome::Failed(_)),
@@ -38,22 +38,22 @@ fn a_long_block_is_complete_or_absent_after_any_fault() {
             if !was_accepted {
                 // Memory has a block that the disk may lack.
                 assert!(
-                    matches!(engine.submit_block(raw.clone()), SubmitOutcome::Failed(_)),
+                    matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Failed(_)),
                     "{case}"
                 );
             }
             drop(engine);
             let engine = disk.after(Loss::Nothing).open(&story.params, Setup::Calm).unwrap();
-            let tip = engine.tip();
+            let tip = engine.chain().tip();
             let expected = if tip.height == BASE { before } else { after };
             assert_eq!((tip.hash, muhash(&engine)), expected, "{case}");
             assert!(tip.hash == after.0 || !was_accepted, "{case}: it was acknowledged");
             if tip.hash == after.0 {
-                assert!(engine.read_block(&tip.hash).unwrap() == Some(raw.clone()), "{case}");
+                assert!(engine.blocks().read(&tip.hash).unwrap() == Some(raw.clone()), "{case}");
                 kept += 1;
             } else {
                 assert!(
-                    matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted),
+                    matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Accepted),
                     "{case}"
                 );
             }

@@ -97,7 +97,7 @@ impl Run {
             let hash = Block::parse(raw.clone(), Encoding::Segwit).expect("it parses").hash();
             branch.push(hash);
             let is_best = branch.len() > self.active.len();
-            match self.engine.submit_block(raw.clone()) {
+            match self.engine.blocks().submit(raw.clone()) {
                 SubmitOutcome::Accepted if is_best => self.active.clone_from(&branch),
                 SubmitOutcome::Inconclusive if !is_best => {}
                 other => panic!("block {hash} at height {height}: {other:?}"),
@@ -108,7 +108,7 @@ impl Run {
     }
 
     fn prune(&mut self, height: u32) {
-        self.engine.prune_to(height).expect("there is room");
+        self.engine.chain().prune_to(height).expect("there is room");
         let limit = height.min(self.tip_height().saturating_sub(KEPT));
         for known in self.blocks.values_mut().filter(|known| known.height <= limit) {
             known.may_be_missing = true;
@@ -117,12 +117,13 @@ impl Run {
 
     /// Submits a pruned block of the active branch.
     fn again(&mut self, choice: u8) {
-        let is_missing =
-            |hash: &&BlockHash| self.engine.block_entry(hash).is_some_and(|entry| entry.is_pruned);
+        let is_missing = |hash: &&BlockHash| {
+            self.engine.chain().entry(hash).is_some_and(|entry| entry.is_pruned)
+        };
         let missing: Vec<BlockHash> = self.active.iter().filter(is_missing).copied().collect();
         let Some(hash) = missing.get(usize::from(choice) % missing.len().max(1)) else { return };
         let known = self.blocks.get_mut(hash).expect("the model has all blocks");
-        let outcome = self.engine.submit_block(known.raw.clone());
+        let outcome = self.engine.blocks().submit(known.raw.clone());
         assert!(matches!(outcome, SubmitOutcome::Inconclusive), "{outcome:?}");
         (known.may_be_missing, known.came_again) = (false, true);
     }
@@ -153,20 +154,20 @@ impl Run {
 
     fn check(&self) {
         let engine = &self.engine;
-        assert_eq!(engine.tip().hash, self.active[self.active.len() - 1]);
+        assert_eq!(engine.chain().tip().hash, self.active[self.active.len() - 1]);
         for (hash, known) in &self.blocks {
-            let entry = engine.block_entry(hash).expect("headers are never removed");
-            let raw = engine.read_block(hash).expect("it can be read");
+            let entry = engine.chain().entry(hash).expect("headers are never removed");
+            let raw = engine.blocks().read(hash).expect("it can be read");
             assert_eq!(entry.is_pruned, raw.is_none(), "{hash}");
             assert!(raw.is_some() || known.may_be_missing, "block {hash} at {}", known.height);
             assert!(raw.is_none_or(|raw| raw == known.raw), "{hash}");
-            let has_undo = engine.read_spent(hash).expect("it can be read").is_some();
+            let has_undo = engine.blocks().read_spent(hash).expect("it can be read").is_some();
             let wants_undo = entry.has_data && entry.in_active_chain && !known.came_again;
             assert!(has_undo || !wants_undo, "undo data of {hash} at {}", known.height);
         }
-        let is_whole = |hash: &BlockHash| matches!(engine.read_spent(hash), Ok(Some(_)));
+        let is_whole = |hash: &BlockHash| matches!(engine.blocks().read_spent(hash), Ok(Some(_)));
         let lowest = self.active[1..].iter().rposition(|hash| !is_whole(hash));
-        assert_eq!(engine.prune_height(), lowest.map(|index| index as u32 + 1));
+        assert_eq!(engine.chain().prune_height(), lowest.map(|index| index as u32 + 1));
     }
 }
 

@@ -9,7 +9,7 @@ use super::rot::disk_after;
 use crate::forged::mint::{Mint, params};
 
 fn report(story: &Story, disk: &Disk) -> assay_engine::DataReport {
-    disk.open(&story.params, Setup::Calm).unwrap().verify_data(&|_| true).unwrap()
+    disk.open(&story.params, Setup::Calm).unwrap().chain().verify_data(&|_| true).unwrap()
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn each_coin_that_is_missing_or_of_another_height_is_found() {
             damaged.tier.disk().set(key, change.as_deref());
             let engine = damaged.open(&story.params, Setup::Calm).unwrap();
             // An undecodable coin is reported as an error.
-            if let Ok(report) = engine.verify_data(&|_| true) {
+            if let Ok(report) = engine.chain().verify_data(&|_| true) {
                 assert!(!report.wrong_heights.is_empty(), "{report:?}");
                 found += 1;
             }
@@ -56,9 +56,9 @@ fn finds_unsupported_marks_and_a_rebuild_clears_them() {
     let story = Story::get();
     let disk = disk_after(story);
     let engine = disk.open(&story.params, Setup::Calm).unwrap();
-    engine.invalidate_block(&story.end).unwrap();
-    assert_ne!(engine.tip().hash, story.end);
-    let report = engine.verify_data(&|_| true).unwrap();
+    engine.chain().invalidate_block(&story.end).unwrap();
+    assert_ne!(engine.chain().tip().hash, story.end);
+    let report = engine.chain().verify_data(&|_| true).unwrap();
     let mark = report.marks.iter().find(|mark| mark.hash == story.end).unwrap();
     assert_eq!(mark.finding, MarkFinding::Unsupported);
     assert!(report.wrong_heights.is_empty(), "{report:?}");
@@ -67,12 +67,12 @@ fn finds_unsupported_marks_and_a_rebuild_clears_them() {
     let mut disk = disk.killed();
     disk.tier = SimTier::new(&disk.io);
     let engine = disk.open(&story.params, Setup::Rebuilding).unwrap();
-    assert_eq!((engine.tip().hash, muhash(&engine)), (story.end, story.muhash[&story.end]));
+    assert_eq!((engine.chain().tip().hash, muhash(&engine)), (story.end, story.muhash[&story.end]));
     // Invalid blocks are marked again.
     for act in &story.acts {
         if let Act::Submit { raw, hash, is_valid: false } = act {
-            assert_eq!(engine.block_status(hash), Some("duplicate-invalid"));
-            assert!(!matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+            assert_eq!(engine.mining().block_status(hash), Some("duplicate-invalid"));
+            assert!(!matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Accepted));
         }
     }
 }
@@ -82,7 +82,7 @@ fn undo_data_of_a_wrong_coin_are_replaced_by_a_rebuild() {
     let (disk, params, mut mint) = (Disk::new(), params(), Mint::new());
     let engine = disk.open(&params, Setup::Calm).unwrap();
     let submit = |engine: &assay_engine::Engine, raw| {
-        assert!(matches!(engine.submit_block(raw), SubmitOutcome::Accepted));
+        assert!(matches!(engine.blocks().submit(raw), SubmitOutcome::Accepted));
     };
     for _ in 0..100 {
         submit(&engine, mint.block(0));
@@ -98,12 +98,12 @@ fn undo_data_of_a_wrong_coin_are_replaced_by_a_rebuild() {
     let engine = disk.open(&params, Setup::Calm).unwrap();
     // It spends a coin with a wrong height.
     submit(&engine, mint.block(1));
-    assert!(!engine.verify_data(&|_| true).unwrap().wrong_heights.is_empty());
+    assert!(!engine.chain().verify_data(&|_| true).unwrap().wrong_heights.is_empty());
     engine.shutdown().unwrap();
     drop(engine);
     disk = disk.killed();
     disk.tier = SimTier::new(&disk.io);
     let engine = disk.open(&params, Setup::Rebuilding).unwrap();
-    let report = engine.verify_data(&|_| true).unwrap();
+    let report = engine.chain().verify_data(&|_| true).unwrap();
     assert_eq!((report.tip.height, &*report.wrong_heights), (101, &[][..]));
 }

@@ -16,11 +16,11 @@ pub(crate) fn disk_after(story: &Story) -> Disk {
     for act in &story.acts {
         match act {
             Act::Flush => engine.flush().unwrap(),
-            Act::Submit { raw, .. } => drop(engine.submit_block(raw.clone())),
+            Act::Submit { raw, .. } => drop(engine.blocks().submit(raw.clone())),
             Act::Offer { .. } | Act::SaveMempool => {}
         }
     }
-    assert_eq!(engine.tip().hash, story.end);
+    assert_eq!(engine.chain().tip().hash, story.end);
     engine.shutdown().unwrap();
     disk.killed()
 }
@@ -56,7 +56,7 @@ fn a_flipped_byte_of_the_index_is_reported_or_harmless() {
             Ok(engine) => {
                 // The last checkpoint is not needed after a clean shutdown.
                 assert_eq!(
-                    (engine.tip().hash, muhash(&engine)),
+                    (engine.chain().tip().hash, muhash(&engine)),
                     (story.end, story.muhash[&story.end])
                 );
                 harmless += 1;
@@ -83,10 +83,10 @@ fn a_flipped_byte_of_a_block_or_of_undo_data_is_reported_when_it_is_read() {
     let blocks_of = |disk: &Disk| {
         let engine = disk.open(&story.params, Setup::Calm).unwrap();
         let mut errors = Vec::new();
-        for height in 1..=engine.tip().height {
-            let hash = engine.block_hash_at(height).unwrap();
-            errors.extend(engine.read_block(&hash).err());
-            errors.extend(engine.read_spent(&hash).err());
+        for height in 1..=engine.chain().tip().height {
+            let hash = engine.chain().hash_at(height).unwrap();
+            errors.extend(engine.blocks().read(&hash).err());
+            errors.extend(engine.blocks().read_spent(&hash).err());
         }
         assert_eq!(muhash(&engine), story.muhash[&story.end]);
         errors
@@ -115,7 +115,7 @@ fn a_start_detects_missing_blocks_before_serving() {
     let mut disk = disk_after(story);
     disk.tier = story.base.tier.restart(&disk.io);
     let opened = disk.killed().open(&story.params, Setup::Calm).unwrap();
-    assert_eq!((opened.tip().hash, muhash(&opened)), (story.end, story.muhash[&story.end]));
+    assert_eq!((opened.chain().tip().hash, muhash(&opened)), (story.end, story.muhash[&story.end]));
     drop(opened);
     let path = files(&disk, "blocks").into_iter().filter(|p| p.to_str().unwrap().contains("blk"));
     let last = path.max().unwrap();
@@ -133,11 +133,11 @@ fn rebuilds_the_coins_from_archived_blocks() {
         let damaged = disk.killed();
         damaged.tier.disk().set(key, Some(&[&[0xff; 12], &value[..]].concat()));
         let engine = damaged.open(&story.params, Setup::Calm).unwrap();
-        let error = engine.utxo_stats(true).expect_err("a coin is damaged");
+        let error = engine.chain().utxo_stats(true).expect_err("a coin is damaged");
         assert!(error.to_string().contains("coins: the coin of "), "{error}");
         assert!(error.advice().is_some_and(|advice| advice.contains("`chainstate`")));
     }
     disk.tier = SimTier::new(&disk.io);
     let engine = disk.open(&story.params, Setup::Calm).unwrap();
-    assert_eq!((engine.tip().hash, muhash(&engine)), (story.end, story.muhash[&story.end]));
+    assert_eq!((engine.chain().tip().hash, muhash(&engine)), (story.end, story.muhash[&story.end]));
 }

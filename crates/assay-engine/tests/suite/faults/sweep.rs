@@ -53,7 +53,7 @@ fn perform(engine: &Engine, act: &Act, progress: &mut Progress) -> bool {
             true
         }
         Act::Offer { raw, txid } => {
-            let admitted = engine.submit_transaction(raw.clone(), None);
+            let admitted = engine.mempool().submit(raw.clone(), None);
             if admitted.is_ok() {
                 progress.offered.insert(*txid);
             }
@@ -62,14 +62,14 @@ fn perform(engine: &Engine, act: &Act, progress: &mut Progress) -> bool {
         }
         Act::SaveMempool => {
             progress.saving.clone_from(&progress.offered);
-            let is_saved = engine.save_mempool().is_ok();
+            let is_saved = engine.mempool().save().is_ok();
             if is_saved {
                 progress.saved.clone_from(&progress.offered);
             }
             progress.has_failed |= !is_saved;
             is_saved
         }
-        Act::Submit { raw, hash, is_valid } => match engine.submit_block(raw.clone()) {
+        Act::Submit { raw, hash, is_valid } => match engine.blocks().submit(raw.clone()) {
             SubmitOutcome::Accepted => {
                 progress.acknowledged.insert(*hash);
                 progress.tip = Some(*hash);
@@ -102,12 +102,12 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
         _ => (&progress.flushed, progress.flushed_tip),
     };
     for hash in safe {
-        let entry = engine.block_entry(hash).unwrap_or_else(|| panic!("{case}: {hash} is lost"));
+        let entry = engine.chain().entry(hash).unwrap_or_else(|| panic!("{case}: {hash} is lost"));
         assert!(entry.has_data, "{case}: the data of {hash} are lost");
-        assert!(engine.read_block(hash).is_ok_and(|raw| raw.is_some()), "{case}: {hash}");
+        assert!(engine.blocks().read(hash).is_ok_and(|raw| raw.is_some()), "{case}: {hash}");
     }
-    let tip = engine.tip();
-    let work_of = |hash: &BlockHash| engine.block_entry(hash).map(|entry| entry.chain_work);
+    let tip = engine.chain().tip();
+    let work_of = |hash: &BlockHash| engine.chain().entry(hash).map(|entry| entry.chain_work);
     assert!(
         safe_tip.is_none_or(|hash| work_of(&hash) <= Some(tip.chain_work)),
         "{case}: fell back"
@@ -117,12 +117,13 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
         story.muhash.get(&tip.hash).unwrap_or_else(|| panic!("{case}: tip {}", tip.hash));
     assert_eq!(muhash(&engine), *expected, "{case}: coins at {}", tip.height);
     for height in BASE + 1..=tip.height {
-        let hash = engine.block_hash_at(height).expect("it is below the tip");
-        assert!(engine.read_spent(&hash).is_ok_and(|spent| spent.is_some()), "{case}: undo data");
+        let hash = engine.chain().hash_at(height).expect("it is below the tip");
+        let spent = engine.blocks().read_spent(&hash);
+        assert!(spent.is_ok_and(|spent| spent.is_some()), "{case}: undo data");
     }
     // The mempool file is an old or a new one, never torn.
-    let load = engine.load_mempool().unwrap_or_else(|e| panic!("{case}: {e}"));
-    let found: HashSet<Txid> = engine.mempool_txids().into_iter().collect();
+    let load = engine.mempool().load().unwrap_or_else(|e| panic!("{case}: {e}"));
+    let found: HashSet<Txid> = engine.mempool().txids().into_iter().collect();
     assert!(load.damage.is_none() && progress.saved.is_subset(&found), "{case}: {load:?}");
     let unsaved = progress.offered.difference(&progress.saving);
     assert!(unsaved.into_iter().all(|txid| !found.contains(txid)), "{case}: {found:?}");
@@ -134,7 +135,7 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
     if setup == Setup::Pruning {
         check_removals(&engine, disk, case);
     }
-    assert_eq!(engine.tip().hash, story.end, "{case}");
+    assert_eq!(engine.chain().tip().hash, story.end, "{case}");
     assert_eq!(muhash(&engine), story.muhash[&story.end], "{case}: the end");
 }
 
@@ -142,18 +143,19 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
 fn check_removals(engine: &Engine, disk: &Disk, case: &str) {
     engine.flush().unwrap_or_else(|e| panic!("{case}: {e}"));
     let mut lowest = None;
-    for height in 1..=engine.tip().height {
-        let hash = engine.block_hash_at(height).expect("it is below the tip");
-        let raw = engine.read_block(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
-        let spent = engine.read_spent(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
+    let (chain, blocks) = (engine.chain(), engine.blocks());
+    for height in 1..=chain.tip().height {
+        let hash = chain.hash_at(height).expect("it is below the tip");
+        let raw = blocks.read(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
+        let spent = blocks.read_spent(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
         assert_eq!(raw.is_some(), spent.is_some(), "{case}: {height}");
         if raw.is_some() {
             lowest.get_or_insert(height);
         }
     }
-    let pruned = engine.prune_height().unwrap_or_else(|| panic!("{case}: nothing was removed"));
+    let pruned = chain.prune_height().unwrap_or_else(|| panic!("{case}: nothing was removed"));
     assert_eq!(lowest, Some(pruned + 1), "{case}");
-    assert!(engine.tip().height - pruned >= KEPT, "{case}: {pruned}");
+    assert!(engine.chain().tip().height - pruned >= KEPT, "{case}: {pruned}");
     let names = disk.io.list(&Path::new(DIR).join("blocks")).expect("the folder is there");
     assert!(!names.contains(&"blk00000.dat".to_owned()), "{case}: {names:?}");
     assert!(!names.contains(&"rev00000.dat".to_owned()), "{case}: {names:?}");

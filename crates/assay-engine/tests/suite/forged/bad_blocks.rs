@@ -105,7 +105,7 @@ fn a_flipped_signature_bit_on_bitcoin_leaves_false_on_the_stack() {
 fn truncated_unknown_parent_and_again() {
     let (forged, _dir, engine, raw) = before_last("bch-scaling", 101);
     for length in [0, 79, 80, raw.len() / 2, raw.len() - 1] {
-        let outcome = engine.submit_block(raw[..length].to_vec());
+        let outcome = engine.blocks().submit(raw[..length].to_vec());
         assert!(matches!(outcome, SubmitOutcome::Undecodable(_)), "{outcome:?}");
     }
     let mut orphan = raw.clone();
@@ -113,7 +113,7 @@ fn truncated_unknown_parent_and_again() {
     repair(&mut orphan, &forged.params());
     assert_eq!(reason(&engine, orphan), "prev-blk-not-found");
     accept(&engine, raw.clone());
-    assert!(matches!(engine.submit_block(raw), SubmitOutcome::Duplicate));
+    assert!(matches!(engine.blocks().submit(raw), SubmitOutcome::Duplicate));
     forged.check_tip(&engine);
 }
 

@@ -77,10 +77,10 @@ impl Forged {
 
     /// Checks tip, counts and hash of the coins against the ledger.
     pub(crate) fn check_tip(&self, engine: &Engine) {
-        let tip = engine.tip();
+        let tip = engine.chain().tip();
         assert_eq!(tip.height, self.height());
         assert_eq!(tip.hash.to_string(), self.ledger.tip.hash);
-        self.check_coins(&engine.utxo_stats(true).unwrap());
+        self.check_coins(&engine.chain().utxo_stats(true).unwrap());
     }
 
     pub(crate) fn check_coins(&self, stats: &UtxoStats) {
@@ -98,13 +98,13 @@ pub(crate) fn printed(digest: [u8; 32]) -> String {
 }
 
 pub(crate) fn accept(engine: &Engine, raw: Vec<u8>) {
-    let outcome = engine.submit_block(raw);
+    let outcome = engine.blocks().submit(raw);
     assert!(matches!(outcome, SubmitOutcome::Accepted), "{outcome:?}");
 }
 
 /// Submits a block of another branch than the best.
 pub(crate) fn inconclusive(engine: &Engine, raw: &[u8]) {
-    let outcome = engine.submit_block(raw.to_vec());
+    let outcome = engine.blocks().submit(raw.to_vec());
     assert!(matches!(outcome, SubmitOutcome::Inconclusive), "{outcome:?}");
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn hash(raw: &[u8]) -> BlockHash {
 
 /// The reject reason of a block.
 pub(crate) fn reason(engine: &Engine, raw: Vec<u8>) -> String {
-    match engine.submit_block(raw) {
+    match engine.blocks().submit(raw) {
         SubmitOutcome::Rejected { reason, .. } => reason,
         other => panic!("not refused: {other:?}"),
     }

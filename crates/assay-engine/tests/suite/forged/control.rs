@@ -16,7 +16,7 @@ fn header(raw: &[u8]) -> Header {
 
 /// Hash, branch length and status of all branches.
 fn tips(engine: &Engine) -> Vec<(BlockHash, u32, ChainTipStatus)> {
-    engine.chain_tips().into_iter().map(|tip| (tip.hash, tip.branch_length, tip.status)).collect()
+    engine.chain().tips().into_iter().map(|tip| (tip.hash, tip.branch_length, tip.status)).collect()
 }
 
 /// A chain of 110 blocks, and a branch of `length` blocks above height 105.
@@ -63,18 +63,18 @@ fn an_invalidated_branch_stays_so_until_it_is_reconsidered() {
     let engine = branches.open(dir.path());
     let (main_tip, side_tip) = (branches.main_hash(110), branches.side_tip());
     assert_eq!(tips(&engine), [(main_tip, 0, Active), (side_tip, 3, ValidHeaders)]);
-    let before = engine.utxo_stats(true).unwrap();
+    let before = engine.chain().utxo_stats(true).unwrap();
 
-    engine.invalidate_block(&branches.main_hash(107)).unwrap();
-    assert_eq!(engine.tip().hash, side_tip);
+    engine.chain().invalidate_block(&branches.main_hash(107)).unwrap();
+    assert_eq!(engine.chain().tip().hash, side_tip);
     assert_eq!(tips(&engine), [(main_tip, 5, Invalid), (side_tip, 0, Active)]);
     // Its child is rejected.
-    let next = engine.submit_block(branches.main[109].clone());
+    let next = engine.blocks().submit(branches.main[109].clone());
     assert!(matches!(next, SubmitOutcome::DuplicateInvalid), "{next:?}");
 
     // The side branch too: the part of the main branch below the invalid block is the best then.
-    engine.invalidate_block(&hash(&branches.side[0])).unwrap();
-    assert_eq!(engine.tip().hash, branches.main_hash(106));
+    engine.chain().invalidate_block(&hash(&branches.side[0])).unwrap();
+    assert_eq!(engine.chain().tip().hash, branches.main_hash(106));
     assert_eq!(
         tips(&engine),
         [(main_tip, 4, Invalid), (side_tip, 3, Invalid), (branches.main_hash(106), 0, Active)]
@@ -82,18 +82,18 @@ fn an_invalidated_branch_stays_so_until_it_is_reconsidered() {
     // Neither was flushed with the coins: a restart finds the old tip in them, and leaves it.
     drop(engine);
     let engine = open(dir.path(), CACHE_BYTES);
-    assert_eq!(engine.tip().hash, branches.main_hash(106));
+    assert_eq!(engine.chain().tip().hash, branches.main_hash(106));
     assert_eq!(tips(&engine).len(), 3);
     engine.shutdown().unwrap();
     drop(engine);
     let engine = open(dir.path(), CACHE_BYTES);
-    assert_eq!(engine.tip().hash, branches.main_hash(106));
+    assert_eq!(engine.chain().tip().hash, branches.main_hash(106));
 
     // A block in the middle clears the marks below and above it.
-    engine.reconsider_block(&branches.main_hash(109)).unwrap();
+    engine.chain().reconsider_block(&branches.main_hash(109)).unwrap();
     assert_eq!(tips(&engine), [(main_tip, 0, Active), (side_tip, 3, Invalid)]);
-    assert_eq!(engine.utxo_stats(true).unwrap().muhash, before.muhash);
-    engine.reconsider_block(&side_tip).unwrap();
+    assert_eq!(engine.chain().utxo_stats(true).unwrap().muhash, before.muhash);
+    engine.chain().reconsider_block(&side_tip).unwrap();
     assert_eq!(tips(&engine), [(main_tip, 0, Active), (side_tip, 3, ValidFork)]);
     drop(engine);
     let engine = open(dir.path(), CACHE_BYTES);
@@ -105,27 +105,27 @@ fn genesis_and_unknown_blocks() {
     let branches = Branches::new(1);
     let dir = tempfile::tempdir().unwrap();
     let engine = branches.open(dir.path());
-    let tip = engine.tip();
-    engine.invalidate_block(&engine.block_hash_at(0).unwrap()).unwrap();
-    engine.reconsider_block(&engine.block_hash_at(0).unwrap()).unwrap();
-    engine.precious_block(&engine.block_hash_at(0).unwrap()).unwrap();
-    assert_eq!(engine.tip(), tip);
+    let tip = engine.chain().tip();
+    engine.chain().invalidate_block(&engine.chain().hash_at(0).unwrap()).unwrap();
+    engine.chain().reconsider_block(&engine.chain().hash_at(0).unwrap()).unwrap();
+    engine.chain().precious_block(&engine.chain().hash_at(0).unwrap()).unwrap();
+    assert_eq!(engine.chain().tip(), tip);
     let unknown = BlockHash([7; 32]);
     for outcome in [
-        engine.invalidate_block(&unknown),
-        engine.reconsider_block(&unknown),
-        engine.precious_block(&unknown),
+        engine.chain().invalidate_block(&unknown),
+        engine.chain().reconsider_block(&unknown),
+        engine.chain().precious_block(&unknown),
     ] {
         assert!(matches!(outcome, Err(ControlError::UnknownBlock { hash }) if hash == unknown));
     }
     // All the way down, and up again.
-    engine.invalidate_block(&branches.main_hash(1)).unwrap();
-    assert_eq!(engine.tip().height, 0);
-    assert_eq!(engine.utxo_stats(true).unwrap().txouts, 0);
-    engine.reconsider_block(&branches.main_hash(1)).unwrap();
-    assert_eq!(engine.tip(), tip);
+    engine.chain().invalidate_block(&branches.main_hash(1)).unwrap();
+    assert_eq!(engine.chain().tip().height, 0);
+    assert_eq!(engine.chain().utxo_stats(true).unwrap().txouts, 0);
+    engine.chain().reconsider_block(&branches.main_hash(1)).unwrap();
+    assert_eq!(engine.chain().tip(), tip);
     engine.shutdown().unwrap();
-    assert!(matches!(engine.invalidate_block(&tip.hash), Err(ControlError::Engine(_))));
+    assert!(matches!(engine.chain().invalidate_block(&tip.hash), Err(ControlError::Engine(_))));
 }
 
 #[test]
@@ -134,19 +134,19 @@ fn of_equal_branches_the_preferred_one_is_active() {
     let dir = tempfile::tempdir().unwrap();
     let engine = branches.open(dir.path());
     let (main_tip, side_tip) = (branches.main_hash(110), branches.side_tip());
-    assert_eq!(engine.tip().hash, main_tip);
+    assert_eq!(engine.chain().tip().hash, main_tip);
     for want in [side_tip, main_tip, side_tip] {
-        engine.precious_block(&want).unwrap();
-        assert_eq!(engine.tip().hash, want);
+        engine.chain().precious_block(&want).unwrap();
+        assert_eq!(engine.chain().tip().hash, want);
     }
     // Less work is never preferred.
-    engine.precious_block(&branches.main_hash(109)).unwrap();
-    assert_eq!(engine.tip().hash, side_tip);
+    engine.chain().precious_block(&branches.main_hash(109)).unwrap();
+    assert_eq!(engine.chain().tip().hash, side_tip);
     // A clean restart keeps the tip, but not the preference.
     engine.shutdown().unwrap();
     drop(engine);
     let engine = open(dir.path(), CACHE_BYTES);
-    assert_eq!(engine.tip().hash, side_tip);
+    assert_eq!(engine.chain().tip().hash, side_tip);
 }
 
 #[test]
@@ -156,35 +156,35 @@ fn headers_may_come_first_and_blocks_in_any_order() {
     let blocks = mint.branch(6, 0);
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path(), CACHE_BYTES);
-    let genesis = engine.tip().hash;
-    let outcome = engine.submit_header(&header(&blocks[1]));
+    let genesis = engine.chain().tip().hash;
+    let outcome = engine.blocks().submit_header(&header(&blocks[1]));
     assert!(
         matches!(&outcome, SubmitOutcome::Rejected { reason, .. } if reason == "prev-blk-not-found"),
         "{outcome:?}"
     );
     for raw in &blocks {
-        let outcome = engine.submit_header(&header(raw));
+        let outcome = engine.blocks().submit_header(&header(raw));
         assert!(matches!(outcome, SubmitOutcome::Inconclusive), "{outcome:?}");
     }
-    assert!(matches!(engine.submit_header(&header(&blocks[0])), SubmitOutcome::Duplicate));
-    assert_eq!((engine.tip().height, engine.header_height()), (0, 6));
+    assert!(matches!(engine.blocks().submit_header(&header(&blocks[0])), SubmitOutcome::Duplicate));
+    assert_eq!((engine.chain().tip().height, engine.chain().header_height()), (0, 6));
     assert_eq!(tips(&engine), [(hash(&blocks[5]), 6, HeadersOnly), (genesis, 0, Active)]);
     for index in [5, 2, 3] {
         inconclusive(&engine, &blocks[index]);
     }
     drop(engine);
     let engine = open(dir.path(), CACHE_BYTES);
-    assert_eq!((engine.tip().height, engine.header_height()), (0, 6));
+    assert_eq!((engine.chain().tip().height, engine.chain().header_height()), (0, 6));
     accept(&engine, blocks[0].clone());
-    assert_eq!(engine.tip().height, 1);
-    let again = engine.submit_block(blocks[2].clone());
+    assert_eq!(engine.chain().tip().height, 1);
+    let again = engine.blocks().submit(blocks[2].clone());
     assert!(matches!(again, SubmitOutcome::DuplicateInconclusive), "{again:?}");
     accept(&engine, blocks[1].clone());
-    assert_eq!(engine.tip().height, 4);
+    assert_eq!(engine.chain().tip().height, 4);
     accept(&engine, blocks[4].clone());
-    assert_eq!(engine.tip().height, 6);
+    assert_eq!(engine.chain().tip().height, 6);
     drop(engine);
-    assert_eq!(open(dir.path(), CACHE_BYTES).tip().height, 6);
+    assert_eq!(open(dir.path(), CACHE_BYTES).chain().tip().height, 6);
 }
 
 #[test]
@@ -207,10 +207,10 @@ fn ten_thousand_bad_blocks_are_cheap() {
         let time = header(&raw).time + 1;
         raw[68..72].copy_from_slice(&time.to_le_bytes());
         super::chain::repair(&mut raw, &params);
-        let outcome = engine.submit_block(raw.clone());
+        let outcome = engine.blocks().submit(raw.clone());
         assert!(matches!(outcome, SubmitOutcome::Rejected { .. }), "{count}: {outcome:?}");
     }
     println!("10,000 invalid blocks in {} ms", start.elapsed().as_millis());
     accept(&engine, mint.block(1));
-    assert_eq!(engine.chain_tips().len(), 10_001);
+    assert_eq!(engine.chain().tips().len(), 10_001);
 }

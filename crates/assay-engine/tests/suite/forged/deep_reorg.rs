@@ -60,7 +60,7 @@ fn straight(branch: &[&[Vec<u8>]]) -> UtxoStats {
     for raw in branch.iter().copied().flatten() {
         accept(&engine, raw.clone());
     }
-    engine.utxo_stats(true).unwrap()
+    engine.chain().utxo_stats(true).unwrap()
 }
 
 /// Switches branches back and forth; `reopen` may replace the engine between any two blocks.
@@ -74,28 +74,28 @@ fn there_and_back(
     for raw in fork.common.iter().chain(&fork.left) {
         accept(&engine, raw.clone());
     }
-    let left_tip = engine.tip().hash;
+    let left_tip = engine.chain().tip().hash;
     for (index, raw) in fork.right[..fork.left.len()].iter().enumerate() {
         inconclusive(&engine, raw);
         engine = reopen(index as u32, engine);
-        assert_eq!(engine.tip().hash, left_tip, "the first of equal branches stays");
+        assert_eq!(engine.chain().tip().hash, left_tip, "the first of equal branches stays");
     }
     accept(&engine, fork.right[fork.left.len()].clone());
-    assert_eq!(engine.tip().hash, fork.right_tip);
+    assert_eq!(engine.chain().tip().hash, fork.right_tip);
     let right = straight(&[&fork.common, &fork.right]);
-    assert_eq!(facts(&engine.utxo_stats(true).unwrap()), facts(&right));
+    assert_eq!(facts(&engine.chain().utxo_stats(true).unwrap()), facts(&right));
     engine = reopen(DEPTH, engine);
-    assert_eq!(facts(&engine.utxo_stats(true).unwrap()), facts(&right));
+    assert_eq!(facts(&engine.chain().utxo_stats(true).unwrap()), facts(&right));
 
     inconclusive(&engine, &fork.left_more[0]);
     engine = reopen(DEPTH + 1, engine);
     accept(&engine, fork.left_more[1].clone());
-    assert_eq!(engine.tip().hash, fork.left_tip);
+    assert_eq!(engine.chain().tip().hash, fork.left_tip);
     let left = straight(&[&fork.common, &fork.left, &fork.left_more]);
-    assert_eq!(facts(&engine.utxo_stats(true).unwrap()), facts(&left));
+    assert_eq!(facts(&engine.chain().utxo_stats(true).unwrap()), facts(&left));
     engine = reopen(DEPTH + 2, engine);
-    assert_eq!(engine.tip().hash, fork.left_tip);
-    assert_eq!(facts(&engine.utxo_stats(true).unwrap()), facts(&left));
+    assert_eq!(engine.chain().tip().hash, fork.left_tip);
+    assert_eq!(facts(&engine.chain().utxo_stats(true).unwrap()), facts(&left));
 }
 
 #[test]
@@ -153,13 +153,13 @@ fn a_branch_that_fails_near_its_end_is_left_again() {
         "bad-txns-inputs-missingorspent"
     );
     let left = straight(&[&fork.common, &fork.left]);
-    assert_eq!(facts(&engine.utxo_stats(true).unwrap()), facts(&left));
-    let outcome = engine.submit_block(fork.right[200].clone());
+    assert_eq!(facts(&engine.chain().utxo_stats(true).unwrap()), facts(&left));
+    let outcome = engine.blocks().submit(fork.right[200].clone());
     assert!(matches!(outcome, SubmitOutcome::DuplicateInvalid), "{outcome:?}");
     drop(engine);
     let engine = open(dir.path(), SMALL_CACHE_BYTES);
-    assert_eq!(facts(&engine.utxo_stats(true).unwrap()), facts(&left));
-    let outcome = engine.submit_block(fork.right[200].clone());
+    assert_eq!(facts(&engine.chain().utxo_stats(true).unwrap()), facts(&left));
+    let outcome = engine.blocks().submit(fork.right[200].clone());
     assert!(matches!(outcome, SubmitOutcome::DuplicateInvalid), "{outcome:?}");
 }
 
@@ -172,17 +172,17 @@ fn the_published_tip_never_loses_work() {
         accept(&engine, raw.clone());
     }
     for raw in &fork.right {
-        let taken = engine.take_block(BlockOffer::requested(raw.clone()));
+        let taken = engine.blocks().take(BlockOffer::requested(raw.clone()));
         assert!(matches!(taken, Taken::Kept(_)), "{taken:?}");
     }
-    let left = engine.tip();
+    let left = engine.chain().tip();
     let look = || {
         // Headers of any peer publish the tip.
-        engine.take_headers(&[]).unwrap();
-        assert!(engine.tip().height >= left.height, "{:?}", engine.tip());
+        engine.blocks().take_headers(&[]).unwrap();
+        assert!(engine.chain().tip().height >= left.height, "{:?}", engine.chain().tip());
         false
     };
-    let report = engine.connect(look).unwrap();
+    let report = engine.blocks().connect(look).unwrap();
     assert!(report.is_done && report.faults.is_empty(), "{report:?}");
-    assert_eq!(engine.tip().hash, fork.right_tip);
+    assert_eq!(engine.chain().tip().hash, fork.right_tip);
 }

@@ -70,12 +70,12 @@ fn fail(dir: &Path) {
     let (_, next) = blocks();
     let (engine, panic_at) = open(dir);
     let header = Header::parse(next[0].first_chunk().unwrap());
-    assert!(matches!(engine.submit_header(&header), SubmitOutcome::Inconclusive));
-    assert!(matches!(engine.submit_block(next[1].clone()), SubmitOutcome::Inconclusive));
+    assert!(matches!(engine.blocks().submit_header(&header), SubmitOutcome::Inconclusive));
+    assert!(matches!(engine.blocks().submit(next[1].clone()), SubmitOutcome::Inconclusive));
     let coinbase = Block::parse(next[1].clone(), Encoding::Segwit).unwrap().tx(0).txid();
     *panic_at.lock().unwrap() = Some(coinbase);
     // Like a server that turns a panic into an error.
-    let _ = catch_unwind(AssertUnwindSafe(|| engine.submit_block(next[0].clone())));
+    let _ = catch_unwind(AssertUnwindSafe(|| engine.blocks().submit(next[0].clone())));
 }
 
 #[test]
@@ -87,9 +87,9 @@ fn a_panic_below_the_engine_ends_the_process() {
     let (base, next) = blocks();
     let (engine, _) = open(dir.path());
     for raw in &base {
-        assert!(matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+        assert!(matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Accepted));
     }
-    let at_105 = engine.utxo_stats(true).unwrap().muhash;
+    let at_105 = engine.chain().utxo_stats(true).unwrap().muhash;
     engine.shutdown().unwrap();
     drop(engine);
 
@@ -105,20 +105,21 @@ fn a_panic_below_the_engine_ends_the_process() {
 
     // The start connects the archived blocks, as after a SIGKILL, and nothing is marked invalid.
     let (engine, _) = open(dir.path());
-    assert_eq!(engine.tip().height, 107);
-    assert!(engine.chain_tips().iter().all(|tip| tip.status != ChainTipStatus::Invalid));
-    let hash = engine.block_hash_at(105).unwrap();
-    assert!(matches!(engine.submit_block(next[2].clone()), SubmitOutcome::Accepted));
-    let failing = engine.utxo_stats(true).unwrap().muhash;
-    let below = engine.block_hash_at(106).unwrap();
-    engine.invalidate_block(&below).unwrap();
-    assert_eq!((engine.tip().hash, engine.utxo_stats(true).unwrap().muhash), (hash, at_105));
+    assert_eq!(engine.chain().tip().height, 107);
+    assert!(engine.chain().tips().iter().all(|tip| tip.status != ChainTipStatus::Invalid));
+    let hash = engine.chain().hash_at(105).unwrap();
+    assert!(matches!(engine.blocks().submit(next[2].clone()), SubmitOutcome::Accepted));
+    let failing = engine.chain().utxo_stats(true).unwrap().muhash;
+    let below = engine.chain().hash_at(106).unwrap();
+    engine.chain().invalidate_block(&below).unwrap();
+    let muhash = engine.chain().utxo_stats(true).unwrap().muhash;
+    assert_eq!((engine.chain().tip().hash, muhash), (hash, at_105));
 
     // The coins equal those of an engine without the failure.
     let other = tempfile::tempdir().unwrap();
     let (engine, _) = open(other.path());
     for raw in base.iter().chain(&next) {
-        assert!(matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+        assert!(matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Accepted));
     }
-    assert_eq!(engine.utxo_stats(true).unwrap().muhash, failing);
+    assert_eq!(engine.chain().utxo_stats(true).unwrap().muhash, failing);
 }

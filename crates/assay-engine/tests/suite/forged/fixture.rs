@@ -50,13 +50,13 @@ impl Fixture {
     }
 
     pub(crate) fn offer(&self, tx: &Transaction) -> Txid {
-        self.engine.submit_transaction(tx.bytes().to_vec(), None).unwrap()
+        self.engine.mempool().submit(tx.bytes().to_vec(), None).unwrap()
     }
 
     /// The coinbase output of the block at `height`.
     pub(crate) fn coinbase(&self, height: u32) -> OutPoint {
-        let hash = self.engine.block_hash_at(height).unwrap();
-        let raw = self.engine.read_block(&hash).unwrap().unwrap();
+        let hash = self.engine.chain().hash_at(height).unwrap();
+        let raw = self.engine.blocks().read(&hash).unwrap().unwrap();
         let block = Block::parse(raw, Encoding::Segwit).unwrap();
         OutPoint { txid: block.tx(0).txid(), vout: 0 }
     }
@@ -67,7 +67,7 @@ impl Fixture {
     }
 
     pub(crate) fn mempool(&self) -> HashSet<Txid> {
-        self.engine.mempool_txids().into_iter().collect()
+        self.engine.mempool().txids().into_iter().collect()
     }
 }
 

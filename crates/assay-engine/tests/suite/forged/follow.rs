@@ -22,8 +22,8 @@ struct Followed {
 impl Followed {
     /// Applies the changes, and compares the result with the mempool.
     fn catch_up(&mut self, engine: &Engine) -> MempoolDelta {
-        let delta = engine.mempool_since(self.sequence).unwrap();
-        assert_eq!(delta.tip, engine.tip());
+        let delta = engine.mempool().changes_since(self.sequence).unwrap();
+        assert_eq!(delta.tip, engine.chain().tip());
         if delta.from_scratch {
             self.txs.clear();
         }
@@ -35,13 +35,13 @@ impl Followed {
             self.txs.insert(tx.txid, tx.clone());
         }
         self.sequence = Some(delta.sequence);
-        let mut expected = engine.mempool_txids();
+        let mut expected = engine.mempool().txids();
         let mut found: Vec<_> = self.txs.keys().copied().collect();
         expected.sort_unstable();
         found.sort_unstable();
         assert_eq!(found, expected);
         for (txid, tx) in &self.txs {
-            let entry = engine.mempool_entry(txid).unwrap();
+            let entry = engine.mempool().entry(txid).unwrap();
             assert_eq!((entry.fee_sat, entry.vsize), (tx.fee_sat, tx.vsize));
             let spent: i64 = tx.spent.iter().map(|coin| coin.value).sum();
             let paid: i64 = tx.tx.view().outputs().map(|output| output.value).sum();
@@ -60,28 +60,29 @@ fn every_block_is_handed_over_once_with_its_undo_data() {
         config.is_followed = true;
         let engine = Engine::open(config).unwrap();
         let mut followed = Followed::default();
-        let mut at = engine.tip().hash;
+        let mut at = engine.chain().tip().hash;
         for height in 1..=forged.height() {
-            for verdict in engine.submit_transactions(forged.seen(height, 0.5), None) {
+            for verdict in engine.mempool().submit_all(forged.seen(height, 0.5), None) {
                 verdict.unwrap();
             }
             followed.catch_up(&engine);
             accept(&engine, forged.block(height));
             // Sometimes several are taken together.
             if height % 3 == 0 || height == forged.height() {
-                while let Some(block) = engine.take_connected(0, &at) {
+                while let Some(block) = engine.blocks().take_connected(0, &at) {
                     at = block.block().hash();
                     assert_eq!(block.txids(), block.block().txids(0..block.block().tx_count()));
-                    assert_eq!(engine.read_undo(&at).unwrap().as_deref(), Some(block.undo()));
+                    let undo = engine.blocks().read_undo(&at).unwrap();
+                    assert_eq!(undo.as_deref(), Some(block.undo()));
                     let (offset, whole) = (80, block.block().bytes());
-                    let part = engine.read_block_part(&at, offset, 5).unwrap();
+                    let part = engine.blocks().read_part(&at, offset, 5).unwrap();
                     assert_eq!(part.as_deref(), Some(&whole[80..85]));
                 }
-                assert_eq!(at, engine.tip().hash);
+                assert_eq!(at, engine.chain().tip().hash);
             }
             followed.catch_up(&engine);
         }
-        assert!(engine.take_connected(0, &at).is_none());
+        assert!(engine.blocks().take_connected(0, &at).is_none());
         forged.check_tip(&engine);
     }
 }
@@ -106,12 +107,12 @@ fn the_mempool_can_be_followed_through_reorganisations() {
     f.mine(from_ref(&next));
     f.offer(&last);
     followed.catch_up(&f.engine);
-    f.engine.invalidate_block(&lower).unwrap();
+    f.engine.chain().invalidate_block(&lower).unwrap();
     assert_eq!(followed.catch_up(&f.engine).added.len(), 2);
-    f.engine.reconsider_block(&lower).unwrap();
+    f.engine.chain().reconsider_block(&lower).unwrap();
     assert_eq!(followed.catch_up(&f.engine).removed.len(), 2);
     // A trial leaves no trace.
-    f.engine.test_accept(vec![child(&last, 60_000_000).bytes().to_vec()], None);
+    f.engine.mempool().test_accept(vec![child(&last, 60_000_000).bytes().to_vec()], None);
     assert!(followed.catch_up(&f.engine).added.is_empty());
 }
 
@@ -124,7 +125,7 @@ fn changes_wake_a_waiting_follower() {
     let engine = &f.engine;
     thread::scope(|scope| {
         let waiting = scope.spawn(|| engine.wait_for_news((tip.hash, sequence), long));
-        engine.submit_transaction(offer.bytes().to_vec(), None).unwrap();
+        engine.mempool().submit(offer.bytes().to_vec(), None).unwrap();
         assert_eq!(waiting.join().unwrap(), (tip, sequence + 1));
         // A past change ends the wait at once.
         assert_eq!(engine.wait_for_news((tip.hash, sequence), long), (tip, sequence + 1));
@@ -143,35 +144,35 @@ fn the_chain_can_be_served() {
     for height in 1..=12 {
         accept(&engine, forged.block(height));
     }
-    let hash = |height| engine.block_hash_at(height).unwrap();
+    let hash = |height| engine.chain().hash_at(height).unwrap();
     let (unknown, none) = (BlockHash([9; 32]), BlockHash::ZERO);
     let heights = |locator: &[BlockHash], stop, max| -> Vec<u32> {
-        let found = engine.headers_after(locator, &stop, max).unwrap();
+        let found = engine.chain().headers_after(locator, &stop, max).unwrap();
         assert!(found.iter().all(|(hash, header)| header.hash() == *hash));
-        found.iter().map(|(hash, _)| engine.block_entry(hash).unwrap().height).collect()
+        found.iter().map(|(hash, _)| engine.chain().entry(hash).unwrap().height).collect()
     };
     assert_eq!(heights(&[hash(9)], none, 2000), [10, 11, 12]);
     assert_eq!(heights(&[unknown, hash(4), hash(0)], hash(6), 2000), [5, 6]);
     assert_eq!(heights(&[unknown], none, 3), [1, 2, 3]);
     assert_eq!(heights(&[], hash(7), 2000), [7]);
-    assert!(engine.headers_after(&[], &unknown, 2000).is_none());
+    assert!(engine.chain().headers_after(&[], &unknown, 2000).is_none());
     assert!(heights(&[hash(12)], none, 2000).is_empty());
     for height in [0, 1, 12] {
-        let block = engine.archived_block(&hash(height)).unwrap();
+        let block = engine.blocks().archived(&hash(height)).unwrap();
         assert_eq!((block.height(), *block.hash()), (height, hash(height)));
-        let whole = engine.read_block(&hash(height)).unwrap().unwrap();
+        let whole = engine.blocks().read(&hash(height)).unwrap().unwrap();
         assert_eq!(block.size() as usize, whole.len());
         let mut part = [0; 11];
-        engine.read_archived(&block, 70, &mut part).unwrap();
+        engine.blocks().read_archived(&block, 70, &mut part).unwrap();
         assert_eq!(part, whole[70..81]);
-        assert!(engine.read_archived(&block, block.size() - 10, &mut part).is_err());
-        assert!(engine.read_archived(&block, u32::MAX, &mut part).is_err());
+        assert!(engine.blocks().read_archived(&block, block.size() - 10, &mut part).is_err());
+        assert!(engine.blocks().read_archived(&block, u32::MAX, &mut part).is_err());
     }
     // The headers after a stale block start at its fork point; an invalid block is not served.
     let (tip, below) = (hash(12), hash(11));
-    engine.invalidate_block(&below).unwrap();
-    assert!(engine.archived_block(&tip).is_none() && engine.archived_block(&below).is_none());
-    assert_eq!(engine.headers_since(&tip, 9), Some(Vec::new()));
-    assert_eq!(engine.headers_since(&hash(8), 9).unwrap().len(), 2);
-    assert!(engine.headers_since(&unknown, 9).is_none());
+    engine.chain().invalidate_block(&below).unwrap();
+    assert!(engine.blocks().archived(&tip).is_none() && engine.blocks().archived(&below).is_none());
+    assert_eq!(engine.chain().headers_since(&tip, 9), Some(Vec::new()));
+    assert_eq!(engine.chain().headers_since(&hash(8), 9).unwrap().len(), 2);
+    assert!(engine.chain().headers_since(&unknown, 9).is_none());
 }

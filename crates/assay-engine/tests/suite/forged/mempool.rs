@@ -12,13 +12,13 @@ fn sync_with_seen(recipe: &str, share: f64) {
     for height in 1..=forged.height() {
         let offers = forged.seen(height, share);
         let count = offers.len();
-        let verdicts = engine.submit_transactions(offers, None);
+        let verdicts = engine.mempool().submit_all(offers, None);
         for verdict in verdicts {
             verdict.unwrap();
         }
-        assert_eq!(engine.mempool_info().size, count);
+        assert_eq!(engine.mempool().info().size, count);
         accept(&engine, forged.block(height));
-        let info = engine.mempool_info();
+        let info = engine.mempool().info();
         assert_eq!((info.size, info.bytes, info.usage, info.total_fee_sat), (0, 0, 0, 0));
     }
     forged.check_tip(&engine);
@@ -57,11 +57,12 @@ fn batches_of_signatures_change_no_verdict() {
                 raw[at] ^= 1 << (height % 8);
             }
             let (first, others) = engines.split_first().unwrap();
-            let trial = first.0.test_accept(offers.clone(), None);
-            let verdicts = first.0.submit_transactions(offers.clone(), None);
+            let trial = first.0.mempool().test_accept(offers.clone(), None);
+            let verdicts = first.0.mempool().submit_all(offers.clone(), None);
             for (engine, _) in others {
-                assert_eq!(engine.test_accept(offers.clone(), None), trial, "height {height}");
-                assert_eq!(engine.submit_transactions(offers.clone(), None), verdicts);
+                let mempool = engine.mempool();
+                assert_eq!(mempool.test_accept(offers.clone(), None), trial, "height {height}");
+                assert_eq!(mempool.submit_all(offers.clone(), None), verdicts);
             }
             admitted += verdicts.iter().filter(|verdict| verdict.is_ok()).count();
             refused += verdicts.iter().filter(|verdict| verdict.is_err()).count();
@@ -84,7 +85,7 @@ fn rejections_have_reasons() {
     forged.feed(&engine, 1..=100);
     let offers = forged.seen(101, 1.0);
 
-    let reject = |raw: Vec<u8>| engine.submit_transaction(raw, None).unwrap_err();
+    let reject = |raw: Vec<u8>| engine.mempool().submit(raw, None).unwrap_err();
     assert_eq!(reject(vec![1, 2, 3]).code, TxRejectCode::Decode);
     let orphan = reject(offers[1].clone());
     assert_eq!(orphan.code, TxRejectCode::MissingInputs);
@@ -100,33 +101,33 @@ fn rejections_have_reasons() {
     );
 
     // An invalid signature in a batch removes its descendants, and nothing else.
-    let verdicts = engine.submit_transactions(vec![forgery, offers[0].clone()], None);
+    let verdicts = engine.mempool().submit_all(vec![forgery, offers[0].clone()], None);
     assert!(verdicts[0].is_err());
-    assert_eq!(engine.mempool_info().size, usize::from(verdicts[1].is_ok()));
+    assert_eq!(engine.mempool().info().size, usize::from(verdicts[1].is_ok()));
     assert!(
         verdicts[1].is_ok() || verdicts[1].as_ref().unwrap_err().reason == "txn-mempool-conflict"
     );
 
-    let trial = engine.test_accept(offers[..3].to_vec(), None);
-    assert_eq!(engine.mempool_info().size, usize::from(verdicts[1].is_ok()));
+    let trial = engine.mempool().test_accept(offers[..3].to_vec(), None);
+    assert_eq!(engine.mempool().info().size, usize::from(verdicts[1].is_ok()));
     assert!(trial.iter().skip(1).all(|verdict| verdict.reject.is_none()), "{trial:?}");
 
     for raw in &offers {
-        engine.submit_transaction(raw.clone(), None).unwrap();
+        engine.mempool().submit(raw.clone(), None).unwrap();
     }
     // A repeated submission is no fault; a double spend is.
-    engine.submit_transaction(offers[0].clone(), None).unwrap();
+    engine.mempool().submit(offers[0].clone(), None).unwrap();
     let first = Transaction::parse(offers[0].clone(), Encoding::Legacy).unwrap();
     let prevout = first.view().input(0).prevout;
-    assert!(engine.coin(&prevout, false).unwrap().is_some());
-    assert!(engine.coin(&prevout, true).unwrap().is_none());
+    assert!(engine.chain().coin(&prevout, false).unwrap().is_some());
+    assert!(engine.chain().coin(&prevout, true).unwrap().is_none());
     let output = OutPoint { txid: first.view().txid(), vout: 0 };
-    assert!(engine.coin(&output, false).unwrap().is_none());
+    assert!(engine.chain().coin(&output, false).unwrap().is_none());
 
     accept(&engine, forged.block(101));
     let known = reject(offers[offers.len() - 1].clone());
     assert_eq!(known.code, TxRejectCode::AlreadyInChain);
-    assert!(engine.mempool_txids().is_empty());
+    assert!(engine.mempool().txids().is_empty());
 }
 
 #[test]
@@ -138,30 +139,30 @@ fn a_cheap_or_too_long_chain_is_refused() {
     let engine = Engine::open(config.clone()).unwrap();
     forged.feed(&engine, 1..=100);
     let offers = forged.seen(101, 1.0);
-    let verdicts = engine.submit_transactions(offers.clone(), None);
+    let verdicts = engine.mempool().submit_all(offers.clone(), None);
     assert!(verdicts[0].is_ok());
     let admitted = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
     assert_eq!(admitted, 3);
     assert!(
         verdicts.iter().filter_map(|v| v.as_ref().err()).any(|r| r.reason == "too-large-cluster")
     );
-    let capped = engine.test_accept(vec![offers[0].clone()], Some(1));
+    let capped = engine.mempool().test_accept(vec![offers[0].clone()], Some(1));
     assert_eq!(capped[0].reject.as_ref().unwrap().reason, "txn-already-in-mempool");
     drop(engine);
 
     config.min_relay_fee_sat_per_kvb = 1_000_000;
     let engine = Engine::open(config.clone()).unwrap();
-    let refused = engine.submit_transaction(offers[0].clone(), None).unwrap_err();
+    let refused = engine.mempool().submit(offers[0].clone(), None).unwrap_err();
     assert_eq!(refused.reason, "min relay fee not met");
     drop(engine);
 
     config.min_relay_fee_sat_per_kvb = 0;
     config.mempool_bytes_max = 100;
     let engine = Engine::open(config).unwrap();
-    let dear = engine.submit_transaction(offers[0].clone(), Some(1)).unwrap_err();
+    let dear = engine.mempool().submit(offers[0].clone(), Some(1)).unwrap_err();
     assert_eq!(dear.code, TxRejectCode::MaxFeeExceeded);
-    let refused = engine.submit_transaction(offers[0].clone(), None).unwrap_err();
+    let refused = engine.mempool().submit(offers[0].clone(), None).unwrap_err();
     assert_eq!(refused.reason, "mempool full");
-    let refused = engine.submit_transaction(offers[0].clone(), None).unwrap_err();
+    let refused = engine.mempool().submit(offers[0].clone(), None).unwrap_err();
     assert_eq!(refused.reason, "mempool min fee not met");
 }

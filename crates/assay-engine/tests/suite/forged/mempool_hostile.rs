@@ -67,20 +67,20 @@ fn work_per_transaction_is_bounded_and_a_failed_replacement_costs_nothing_again(
         coins.chunks(33).zip(0..).map(|(part, salt)| tangle(part, 32, salt)).collect();
     let mut most = 0;
     for tx in clusters.iter().flatten() {
-        let (verdicts, work) = f.engine.submit_transactions_with_work(raws(from_ref(tx)), None);
+        let (verdicts, work) = f.engine.mempool().submit_all_with_work(raws(from_ref(tx)), None);
         assert!(verdicts[0].is_ok(), "{verdicts:?}");
         most = most.max(work);
     }
     // One cluster changes, and its linearization ends soon after the limit.
     assert!((1..100_000).contains(&most), "{most}");
-    let size = f.engine.mempool_info().size;
+    let size = f.engine.mempool().info().size;
     assert_eq!(size, 640);
 
     // Pays for all that it replaces, at a lower rate.
     let baits: Vec<OutPoint> = coins.chunks(33).map(|part| part[32]).collect();
     let replacement = spend(&baits, &[(10 * VALUE - 60_000) / 1500; 1500]);
     let attempt = |raw: &Transaction| {
-        let (verdicts, work) = f.engine.submit_transactions_with_work(raws(from_ref(raw)), None);
+        let (verdicts, work) = f.engine.mempool().submit_all_with_work(raws(from_ref(raw)), None);
         (verdicts[0].as_ref().unwrap_err().reason.clone(), work)
     };
     let (reason, work) = attempt(&replacement);
@@ -90,14 +90,14 @@ fn work_per_transaction_is_bounded_and_a_failed_replacement_costs_nothing_again(
     // A cluster has changed, so the check is repeated.
     let block = f.mint.block_of(from_ref(&clusters[3][0]));
     accept(&f.engine, block);
-    assert_eq!(f.engine.mempool_info().size, size - 1);
+    assert_eq!(f.engine.mempool().info().size, size - 1);
     let (again, work) = attempt(&replacement);
     assert!(again == reason && work > 0, "{again} {work}");
-    assert_eq!(f.engine.mempool_info().size, size - 1);
+    assert_eq!(f.engine.mempool().info().size, size - 1);
     // One with a sufficient fee rate succeeds.
     let better = spend(&baits, &[10 * VALUE - 200_000]);
     f.offer(&better);
-    assert_eq!(f.engine.mempool_info().size, size - 1 - 10 + 1);
+    assert_eq!(f.engine.mempool().info().size, size - 1 - 10 + 1);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_block_removes_its_transactions_and_conflicts_from_many_clusters() {
     let rest = left.split_off(left.len() / 2);
     f.mine(&left);
     f.mine(&rest);
-    let info = f.engine.mempool_info();
+    let info = f.engine.mempool().info();
     assert_eq!((info.size, info.bytes, info.usage, info.total_fee_sat), (0, 0, 0, 0));
 }
 
@@ -154,8 +154,8 @@ fn blocks_and_submissions_from_many_threads_leave_one_consistent_state() {
             scope.spawn(move || {
                 for cluster in clusters.iter().cycle().skip(thread * 5) {
                     for part in raws(cluster).chunks(3) {
-                        engine.submit_transactions(part.to_vec(), None);
-                        engine.test_accept(part.to_vec(), None);
+                        engine.mempool().submit_all(part.to_vec(), None);
+                        engine.mempool().test_accept(part.to_vec(), None);
                     }
                     if is_over.load(Ordering::Acquire) {
                         return;
@@ -168,18 +168,18 @@ fn blocks_and_submissions_from_many_threads_leave_one_consistent_state() {
         }
         is_over.store(true, Ordering::Release);
     });
-    let info = f.engine.mempool_info();
-    let entries = f.engine.mempool_entries();
+    let info = f.engine.mempool().info();
+    let entries = f.engine.mempool().entries();
     assert!(info.usage <= info.max_bytes);
     assert_eq!(info.size, entries.len());
     assert_eq!(info.bytes, entries.iter().map(|entry| u64::from(entry.vsize)).sum::<u64>());
     let txids: HashSet<Txid> = f.mempool();
     for entry in &entries {
         assert!(entry.depends.iter().all(|parent| txids.contains(parent)));
-        let tx = f.engine.mempool_tx(&entry.txid).unwrap();
+        let tx = f.engine.mempool().tx(&entry.txid).unwrap();
         for input in tx.view().inputs() {
             let is_there = txids.contains(&input.prevout.txid)
-                || f.engine.coin(&input.prevout, false).unwrap().is_some();
+                || f.engine.chain().coin(&input.prevout, false).unwrap().is_some();
             assert!(is_there, "{:?}", input.prevout);
         }
     }
@@ -187,5 +187,5 @@ fn blocks_and_submissions_from_many_threads_leave_one_consistent_state() {
     for cluster in &clusters {
         f.mine(&cluster[8..]);
     }
-    assert_eq!(f.engine.mempool_info().usage, 0);
+    assert_eq!(f.engine.mempool().info().usage, 0);
 }

@@ -10,7 +10,7 @@ use super::mint::tx;
 const VALUE: i64 = 100_000_000;
 
 fn reason(f: &Fixture, tx: &Transaction) -> String {
-    f.engine.submit_transaction(tx.bytes().to_vec(), None).unwrap_err().reason
+    f.engine.mempool().submit(tx.bytes().to_vec(), None).unwrap_err().reason
 }
 
 #[test]
@@ -40,20 +40,20 @@ fn the_higher_fee_replaces() {
     assert_eq!(f.mempool(), both);
 
     let better = f.spend(1, VALUE - 3100);
-    let trial = f.engine.test_accept(vec![better.bytes().to_vec()], None);
+    let trial = f.engine.mempool().test_accept(vec![better.bytes().to_vec()], None);
     assert!(trial[0].reject.is_none(), "{:?}", trial[0]);
     let raws = vec![better.bytes().to_vec(), f.spend(2, VALUE - 1000).bytes().to_vec()];
-    let trial = f.engine.test_accept(raws, None);
+    let trial = f.engine.mempool().test_accept(raws, None);
     assert_eq!(trial[0].reject.as_ref().unwrap().reason, "bip125-replacement-disallowed");
     assert_eq!(f.mempool(), both);
     f.offer(&better);
     assert_eq!(f.mempool(), HashSet::from([txid(&better)]));
-    let info = f.engine.mempool_info();
+    let info = f.engine.mempool().info();
     assert_eq!((info.size, info.total_fee_sat), (1, 3100));
 
     // In one list the later ones win, and all verdicts describe the time of their submission.
     let list: Vec<_> = (1..=3).map(|n| f.spend(3, VALUE - 1000 * n).bytes().to_vec()).collect();
-    let verdicts = f.engine.submit_transactions(list.clone(), None);
+    let verdicts = f.engine.mempool().submit_all(list.clone(), None);
     assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
     let last = Transaction::parse(list[2].clone(), assay_wire::Encoding::Segwit).unwrap();
     assert_eq!(f.mempool(), HashSet::from([txid(&better), txid(&last)]));
@@ -77,11 +77,11 @@ fn a_full_mempool_evicts_the_lowest_fee_rate() {
     let mut offered = Vec::new();
     for vout in 1..30 {
         let tx = spend(vout, 1000 * i64::from(vout));
-        let verdict = f.engine.submit_transaction(tx.bytes().to_vec(), None);
+        let verdict = f.engine.mempool().submit(tx.bytes().to_vec(), None);
         offered.push((tx, verdict));
-        assert!(f.engine.mempool_info().usage <= bytes_max);
+        assert!(f.engine.mempool().info().usage <= bytes_max);
     }
-    let info = f.engine.mempool_info();
+    let info = f.engine.mempool().info();
     assert!(info.min_fee_sat_per_kvb > info.min_relay_fee_sat_per_kvb);
     let mempool = f.mempool();
     assert!(mempool.contains(&txid(&poor)) && mempool.contains(&txid(&rich)));
@@ -89,17 +89,17 @@ fn a_full_mempool_evicts_the_lowest_fee_rate() {
     assert!(offered.iter().all(|(_, verdict)| verdict.is_ok()));
     let is_left: Vec<bool> = offered.iter().map(|(tx, _)| mempool.contains(&txid(tx))).collect();
     assert!(is_left.is_sorted() && is_left[28] && !is_left[0], "{is_left:?}");
-    let again = f.engine.submit_transaction(offered[0].0.bytes().to_vec(), None).unwrap_err();
+    let again = f.engine.mempool().submit(offered[0].0.bytes().to_vec(), None).unwrap_err();
     assert_eq!(again.reason, "mempool min fee not met");
     let worst = spend(0, 60_000);
-    assert!(f.engine.submit_transaction(worst.bytes().to_vec(), None).is_ok(), "replaces two");
+    assert!(f.engine.mempool().submit(worst.bytes().to_vec(), None).is_ok(), "replaces two");
     // A list longer than the limit leaves as many as fit.
     let mut f = f.reopen(false);
     f.config.mempool_bytes_max = 4000;
     let f = f.reopen(false);
     let list: Vec<_> = offered.iter().map(|(tx, _)| tx.bytes().to_vec()).collect();
-    let verdicts = f.engine.submit_transactions(list, None);
-    assert!(f.engine.mempool_info().usage <= 4000);
+    let verdicts = f.engine.mempool().submit_all(list, None);
+    assert!(f.engine.mempool().info().usage <= 4000);
     assert!(verdicts.iter().any(Result::is_ok));
     assert!(verdicts.iter().flatten().any(|id| f.mempool().contains(id)));
     assert!(verdicts.iter().filter_map(|v| v.as_ref().err()).any(|r| r.reason == "mempool full"));

@@ -20,12 +20,12 @@ fn parents_return_and_children_stay() {
     f.mine(from_ref(&next));
     f.offer(&last);
     assert_eq!(f.mempool(), HashSet::from([txid(&last)]));
-    f.engine.invalidate_block(&lower).unwrap();
-    assert_eq!(f.engine.tip().height, 105);
+    f.engine.chain().invalidate_block(&lower).unwrap();
+    assert_eq!(f.engine.chain().tip().height, 105);
     assert_eq!(f.mempool(), HashSet::from([&parent, &next, &last].map(txid)));
-    let entry = f.engine.mempool_entry(&txid(&next)).unwrap();
+    let entry = f.engine.mempool().entry(&txid(&next)).unwrap();
     assert_eq!((entry.depends, entry.spent_by), (vec![txid(&parent)], vec![txid(&last)]));
-    f.engine.reconsider_block(&lower).unwrap();
+    f.engine.chain().reconsider_block(&lower).unwrap();
     assert_eq!(f.mempool(), HashSet::from([txid(&last)]));
 }
 
@@ -44,7 +44,7 @@ fn transactions_invalid_at_a_lower_tip_are_removed_with_descendants() {
     for tx in all {
         f.offer(tx);
     }
-    f.engine.invalidate_block(&tip).unwrap();
+    f.engine.chain().invalidate_block(&tip).unwrap();
     assert_eq!(f.mempool(), HashSet::from([txid(&lasting)]));
 }
 
@@ -61,7 +61,7 @@ fn a_branch_that_confirms_something_else_wins() {
     f.mine(&[loser, neutral.clone()]);
     f.offer(&loser_child);
     let first = other.block_of(&[winner]);
-    f.engine.submit_block(first);
+    f.engine.blocks().submit(first);
     accept(&f.engine, other.block_of(&[]));
     assert_eq!(f.mempool(), HashSet::from([txid(&neutral)]));
 }
@@ -79,8 +79,8 @@ fn of_a_deep_invalidation_only_the_last_ten_blocks_return() {
     }
     let orphan = child(&txs[0], 80_000_000);
     f.offer(&orphan);
-    f.engine.invalidate_block(&lowest.unwrap()).unwrap();
-    assert_eq!(f.engine.tip().height, 105);
+    f.engine.chain().invalidate_block(&lowest.unwrap()).unwrap();
+    assert_eq!(f.engine.chain().tip().height, 105);
     // Of the blocks 106 to 117, 108 and up return; the coinbases of 7 and up are immature for the next block.
     let expected: HashSet<Txid> = txs[2..6].iter().map(txid).collect();
     assert_eq!(f.mempool(), expected);
@@ -96,7 +96,7 @@ fn without_room_the_last_confirmed_are_dropped() {
     let kept = child(&txs[0], 80_000_000);
     f.offer(&orphan);
     f.offer(&kept);
-    f.engine.invalidate_block(&block).unwrap();
+    f.engine.chain().invalidate_block(&block).unwrap();
     let mempool = f.mempool();
     let returned = txs.iter().take_while(|tx| mempool.contains(&txid(tx))).count();
     assert!((2..6).contains(&returned), "{returned}");
@@ -119,7 +119,7 @@ fn clusters_that_grow_together_are_cut_back() {
         f.offer(&second);
         all.extend([first, second]);
     }
-    f.engine.invalidate_block(&block).unwrap();
+    f.engine.chain().invalidate_block(&block).unwrap();
     let mempool = f.mempool();
     assert_eq!(mempool.len(), 4);
     assert!(mempool.contains(&txid(&parent)), "it pays most, and all others need it");

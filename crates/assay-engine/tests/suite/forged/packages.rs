@@ -27,7 +27,7 @@ fn raws(txs: &[&Transaction]) -> Vec<Vec<u8>> {
 }
 
 fn submit(f: &Fixture, txs: &[&Transaction]) -> PackageOutcome {
-    f.engine.submit_package(raws(txs), None).unwrap()
+    f.engine.mempool().submit_package(raws(txs), None).unwrap()
 }
 
 fn fees(outcome: &PackageOutcome, index: usize) -> &PackageFees {
@@ -46,9 +46,9 @@ fn a_child_pays_for_its_parent() {
     let f = Fixture::new(|_| ());
     let parent = truc(&f.spend(1, VALUE));
     let payer = truc(&child(&parent, VALUE - 5000));
-    let alone = f.engine.submit_transaction(parent.bytes().to_vec(), None).unwrap_err();
+    let alone = f.engine.mempool().submit(parent.bytes().to_vec(), None).unwrap_err();
     assert_eq!((&*alone.reason, alone.fault), ("min relay fee not met", TxFault::Reconsiderable));
-    let orphan = f.engine.submit_transaction(payer.bytes().to_vec(), None).unwrap_err();
+    let orphan = f.engine.mempool().submit(payer.bytes().to_vec(), None).unwrap_err();
     assert_eq!(orphan.fault, TxFault::MissingInputs);
     assert_eq!(reason(&submit(&f, &[&payer, &parent])), "package-not-sorted");
     let stranger = f.spend(2, VALUE - 1000);
@@ -89,20 +89,20 @@ fn version_3_has_one_child() {
     let parent = truc(&tx(&[(f.coinbase(1), u32::MAX)], &[VALUE / 2, VALUE / 2 - 1000], 0));
     f.offer(&parent);
     let mixed = spend_all(&parent, &[0], VALUE / 2 - 1000);
-    let reject = f.engine.submit_transaction(mixed.bytes().to_vec(), None).unwrap_err();
+    let reject = f.engine.mempool().submit(mixed.bytes().to_vec(), None).unwrap_err();
     assert_eq!((&*reject.reason, reject.fault), ("TRUC-violation", TxFault::MempoolPolicy));
     assert!(reject.debug.starts_with("non-version=3 tx"), "{}", reject.debug);
     let first = truc(&mixed);
     f.offer(&first);
     let poor = truc(&spend_all(&parent, &[1], VALUE / 2 - 2000));
-    let reject = f.engine.submit_transaction(poor.bytes().to_vec(), None).unwrap_err();
+    let reject = f.engine.mempool().submit(poor.bytes().to_vec(), None).unwrap_err();
     assert_eq!(reject.reason, "insufficient fee (including sibling eviction)");
     assert_eq!(reject.fault, TxFault::Reconsiderable);
     let rich = truc(&spend_all(&parent, &[1], VALUE / 2 - 9000));
     f.offer(&rich);
     assert_eq!(f.mempool(), HashSet::from([txid(&parent), txid(&rich)]));
     let third = truc(&child(&rich, VALUE / 2 - 20_000));
-    let reject = f.engine.submit_transaction(third.bytes().to_vec(), None).unwrap_err();
+    let reject = f.engine.mempool().submit(third.bytes().to_vec(), None).unwrap_err();
     assert!(reject.debug.ends_with("would have too many ancestors"), "{}", reject.debug);
 }
 
@@ -110,7 +110,7 @@ fn version_3_has_one_child() {
 fn dust_is_spent_at_once() {
     let f = Fixture::new(|_| ());
     let pays = tx(&[(f.coinbase(1), u32::MAX)], &[VALUE - 1000, 0], 0);
-    let reject = f.engine.submit_transaction(pays.bytes().to_vec(), None).unwrap_err();
+    let reject = f.engine.mempool().submit(pays.bytes().to_vec(), None).unwrap_err();
     assert_eq!((&*reject.reason, &*reject.debug), ("dust", "tx with dust output must be 0-fee"));
     let parent = truc(&tx(&[(f.coinbase(1), u32::MAX)], &[VALUE, 0], 0));
     let careless = truc(&spend_all(&parent, &[0], VALUE - 5000));
@@ -120,6 +120,6 @@ fn dust_is_spent_at_once() {
     assert_eq!(reject.reason, "missing-ephemeral-spends");
     let careful = truc(&spend_all(&parent, &[0, 1], VALUE - 5000));
     assert_eq!(submit(&f, &[&parent, &careful]).reject, None);
-    assert!(!f.engine.prioritise_transaction(txid(&parent), 1));
-    assert!(f.engine.prioritise_transaction(txid(&careful), 1));
+    assert!(!f.engine.mempool().prioritise(txid(&parent), 1));
+    assert!(f.engine.mempool().prioritise(txid(&careful), 1));
 }

@@ -12,7 +12,7 @@ fn switch_branches(recipe: &str) {
     short.feed(&engine, 1..=111);
     short.check_tip(&engine);
     for height in 1..=111 {
-        let outcome = engine.submit_block(long.block(height));
+        let outcome = engine.blocks().submit(long.block(height));
         // The chains may share their first blocks.
         assert!(
             matches!(outcome, SubmitOutcome::Inconclusive | SubmitOutcome::Duplicate),
@@ -47,12 +47,12 @@ fn unconfirmed_transactions_follow() {
     let confirmed = short.ledger.blocks[100].txs - 1;
     let empty = super::bad_blocks::empty_branch(&short, 100, 2);
     for raw in empty {
-        let outcome = engine.submit_block(raw);
+        let outcome = engine.blocks().submit(raw);
         assert!(
             matches!(outcome, SubmitOutcome::Accepted | SubmitOutcome::Inconclusive),
             "{outcome:?}"
         );
     }
-    assert_eq!(engine.tip().height, 102);
-    assert_eq!(engine.mempool_info().size as u64, confirmed);
+    assert_eq!(engine.chain().tip().height, 102);
+    assert_eq!(engine.mempool().info().size as u64, confirmed);
 }

@@ -42,8 +42,8 @@ impl Case {
         for raw in blocks {
             accept(&engine, raw.clone());
         }
-        let tip = engine.tip();
-        let coins = engine.coins_at(&tip.hash, &|| true).unwrap();
+        let tip = engine.chain().tip();
+        let coins = engine.chain().coins_at(&tip.hash, &|| true).unwrap();
         let file = coins.write(Vec::new(), KEYS, &|| true).unwrap();
         let known = AssumeUtxo {
             height: tip.height,
@@ -81,18 +81,18 @@ impl Case {
 
     fn headers(&self, engine: &Engine) {
         let headers: Vec<Header> = self.blocks.iter().map(|raw| header(raw)).collect();
-        engine.take_headers(&headers).unwrap();
+        engine.blocks().take_headers(&headers).unwrap();
     }
 
     fn load(&self, engine: &Engine) -> Result<u32, LoadError> {
         let reader = SnapshotReader::new(&self.file[..], KEYS).unwrap();
-        engine.load_snapshot(reader, &|| true).map(|base| base.height)
+        engine.chain().load_snapshot(reader, &|| true).map(|base| base.height)
     }
 
     /// Submits the blocks of these heights, in this order.
     fn give(&self, engine: &Engine, heights: impl IntoIterator<Item = u32>) {
         for height in heights {
-            let outcome = engine.submit_block(self.blocks[height as usize - 1].clone());
+            let outcome = engine.blocks().submit(self.blocks[height as usize - 1].clone());
             let is_kept = matches!(outcome, SubmitOutcome::Accepted | SubmitOutcome::Inconclusive);
             assert!(is_kept, "{height}: {outcome:?}");
         }
@@ -104,7 +104,7 @@ impl Case {
         let plain = Engine::open(Config::new(dir.path(), params())).unwrap();
         self.give(&plain, 1..=height);
         let facts = |engine: &Engine| {
-            let stats = engine.utxo_stats(true).unwrap();
+            let stats = engine.chain().utxo_stats(true).unwrap();
             (stats.height, stats.hash, stats.txouts, stats.muhash)
         };
         assert_eq!(facts(engine), facts(&plain));
@@ -139,13 +139,13 @@ fn header(raw: &[u8]) -> Header {
 
 /// Works until nothing is left.
 fn advance(engine: &Engine) {
-    while engine.advance_historical().unwrap() {}
+    while engine.chain().advance_historical().unwrap() {}
 }
 
 /// Works until the coins of the snapshot are found to be wrong.
 fn failure(engine: &Engine) -> EngineError {
     loop {
-        match engine.advance_historical() {
+        match engine.chain().advance_historical() {
             Ok(more) => assert!(more, "it is found"),
             Err(error) => return error,
         }
@@ -153,7 +153,7 @@ fn failure(engine: &Engine) -> EngineError {
 }
 
 fn heights(engine: &Engine) -> Vec<(u32, bool)> {
-    engine.chain_states().iter().map(|state| (state.tip.height, state.is_validated)).collect()
+    engine.chain().states().iter().map(|state| (state.tip.height, state.is_validated)).collect()
 }
 
 #[test]
@@ -166,8 +166,8 @@ fn continues_from_a_snapshot_and_validates_the_blocks_below() {
     assert_eq!(case.load(&engine).unwrap(), BASE);
     assert_eq!(heights(&engine), [(50, true), (BASE + 2, false)]);
     assert!(matches!(case.load(&engine), Err(LoadError::Again)));
-    assert_eq!(engine.validated_tip().height, 50);
-    assert_eq!(engine.validated_hash_at(51), None);
+    assert_eq!(engine.chain().validated_tip().height, 50);
+    assert_eq!(engine.chain().validated_hash_at(51), None);
     case.give(&engine, BASE + 3..=BASE + 10);
     case.check_tip(&engine, BASE + 10);
     advance(&engine);
@@ -176,16 +176,16 @@ fn continues_from_a_snapshot_and_validates_the_blocks_below() {
     case.give(&engine, (51..=BASE).rev());
     advance(&engine);
     assert_eq!(heights(&engine), [(BASE + 10, true)]);
-    assert_eq!(engine.chain_states()[0].snapshot, Some(case.known.block));
-    assert!(engine.historical_chain().is_none());
+    assert_eq!(engine.chain().states()[0].snapshot, Some(case.known.block));
+    assert!(engine.chain().historical().is_none());
     assert!(matches!(case.load(&engine), Err(LoadError::Again)));
     case.give(&engine, BASE + 11..=BASE + 15);
     case.check_tip(&engine, BASE + 15);
     // Now the active chain can be disconnected below the base.
-    let below = engine.block_hash_at(BASE - 5).unwrap();
-    engine.invalidate_block(&below).unwrap();
-    assert_eq!(engine.tip().height, BASE - 6);
-    engine.reconsider_block(&below).unwrap();
+    let below = engine.chain().hash_at(BASE - 5).unwrap();
+    engine.chain().invalidate_block(&below).unwrap();
+    assert_eq!(engine.chain().tip().height, BASE - 6);
+    engine.chain().reconsider_block(&below).unwrap();
     engine.shutdown().unwrap();
     drop(engine);
     assert!(dir.path().join("chainstate_snapshot").exists());
@@ -238,16 +238,16 @@ fn blocks_below_the_base_are_validated_on_a_separate_thread() {
     let dir = tempfile::tempdir().unwrap();
     let engine = case.open_with(dir.path(), |config| config.cache_bytes_max = 512 << 10);
     std::thread::scope(|scope| {
-        let thread = scope.spawn(|| engine.validate_historical());
+        let thread = scope.spawn(|| engine.chain().validate_historical());
         case.headers(&engine);
         case.load(&engine).unwrap();
         case.give(&engine, BASE + 1..=BASE + 30);
         case.give(&engine, 1..=BASE);
-        let seen = engine.validated_tip().hash;
-        engine.wait_for_validated(&seen, std::time::Duration::from_mins(1));
-        while engine.historical_chain().is_some() {
-            let seen = engine.validated_tip().hash;
-            engine.wait_for_validated(&seen, std::time::Duration::from_millis(50));
+        let seen = engine.chain().validated_tip().hash;
+        engine.chain().wait_for_validated(&seen, std::time::Duration::from_mins(1));
+        while engine.chain().historical().is_some() {
+            let seen = engine.chain().validated_tip().hash;
+            engine.chain().wait_for_validated(&seen, std::time::Duration::from_millis(50));
         }
         case.check_tip(&engine, BASE + 30);
         engine.shutdown().unwrap();
@@ -320,7 +320,7 @@ fn a_wrong_snapshot_stops_the_engine_and_is_not_used_again() {
     assert_eq!((tip, validated), (BASE + 1, BASE));
     assert!(Path::new(&kept).join("base_blockhash").exists());
     assert!(engine.failure().is_some());
-    assert!(matches!(engine.submit_block(bad), SubmitOutcome::Failed(_)));
+    assert!(matches!(engine.blocks().submit(bad), SubmitOutcome::Failed(_)));
     assert!(engine.shutdown().is_err());
     drop(engine);
 
@@ -329,7 +329,7 @@ fn a_wrong_snapshot_stops_the_engine_and_is_not_used_again() {
     assert_eq!(heights(&engine), [(BASE, true)]);
     case.check_tip(&engine, BASE);
     case.give(&engine, [BASE + 1, BASE + 2]);
-    assert_eq!(engine.tip().height, BASE + 2);
+    assert_eq!(engine.chain().tip().height, BASE + 2);
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn an_invalid_block_below_the_base_stops_the_engine() {
     let case = Case { blocks, file, known, mint };
     let (dir, engine) = case.with_headers();
     case.load(&engine).unwrap();
-    assert_eq!(engine.tip().height, height);
+    assert_eq!(engine.chain().tip().height, height);
     case.give(&engine, 1..=height);
     let error = failure(&engine);
     assert!(matches!(error, EngineError::SnapshotInvalid { .. }), "{error}");
@@ -434,17 +434,17 @@ fn an_invalid_snapshot_is_rejected_without_changes() {
     assert!(place(&case, &engine).starts_with("after byte offset 51"));
     case.file.clone_from(&whole);
     let reader = SnapshotReader::new(&whole[..], KEYS).unwrap();
-    let stopped = engine.load_snapshot(reader, &|| false);
+    let stopped = engine.chain().load_snapshot(reader, &|| false);
     assert!(matches!(stopped, Err(LoadError::Interrupted)));
     // Other headers with more work, an invalid base, and a tip with as much work.
-    engine.invalidate_block(&base).unwrap();
+    engine.chain().invalidate_block(&base).unwrap();
     check(&case, &format!("The base block header ({base}) is part of an invalid chain"));
-    engine.reconsider_block(&base).unwrap();
+    engine.chain().reconsider_block(&base).unwrap();
     let mut other = Mint::new();
     other.branch(BASE - 1, 3);
     other.salt = 9;
     let headers: Vec<Header> = other.branch(40, 0).iter().map(|raw| header(raw)).collect();
-    engine.take_headers(&headers).unwrap();
+    engine.blocks().take_headers(&headers).unwrap();
     check(
         &case,
         "A forked headers-chain with more work than the chain with the snapshot base block header exists. Please proceed to sync \
@@ -465,7 +465,7 @@ fn a_shutdown_during_a_load_leaves_no_snapshot() {
     case.give(&engine, 1..=5);
     let reader = SnapshotReader::new(&case.file[..], KEYS).unwrap();
     let is_open = std::cell::Cell::new(true);
-    let loaded = engine.load_snapshot(reader, &|| {
+    let loaded = engine.chain().load_snapshot(reader, &|| {
         if is_open.replace(false) {
             engine.shutdown().unwrap();
         }
@@ -474,7 +474,7 @@ fn a_shutdown_during_a_load_leaves_no_snapshot() {
     assert!(matches!(loaded, Err(LoadError::Engine(_))), "{loaded:?}");
     drop(engine);
     let engine = case.open(dir.path());
-    assert_eq!(engine.tip().height, 5);
+    assert_eq!(engine.chain().tip().height, 5);
     assert_eq!(case.load(&engine).unwrap(), BASE);
 }
 
@@ -486,7 +486,7 @@ fn transactions_in_the_mempool_are_in_the_way() {
     let mut mint = Mint::new();
     mint.branch(BASE - 5, 3);
     let spend = mint.spend().unwrap();
-    engine.submit_transaction(spend.bytes().to_vec(), None).unwrap();
+    engine.mempool().submit(spend.bytes().to_vec(), None).unwrap();
     assert_eq!(
         case.load(&engine).unwrap_err().to_string(),
         "Can't activate a snapshot when mempool not empty"
@@ -504,8 +504,8 @@ fn old_blocks_are_removed_only_once_they_are_validated() {
     };
     let engine = case.open_with(dir.path(), prune);
     let is_there = |engine: &Engine, height: u32| {
-        let hash = engine.block_hash_at(height).unwrap();
-        engine.read_block(&hash).unwrap().is_some()
+        let hash = engine.chain().hash_at(height).unwrap();
+        engine.blocks().read(&hash).unwrap().is_some()
     };
     case.headers(&engine);
     case.give(&engine, 1..=20);
@@ -515,7 +515,7 @@ fn old_blocks_are_removed_only_once_they_are_validated() {
     case.give(&engine, BASE - 20..=BASE);
     case.give(&engine, 21..=50);
     advance(&engine);
-    engine.prune_to(BASE + 20).unwrap();
+    engine.chain().prune_to(BASE + 20).unwrap();
     let height = heights(&engine)[0].0;
     assert_eq!(height, 50);
     assert!((height - 4..=height).chain(BASE - 20..=BASE).all(|height| is_there(&engine, height)));
@@ -526,7 +526,7 @@ fn old_blocks_are_removed_only_once_they_are_validated() {
     case.give(&engine, 51..=BASE - 21);
     advance(&engine);
     assert_eq!(heights(&engine), [(BASE + 30, true)]);
-    engine.prune_to(BASE + 20).unwrap();
+    engine.chain().prune_to(BASE + 20).unwrap();
     assert!(!is_there(&engine, BASE - 10));
     case.check_tip(&engine, BASE + 30);
     engine.shutdown().unwrap();
@@ -553,7 +553,7 @@ fn coins_of_unknown_blocks_are_not_opened_and_a_rebuild_drops_them() {
             config.rebuild_coins = !reindex;
         });
         if reindex {
-            engine.reindex(&|| true).unwrap();
+            engine.blocks().reindex(&|| true).unwrap();
         }
         assert_eq!(heights(&engine), [(40, true)]);
         engine.shutdown().unwrap();

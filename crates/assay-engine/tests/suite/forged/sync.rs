@@ -14,19 +14,19 @@ fn sync_with_restarts(recipe: &str) {
 
     // A clean restart, then one without a flush: as after a kill, the archived blocks must be connected again.
     let engine = forged.open(datadir.path());
-    assert_eq!(engine.tip().height, 103);
+    assert_eq!(engine.chain().tip().height, 103);
     forged.feed(&engine, 104..=112);
     drop(engine);
     let engine = forged.open(datadir.path());
-    assert_eq!(engine.tip().height, 112);
-    let again = engine.submit_block(forged.block(112));
+    assert_eq!(engine.chain().tip().height, 112);
+    let again = engine.blocks().submit(forged.block(112));
     assert!(matches!(again, SubmitOutcome::Duplicate), "{again:?}");
     forged.feed(&engine, 113..=forged.height());
     forged.check_tip(&engine);
     engine.flush().unwrap();
     forged.check_tip(&engine);
     engine.shutdown().unwrap();
-    let refused = engine.submit_block(forged.block(forged.height()));
+    let refused = engine.blocks().submit(forged.block(forged.height()));
     assert!(!matches!(refused, SubmitOutcome::Accepted));
     drop(engine);
     forged.check_tip(&forged.open(datadir.path()));
@@ -59,12 +59,12 @@ fn waiting_ends_with_the_block_the_timeout_or_the_engine() {
     let datadir = tempfile::tempdir().unwrap();
     let engine = forged.open(datadir.path());
     let timeout = Some(std::time::Duration::from_millis(1));
-    assert_eq!(engine.wait_for(timeout, |tip| tip.height >= 1).height, 0);
+    assert_eq!(engine.chain().wait_for(timeout, |tip| tip.height >= 1).height, 0);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| engine.wait_for(None, |tip| tip.height >= 2));
+        let waiting = scope.spawn(|| engine.chain().wait_for(None, |tip| tip.height >= 2));
         forged.feed(&engine, 1..=2);
         assert_eq!(waiting.join().unwrap().height, 2);
-        let waiting = scope.spawn(|| engine.wait_for(None, |tip| tip.height >= 3));
+        let waiting = scope.spawn(|| engine.chain().wait_for(None, |tip| tip.height >= 3));
         engine.shutdown().unwrap();
         assert_eq!(waiting.join().unwrap().height, 2);
     });
@@ -76,17 +76,17 @@ fn spent_coins_and_entries_can_be_read_back() {
     let datadir = tempfile::tempdir().unwrap();
     let engine = forged.open(datadir.path());
     forged.feed(&engine, 1..=112);
-    let hash = engine.block_hash_at(112).unwrap();
+    let hash = engine.chain().hash_at(112).unwrap();
     let line = &forged.ledger.blocks[111];
-    let entry = engine.block_entry(&hash).unwrap();
+    let entry = engine.chain().entry(&hash).unwrap();
     assert_eq!((entry.height, u64::from(entry.tx_count)), (112, line.txs));
     assert_eq!(u64::from(entry.size), line.bytes);
     assert!(entry.in_active_chain && entry.next.is_none());
-    assert_eq!(engine.read_block(&hash).unwrap().unwrap(), forged.block(112));
-    let spent = engine.read_spent(&hash).unwrap().unwrap();
+    assert_eq!(engine.blocks().read(&hash).unwrap().unwrap(), forged.block(112));
+    let spent = engine.blocks().read_spent(&hash).unwrap().unwrap();
     assert_eq!(spent.len() as u64, line.txs - 1);
     assert_eq!(spent.iter().map(Vec::len).sum::<usize>() as u64, line.inputs);
-    let genesis = engine.block_hash_at(0).unwrap();
-    assert_eq!(engine.block_entry(&genesis).unwrap().height, 0);
-    assert!(engine.read_block(&genesis).unwrap().is_some());
+    let genesis = engine.chain().hash_at(0).unwrap();
+    assert_eq!(engine.chain().entry(&genesis).unwrap().height, 0);
+    assert!(engine.blocks().read(&genesis).unwrap().is_some());
 }

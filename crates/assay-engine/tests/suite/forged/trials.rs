@@ -79,7 +79,7 @@ impl Case {
         let raw = mint.block_claiming(100 * 100_000_000, &[self.failing(SIGNED_OUTPUTS)]);
         let block = Block::parse(raw, Encoding::Segwit).unwrap();
         let checks = TrialChecks { work: true, merkle_root: true };
-        let verdict = self.engine.test_block(block, checks).unwrap();
+        let verdict = self.engine.mining().test_block(block, checks).unwrap();
         let Err(TrialError::Rule(error)) = verdict else { panic!("{verdict:?}") };
         assert_eq!(error.reject_reason(), "bad-cb-amount");
     }
@@ -90,19 +90,19 @@ impl Case {
 fn scripts_of_real_blocks_are_verified_after_a_rejected_proposal() {
     for script_batch in [None, Some(8), Some(64), Some(4096)] {
         let mut case = Case::new(script_batch);
-        let height = case.engine.tip().height;
+        let height = case.engine.chain().tip().height;
         let (slow, failing) = (case.slow(), case.failing(SIGNED_OUTPUTS + 1));
         case.propose_bad();
         let first = case.mint.block_of(&[slow]);
         let second = case.mint.block_of(&[failing]);
         let header = *Block::parse(first.clone(), Encoding::Segwit).unwrap().header();
-        assert!(matches!(case.engine.submit_header(&header), SubmitOutcome::Inconclusive));
+        assert!(matches!(case.engine.blocks().submit_header(&header), SubmitOutcome::Inconclusive));
         let second_hash = Block::parse(second.clone(), Encoding::Segwit).unwrap().hash();
-        assert!(matches!(case.engine.submit_block(second), SubmitOutcome::Inconclusive));
-        assert!(matches!(case.engine.submit_block(first), SubmitOutcome::Accepted));
-        let tip = case.engine.wait_for(Some(Duration::ZERO), |tip| tip.height > height);
+        assert!(matches!(case.engine.blocks().submit(second), SubmitOutcome::Inconclusive));
+        assert!(matches!(case.engine.blocks().submit(first), SubmitOutcome::Accepted));
+        let tip = case.engine.chain().wait_for(Some(Duration::ZERO), |tip| tip.height > height);
         assert_eq!(tip.height, height + 1, "batches of {script_batch:?}");
-        let status = case.engine.block_status(&second_hash);
+        let status = case.engine.mining().block_status(&second_hash);
         assert_eq!(status, Some("duplicate-invalid"), "batches of {script_batch:?}");
     }
 }
@@ -116,7 +116,7 @@ fn valid_blocks_are_accepted_after_rejected_proposals() {
             case.propose_bad();
             let options =
                 TemplateOptions { coinbase_script: vec![0x51], selection: Selection::Mempool };
-            case.engine.block_template(&options).unwrap();
+            case.engine.mining().template(&options).unwrap();
             let raw = case.mint.block_of(&[]);
             accept(&case.engine, raw);
         }

@@ -27,7 +27,7 @@ fn engine() -> (TempDir, Engine, Transaction) {
     // Before that height all of them are valid.
     let early = of_size(&source, 64);
     accept(&engine, &[&coinbase(3), &early]);
-    assert_eq!(engine.tip().height, 103);
+    assert_eq!(engine.chain().tip().height, 103);
     (folder, engine, source)
 }
 
@@ -82,8 +82,8 @@ fn the_rules_begin_at_their_height() {
 fn a_reopened_engine_keeps_its_chain() {
     let (folder, engine, source) = engine();
     accept(&engine, &[&coinbase_of(9, 103, 0), &spending(&source, &[0])]);
-    let (tip, params) = (engine.tip().hash, engine.params().clone());
+    let (tip, params) = (engine.chain().tip().hash, engine.params().clone());
     drop(engine);
     let engine = open(folder.path(), &params);
-    assert_eq!(engine.tip().hash, tip);
+    assert_eq!(engine.chain().tip().hash, tip);
 }

@@ -58,19 +58,19 @@ pub(crate) fn outpoint(txid: Txid) -> OutPoint {
 
 /// A block on top of the tip.
 fn block(engine: &Engine, txs: &[&Transaction]) -> Vec<u8> {
-    let tip = engine.tip();
+    let tip = engine.chain().tip();
     let header = Header { version: 4, bits: tip.bits, ..header_on(tip.hash, tip.time + 60) };
     mined_block_bytes(header, txs.iter().copied())
 }
 
 pub(crate) fn accept(engine: &Engine, txs: &[&Transaction]) {
-    let outcome = engine.submit_block(block(engine, txs));
+    let outcome = engine.blocks().submit(block(engine, txs));
     assert!(matches!(outcome, SubmitOutcome::Accepted), "{outcome:?}");
 }
 
 /// Reason and debug message of a rejected block.
 pub(crate) fn refuse(engine: &Engine, txs: &[&Transaction]) -> (String, String) {
-    match engine.submit_block(block(engine, txs)) {
+    match engine.blocks().submit(block(engine, txs)) {
         SubmitOutcome::Rejected { reason, debug } => (reason, debug),
         other => panic!("not refused: {other:?}"),
     }

@@ -145,7 +145,7 @@ impl Oracle {
         let datadir = tempfile::tempdir().unwrap();
         let engine = open(datadir.path(), 64 << 20);
         for raw in &base().1 {
-            assert!(matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+            assert!(matches!(engine.blocks().submit(raw.clone()), SubmitOutcome::Accepted));
         }
         Self { engine, _datadir: datadir }
     }
@@ -154,25 +154,25 @@ impl Oracle {
     fn feed(&self, tree: &Tree, order: impl Iterator<Item = usize>) {
         for node in &tree.nodes {
             let block = Block::parse(node.raw.clone(), Encoding::Segwit).unwrap();
-            self.engine.submit_header(block.header());
+            self.engine.blocks().submit_header(block.header());
         }
         for index in order {
-            self.engine.submit_block(tree.nodes[index].raw.clone());
+            self.engine.blocks().submit(tree.nodes[index].raw.clone());
         }
     }
 
     /// True if the engine found it invalid, or never tried it: if a block of equal work was first, and the child of this one is
     /// damaged, only a validation that knows the header above tries it.
     fn has_failed(&self, node: &Node) -> bool {
-        let known = self.engine.submit_block(node.raw.clone());
+        let known = self.engine.blocks().submit(node.raw.clone());
         matches!(known, SubmitOutcome::DuplicateInvalid | SubmitOutcome::DuplicateInconclusive)
     }
 
     /// Compares tip, coins and invalid blocks.
     fn check(&self, tree: &Tree, validation: &Validation) {
-        let tip = self.engine.tip();
+        let tip = self.engine.chain().tip();
         assert_eq!((validation.height, validation.hash), (tip.height, tip.hash), "{validation:?}");
-        let stats = self.engine.utxo_stats(true).unwrap();
+        let stats = self.engine.chain().utxo_stats(true).unwrap();
         assert_eq!(printed(stats.muhash.unwrap()), muhash(validation));
         assert_eq!(validation.totals.blocks, u64::from(tip.height));
         for block in &validation.invalid {

@@ -219,8 +219,8 @@ fn the_branch_with_more_work_is_taken() {
     for raw in longer {
         accept(&engine, raw);
     }
-    assert_eq!(engine.tip().hash, validation.hash);
-    let stats = engine.utxo_stats(true).unwrap();
+    assert_eq!(engine.chain().tip().hash, validation.hash);
+    let stats = engine.chain().utxo_stats(true).unwrap();
     assert_eq!(printed(stats.muhash.unwrap()), muhash(&validation));
 }
 

@@ -67,7 +67,7 @@ struct Verdict {
 }
 
 fn engine_muhash(engine: &Engine) -> String {
-    printed(engine.utxo_stats(true).unwrap().muhash.unwrap())
+    printed(engine.chain().utxo_stats(true).unwrap().muhash.unwrap())
 }
 
 /// Block by block with immediate signatures: the reference.
@@ -77,11 +77,11 @@ fn judge_step_by_step(forged: &Forged, chain: &[Vec<u8>]) -> Verdict {
     config.script_batch = None;
     let engine = Engine::open(config).unwrap();
     for (index, raw) in chain.iter().enumerate() {
-        match engine.submit_block(raw.clone()) {
+        match engine.blocks().submit(raw.clone()) {
             SubmitOutcome::Accepted => {}
             SubmitOutcome::Rejected { reason, .. } => {
                 let height = index as u32 + 1;
-                assert_eq!(engine.tip().height, height - 1);
+                assert_eq!(engine.chain().tip().height, height - 1);
                 return Verdict { height, reason, muhash: engine_muhash(&engine) };
             }
             other => panic!("{other:?}"),
@@ -106,21 +106,22 @@ fn check_engine(
         .map(|raw| Block::parse(raw.clone(), forged.params().encoding).unwrap())
         .collect();
     for block in &blocks {
-        assert!(matches!(engine.submit_header(block.header()), SubmitOutcome::Inconclusive));
+        let outcome = engine.blocks().submit_header(block.header());
+        assert!(matches!(outcome, SubmitOutcome::Inconclusive));
     }
     for raw in chain[1..].iter().rev() {
-        let outcome = engine.submit_block(raw.clone());
+        let outcome = engine.blocks().submit(raw.clone());
         assert!(matches!(outcome, SubmitOutcome::Inconclusive), "{outcome:?}");
     }
-    assert!(matches!(engine.submit_block(chain[0].clone()), SubmitOutcome::Accepted));
-    assert_eq!(engine.tip().hash, blocks[expected.height as usize - 2].hash());
+    assert!(matches!(engine.blocks().submit(chain[0].clone()), SubmitOutcome::Accepted));
+    assert_eq!(engine.chain().tip().hash, blocks[expected.height as usize - 2].hash());
     assert_eq!(engine_muhash(&engine), expected.muhash);
     let bad = &chain[expected.height as usize - 1];
-    assert!(matches!(engine.submit_block(bad.clone()), SubmitOutcome::DuplicateInvalid));
+    assert!(matches!(engine.blocks().submit(bad.clone()), SubmitOutcome::DuplicateInvalid));
     // Its data on disk agree, also after a start that must connect everything again.
     drop(engine);
     let engine = Engine::open(config).unwrap();
-    assert_eq!(engine.tip().hash, blocks[expected.height as usize - 2].hash());
+    assert_eq!(engine.chain().tip().hash, blocks[expected.height as usize - 2].hash());
     assert_eq!(engine_muhash(&engine), expected.muhash);
 }
 

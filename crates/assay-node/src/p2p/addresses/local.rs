@@ -113,7 +113,8 @@ impl AddrBook {
     pub(in crate::p2p) fn announce_itself(&self, peer: &Peer) {
         let now_us = self.engine.clock().now_us();
         let is_due = peer.with_addresses(|relay| relay.is_enabled && relay.next_own_us < now_us);
-        if !is_due || !self.peers.config.listens || self.engine.is_initial_block_download() {
+        if !is_due || !self.peers.config.listens || self.engine.chain().is_initial_block_download()
+        {
             return;
         }
         let own = self.own_address_for(peer);

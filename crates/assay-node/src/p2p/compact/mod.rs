@@ -104,7 +104,7 @@ impl Compact {
 
     /// Announces submitted blocks before script verification (Core `net_processing.cpp`, `NewPoWValidBlock`).
     pub(super) fn pass_on_submitted(&self) {
-        while self.engine.pass_fresh(|block| self.pass_on(block)) {}
+        while self.engine.blocks().pass_fresh(|block| self.pass_on(block)) {}
     }
 
     /// Announces a peer's block on the thread that submits it: on a busy machine, to wake another thread takes

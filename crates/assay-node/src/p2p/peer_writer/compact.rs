@@ -38,10 +38,10 @@ impl PeerWriter<'_> {
         kind: InventoryKind,
     ) -> Result<bool, Ended> {
         let engine = &self.shared.engine;
-        if kind == InventoryKind::COMPACT_BLOCK && engine.has_young_tip() {
-            let Some(block) = engine.archived_block(hash) else { return Ok(false) };
+        if kind == InventoryKind::COMPACT_BLOCK && engine.blocks().has_young_tip() {
+            let Some(block) = engine.blocks().archived(hash) else { return Ok(false) };
             // For an old block the peer's mempool is useless.
-            if block.height() + COMPACT_DEPTH_MAX >= engine.tip().height {
+            if block.height() + COMPACT_DEPTH_MAX >= engine.chain().tip().height {
                 return self.compact_block(hash);
             }
         }
@@ -64,7 +64,7 @@ impl PeerWriter<'_> {
 
     fn compact_from_archive(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, Ended> {
         let _turn = self.shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
-        let archived = self.shared.engine.archived_block(hash);
+        let archived = self.shared.engine.blocks().archived(hash);
         let block = archived.and_then(|archived| self.parsed(&archived));
         block.map(|block| Ok(compact_of(&block, nonce().map_err(Ended::Io)?))).transpose()
     }
@@ -76,18 +76,18 @@ impl PeerWriter<'_> {
             return self.send_txs(recent.block(), request);
         }
         let engine = &self.shared.engine;
-        let place = engine.header_place(hash).filter(|place| place.has_data);
+        let place = engine.chain().header_place(hash).filter(|place| place.has_data);
         let Some(place) = place else {
             net!("Peer {} sent us a getblocktxn for a block we don't have", self.peer.id);
             return Ok(());
         };
-        if place.height + TXS_DEPTH_MAX < engine.tip().height {
+        if place.height + TXS_DEPTH_MAX < engine.chain().tip().height {
             net!("Peer {} sent us a getblocktxn for a block > {TXS_DEPTH_MAX} deep", self.peer.id);
             return self.block(hash, true).map(drop);
         }
         let block = {
             let _turn = self.shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
-            engine.archived_block(hash).and_then(|archived| self.parsed(&archived))
+            engine.blocks().archived(hash).and_then(|archived| self.parsed(&archived))
         };
         block.map_or(Ok(()), |block| self.send_txs(&block, request))
     }

@@ -18,7 +18,7 @@ impl PeerWriter<'_> {
             return Ok(true);
         }
         let shared = self.shared;
-        let Some(archived) = shared.engine.archived_block(hash) else { return Ok(false) };
+        let Some(archived) = shared.engine.blocks().archived(hash) else { return Ok(false) };
         let turn = shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(block) = self.parsed(&archived) else { return Ok(false) };
         let is_cash = shared.engine.params().cash.is_some();

@@ -84,7 +84,8 @@ impl PeerWriter<'_> {
         let FilterRange { kind, start_height, stop } = *range;
         let index = self.shared.filters.clone().filter(|_| kind == FilterKind::BASIC);
         let index = index.ok_or(Ended::FilterKind { kind: kind.0 })?;
-        let place = self.shared.engine.place_for_peers(&stop).ok_or(Ended::FilterStop { stop })?;
+        let place =
+            self.shared.engine.blocks().place_for_peers(&stop).ok_or(Ended::FilterStop { stop })?;
         let between = place.height.checked_sub(start_height);
         let range_fault = Ended::FilterRange { start_height, stop_height: place.height };
         let between = between.ok_or(range_fault)?;
@@ -95,7 +96,7 @@ impl PeerWriter<'_> {
     }
 
     fn branch(&self, stop: &BlockHash, first: u32) -> Vec<BlockHash> {
-        self.shared.engine.branch_up_to(stop, first).unwrap_or_default()
+        self.shared.engine.chain().branch_up_to(stop, first).unwrap_or_default()
     }
 
     /// Like Core, sends no response to requests for filters not indexed yet.

@@ -33,7 +33,7 @@ impl BlockSync {
     pub(super) fn fetch_blocks(&self, peer: &Peer) {
         let mut table = self.lock();
         let is_source = table.is_source(peer.id);
-        let is_behind = self.engine.is_initial_block_download();
+        let is_behind = self.engine.chain().is_initial_block_download();
         if !is_behind && self.is_any_bringing() {
             return;
         }
@@ -69,15 +69,15 @@ impl BlockSync {
         // waits, which reveals the stalling peer.
         let is_waited_for =
             |asked: &Asked| is_late || asked.peer == peer.id || !late.contains(&asked.peer);
+        let blocks = self.engine.blocks();
         let mut plan =
-            self.engine.plan_fetch(&wish, |hash| in_flight.asked(hash).iter().any(is_waited_for));
+            blocks.plan_fetch(&wish, |hash| in_flight.asked(hash).iter().any(is_waited_for));
         if plan.blocks.is_empty() && !far_back.is_empty() && !is_late {
             // No other blocks are available: download a block in flight elsewhere.
             let is_soon = |hash: &BlockHash, asked: &Asked| {
                 is_waited_for(asked) && !far_back.contains(&(asked.peer, *hash))
             };
-            plan.blocks = self
-                .engine
+            plan.blocks = blocks
                 .plan_fetch(&wish, |hash| {
                     in_flight.asked(hash).iter().any(|asked| is_soon(hash, asked))
                 })
@@ -101,7 +101,7 @@ impl BlockSync {
             Vec::new()
         } else {
             let wish = FetchWish { count: left, ..wish };
-            self.engine.plan_historical(&wish, |hash| in_flight.contains(hash))
+            blocks.plan_historical(&wish, |hash| in_flight.contains(hash))
         };
         if !plan.blocks.is_empty() || !historical.is_empty() {
             // For a late peer these are unrequested blocks, which it gets only without a prompt peer.
@@ -125,13 +125,13 @@ impl BlockSync {
             return;
         }
         let is_under_way = |hash: &BlockHash| in_flight.contains(hash);
-        let mut wanted = self.engine.plan_direct_fetch(last, IN_FLIGHT_MAX, is_under_way);
+        let mut wanted = self.engine.blocks().plan_direct_fetch(last, IN_FLIGHT_MAX, is_under_way);
         wanted.truncate(room);
         if let Some(highest) = wanted.last() {
             let (hash, height) = (highest.hash, highest.height);
-            let builds_on_valid = self.engine.header_place(last).is_some_and(|place| {
-                self.engine.header_place(&place.parent).is_some_and(|parent| parent.is_valid)
-            });
+            let place = |hash: &BlockHash| self.engine.chain().header_place(hash);
+            let is_valid = |hash: &BlockHash| place(hash).is_some_and(|place| place.is_valid);
+            let builds_on_valid = place(last).is_some_and(|last| is_valid(&last.parent));
             self.request(peer, &mut table, &wanted, builds_on_valid);
             if wanted.len() > 1 {
                 net!("Downloading blocks toward {hash} ({height}) via headers direct fetch");
@@ -156,7 +156,7 @@ impl BlockSync {
     }
 
     fn serves_witnesses_where_needed(&self, state: &PeerSync) -> bool {
-        let next = self.engine.tip().height + 1;
+        let next = self.engine.chain().tip().height + 1;
         state.traits.serves_witnesses || !self.engine.params().segwit_active(next)
     }
 
@@ -201,13 +201,13 @@ impl BlockSync {
             }
             (is_source, table.in_flight.contains(&hash))
         };
-        if was_requested && self.engine.is_initial_block_download() {
+        if was_requested && self.engine.chain().is_initial_block_download() {
             // Keep the link busy while the block is validated, which takes long if scripts use all cores.
             self.fetch_blocks(peer);
         }
         // Without its parent the block is rejected for that.
-        let shown = self.engine.shows_work(&[header]).unwrap_or(WorkShown::Yes);
-        let taken = self.engine.take_block(BlockOffer {
+        let shown = self.engine.chain().shows_work(&[header]).unwrap_or(WorkShown::Yes);
+        let taken = self.engine.blocks().take(BlockOffer {
             raw: raw.to_vec(),
             was_requested,
             shown,
@@ -233,7 +233,7 @@ impl BlockSync {
     ) -> bool {
         let source = Source { peer: peer.id, is_compact: true };
         let is_source = self.lock().sources.note(*hash, source);
-        let taken = self.engine.take_block(BlockOffer {
+        let taken = self.engine.blocks().take(BlockOffer {
             raw,
             was_requested: true,
             shown: WorkShown::Yes,
@@ -275,7 +275,7 @@ impl BlockSync {
                 peer.traffic.note_block(self.now_ms() / 1000);
                 let kept = self.connector.kept();
                 self.with_state(peer, |state| state.kept_last = kept);
-                if !self.engine.is_initial_block_download() {
+                if !self.engine.chain().is_initial_block_download() {
                     self.connector.wait(&self.engine, kept);
                 }
             }
@@ -357,7 +357,7 @@ impl BlockSync {
             return peer.close();
         }
         let Some(due_ms) = state.headers_due_ms.filter(|_| state.has_started) else { return };
-        if u64::from(self.engine.best_header().time) * 1000 + DAY_MS > now_ms {
+        if u64::from(self.engine.chain().best_header().time) * 1000 + DAY_MS > now_ms {
             // Caught up.
             if let Some(state) = table.peers.get_mut(&peer.id) {
                 state.headers_due_ms = None;

@@ -65,7 +65,7 @@ impl BlockSync {
             Err(error) => return log_malformed("cmpctblock", payload.len(), &error, peer),
         };
         let hash = block.header.hash();
-        match self.engine.shows_work(&[block.header]) {
+        match self.engine.chain().shows_work(&[block.header]) {
             Some(WorkShown::Yes) => {}
             Some(WorkShown::No) => {
                 net!("Ignoring low-work compact block from peer {id}");
@@ -73,9 +73,9 @@ impl BlockSync {
             }
             None => return self.ask_below(peer),
         }
-        let is_new = self.engine.header_place(&hash).is_none();
+        let is_new = self.engine.chain().header_place(&hash).is_none();
         let _bringing = is_new.then(|| self.bring());
-        match self.engine.take_headers(&[block.header]) {
+        match self.engine.blocks().take_headers(&[block.header]) {
             Ok(()) => {}
             Err(HeadersError::Refused(fault)) => {
                 net!("{}", described(&fault));
@@ -86,7 +86,7 @@ impl BlockSync {
                 return;
             }
         }
-        let Some(place) = self.engine.header_place(&hash) else { return };
+        let Some(place) = self.engine.chain().header_place(&hash) else { return };
         if is_new {
             let height = place.height;
             tracing::info!("Saw new cmpctblock header hash={hash} height={height} peer={id}");
@@ -112,15 +112,15 @@ impl BlockSync {
 
     /// Requests the headers below a compact block without a known parent.
     fn ask_below(&self, peer: &Peer) {
-        if !self.engine.is_initial_block_download() {
-            let locator = self.engine.locator(None);
+        if !self.engine.chain().is_initial_block_download() {
+            let locator = self.engine.chain().locator(None);
             self.with_state(peer, |state| ask_headers(peer, state, &locator, self.now_ms()));
         }
     }
 
     fn plan_compact(&self, peer: &Peer, place: &HeaderPlace) -> Plan {
-        let tip = self.engine.tip();
-        let has_young_tip = self.engine.has_young_tip();
+        let tip = self.engine.chain().tip();
+        let has_young_tip = self.engine.blocks().has_young_tip();
         let mut table = self.lock();
         let table = &mut *table;
         let Some(state) = table.peers.get_mut(&peer.id) else { return Plan::Nothing };
@@ -164,7 +164,7 @@ impl BlockSync {
     }
 
     fn partial(&self, block: &CompactBlock<'_>) -> Result<Partial, Unusable> {
-        Partial::new(block, |visit| self.engine.visit_unconfirmed(visit), &self.compact.extra())
+        Partial::new(block, |visit| self.engine.mempool().visit(visit), &self.compact.extra())
     }
 
     fn rebuild(&self, peer: &Peer, block: &CompactBlock<'_>, hash: BlockHash, turn: Turn) {
@@ -275,7 +275,7 @@ impl BlockSync {
 
     /// Makes the source of the new tip a high-bandwidth peer (Core's `MaybeSetPeerAsAnnouncingHeaderAndIDs`).
     pub(super) fn reward_source(&self, tip: &BlockHash) {
-        if self.peers.config.blocks_only || self.engine.is_initial_block_download() {
+        if self.peers.config.blocks_only || self.engine.chain().is_initial_block_download() {
             return;
         }
         let is_inbound = |id: u64| self.peers.find(id).map(|peer| peer.connection.is_inbound());

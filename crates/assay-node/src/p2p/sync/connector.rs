@@ -71,17 +71,17 @@ impl BlockSync {
             let seen = std::cell::Cell::new(kept);
             let wait = || {
                 // After IBD, the reader of the peer that delivers a block waits for its result.
-                if !self.engine.is_initial_block_download() || self.lock().expects_none() {
+                if !self.engine.chain().is_initial_block_download() || self.lock().expects_none() {
                     return false;
                 }
                 let before = seen.get();
                 seen.set(connector.wait_for_more(before, GATHER));
                 seen.get() > before
             };
-            let before = self.engine.tip();
-            match self.engine.connect(wait) {
+            let before = self.engine.chain().tip();
+            match self.engine.blocks().connect(wait) {
                 Ok(report) => {
-                    self.connected(self.engine.tip().height.saturating_sub(before.height));
+                    self.connected(self.engine.chain().tip().height.saturating_sub(before.height));
                     for fault in report.faults {
                         let source = self.lock().sources.of(&fault.hash);
                         let Some(source) = source else { continue };
@@ -89,7 +89,7 @@ impl BlockSync {
                             self.peers.punish(&peer, &fault, "", source.is_compact);
                         }
                     }
-                    let tip = self.engine.tip();
+                    let tip = self.engine.chain().tip();
                     if tip.hash != before.hash {
                         self.reward_source(&tip.hash);
                     }
@@ -127,11 +127,11 @@ impl BlockSync {
     }
 
     fn is_being_validated(&self, block: &BlockHash) -> bool {
-        self.engine.header_place(block).is_some_and(|place| {
+        self.engine.chain().header_place(block).is_some_and(|place| {
             place.has_data
                 && !place.is_valid
                 && !place.is_failed
-                && place.chain_work > self.engine.tip().chain_work
+                && place.chain_work > self.engine.chain().tip().chain_work
         })
     }
 }

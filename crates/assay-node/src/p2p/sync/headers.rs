@@ -22,13 +22,13 @@ impl BlockSync {
         if state.has_started || !state.traits.serves_blocks {
             return;
         }
-        let best = self.engine.best_header();
+        let best = self.engine.chain().best_header();
         let is_near = u64::from(best.time) * 1000 + DAY_MS > now_ms;
         let is_next = is_first && is_source || is_free && state.traits.is_preferred;
         if !(is_next || is_near) {
             return;
         }
-        let locator = self.engine.locator_below_best_header();
+        let locator = self.engine.chain().locator_below_best_header();
         if ask_headers(peer, state, &locator, now_ms) {
             state.has_started = true;
             // Assumes at least a thousand headers per second.
@@ -50,7 +50,7 @@ impl BlockSync {
         let mut newest = None;
         for hash in hashes {
             self.note_availability(peer, state, hash);
-            if self.engine.header_place(hash).is_none() && !table.in_flight.contains(hash) {
+            if self.engine.chain().header_place(hash).is_none() && !table.in_flight.contains(hash) {
                 newest = Some(*hash);
             }
         }
@@ -60,9 +60,9 @@ impl BlockSync {
         if !(state.has_started || is_first) {
             return;
         }
-        let locator = self.engine.locator(None);
+        let locator = self.engine.chain().locator(None);
         if ask_headers(peer, state, &locator, self.now_ms()) {
-            let best = self.engine.best_header();
+            let best = self.engine.chain().best_header();
             net!("getheaders ({}) {newest} to peer={}", best.height, peer.id);
         }
         if !state.has_started {
@@ -88,22 +88,22 @@ impl BlockSync {
         };
         let Some(last) = headers.last() else { return };
         let last_hash = last.hash();
-        if self.engine.header_place(&headers[0].prev_block).is_none() {
+        if self.engine.chain().header_place(&headers[0].prev_block).is_none() {
             return self.unconnected_headers(peer, headers[0], &last_hash);
         }
         self.with_state(peer, |state| state.asked_headers_ms = None);
-        let is_known = self.engine.header_place(&last_hash).is_some();
-        let tip = self.engine.tip().hash;
-        let best = self.engine.best_header().hash;
-        let is_ours =
-            is_known && [tip, best].iter().any(|upper| self.engine.is_ancestor(&last_hash, upper));
+        let is_known = self.engine.chain().header_place(&last_hash).is_some();
+        let tip = self.engine.chain().tip().hash;
+        let best = self.engine.chain().best_header().hash;
+        let is_ours = is_known
+            && [tip, best].iter().any(|upper| self.engine.chain().is_ancestor(&last_hash, upper));
         let is_trusted = is_ours || has_shown_work || peer.permissions.has(Permissions::NO_BAN);
-        if !is_trusted && self.engine.shows_work(headers) != Some(WorkShown::Yes) {
+        if !is_trusted && self.engine.chain().shows_work(headers) != Some(WorkShown::Yes) {
             return self.low_work_headers(peer, headers);
         }
         let best_before = best;
         let bringing = (!is_known).then(|| self.bring());
-        match self.engine.take_headers(headers) {
+        match self.engine.blocks().take_headers(headers) {
             Ok(()) => {}
             Err(HeadersError::Refused(fault)) => {
                 net!("{}", faults::described(&fault));
@@ -116,7 +116,7 @@ impl BlockSync {
         }
         self.log_progress(&best_before);
         self.kept_headers(peer, is_full && !asks_itself, &last_hash);
-        if bringing.is_some() && !is_full && self.engine.is_initial_block_download() {
+        if bringing.is_some() && !is_full && self.engine.chain().is_initial_block_download() {
             // The peer has no more headers: ask the others at once for later ones.
             drop(bringing);
             self.round.ring();
@@ -148,7 +148,7 @@ impl BlockSync {
             );
         }
         let mut locator = vec![presync.last()];
-        locator.extend(self.engine.locator(Some(&presync.start())));
+        locator.extend(self.engine.chain().locator(Some(&presync.start())));
         self.with_state(peer, |state| {
             state.asked_headers_ms = None;
             if progress.wants_more {
@@ -162,8 +162,8 @@ impl BlockSync {
 
     /// Logs header sync progress in IBD, if the best header changed.
     fn log_progress(&self, before: &BlockHash) {
-        let best = self.engine.best_header();
-        if best.hash == *before || !self.engine.is_initial_block_download() {
+        let best = self.engine.chain().best_header();
+        if best.hash == *before || !self.engine.chain().is_initial_block_download() {
             return;
         }
         let missing_ms = self.now_ms().saturating_sub(u64::from(best.time) * 1000);
@@ -175,7 +175,7 @@ impl BlockSync {
 
     /// Checks proof of work and continuity, without other headers.
     fn header_fault(&self, headers: &[Header]) -> Option<&'static str> {
-        if !headers.iter().all(|header| self.engine.has_proof_of_work(header)) {
+        if !headers.iter().all(|header| self.engine.chain().has_proof_of_work(header)) {
             return Some("header with invalid proof of work");
         }
         let is_chain = headers.windows(2).all(|pair| pair[1].prev_block == pair[0].hash());
@@ -183,8 +183,8 @@ impl BlockSync {
     }
 
     fn unconnected_headers(&self, peer: &Peer, first: Header, last: &BlockHash) {
-        let locator = self.engine.locator(None);
-        let best = self.engine.best_header();
+        let locator = self.engine.chain().locator(None);
+        let best = self.engine.chain().best_header();
         self.with_state(peer, |state| {
             if ask_headers(peer, state, &locator, self.now_ms()) {
                 net!("received header {}: missing prev block {}, sending getheaders ({}) to end (peer={})", first.hash(), first.prev_block, best.height, peer.id);
@@ -194,10 +194,11 @@ impl BlockSync {
     }
 
     fn low_work_headers(&self, peer: &Peer, headers: &[Header]) {
-        let start = self.engine.branch_start(&headers[0].prev_block);
+        let start = self.engine.chain().branch_start(&headers[0].prev_block);
         if let Some(start) = start.filter(|_| headers.len() == HEADERS_MAX) {
             // More headers may follow, with enough total work.
-            let (threshold, now_s) = (self.engine.work_threshold(), self.engine.clock().now_s());
+            let (threshold, now_s) =
+                (self.engine.chain().work_threshold(), self.engine.clock().now_s());
             let limits = Limits::of(self.engine.params().name);
             net!("Initial headers sync started with peer={}: height={}", peer.id, start.height);
             let presync = Presync::new(start, threshold, limits, now_s);
@@ -214,10 +215,10 @@ impl BlockSync {
     }
 
     fn kept_headers(&self, peer: &Peer, may_have_more: bool, last: &BlockHash) {
-        let place = self.engine.header_place(last);
+        let place = self.engine.chain().header_place(last);
         self.with_state(peer, |state| {
             if may_have_more {
-                let locator = self.engine.locator(Some(last));
+                let locator = self.engine.chain().locator(Some(last));
                 if ask_headers(peer, state, &locator, self.now_ms()) {
                     let height = place.map_or(0, |place| place.height);
                     net!(
@@ -245,9 +246,9 @@ impl BlockSync {
         let is_chosen =
             matches!(peer.connection, Connection::FullRelay | Connection::BlockRelayOnly);
         is_chosen
-            && self.engine.is_initial_block_download()
+            && self.engine.chain().is_initial_block_download()
             && self.with_state(peer, |state| {
-                state.best.is_some_and(|(_, work)| !self.engine.has_minimum_work(&work))
+                state.best.is_some_and(|(_, work)| work < self.engine.chain().minimum_work())
             }) == Some(true)
     }
 
@@ -269,13 +270,12 @@ impl BlockSync {
     }
 
     fn note_known(&self, peer: &Peer, state: &mut PeerSync, hash: &BlockHash) -> bool {
-        let Some(place) = self.engine.header_place(hash) else { return false };
+        let Some(place) = self.engine.chain().header_place(hash) else { return false };
         if state.best.is_none_or(|(_, work)| place.chain_work >= work) {
             state.best = Some((*hash, place.chain_work));
             peer.with_known(|known| known.best = Some(*hash));
             // BIP130: request header announcements once the peer is on a chain with enough work.
-            if !state.has_sent_sendheaders
-                && self.engine.has_more_than_minimum_work(&place.chain_work)
+            if !state.has_sent_sendheaders && place.chain_work > self.engine.chain().minimum_work()
             {
                 state.has_sent_sendheaders = true;
                 peer.send(&Message::SendHeaders);

@@ -252,7 +252,8 @@ impl BlockSync {
     pub(crate) fn facts(&self, id: u64) -> SyncFacts {
         let table = self.lock();
         let Some(state) = table.peers.get(&id) else { return SyncFacts::default() };
-        let height = |hash: BlockHash| self.engine.header_place(&hash).map(|place| place.height);
+        let height =
+            |hash: BlockHash| self.engine.chain().header_place(&hash).map(|place| place.height);
         SyncFacts {
             presynced_headers: state.presync.as_ref().and_then(Presync::height),
             synced_headers: state.best.and_then(|(hash, _)| height(hash)),

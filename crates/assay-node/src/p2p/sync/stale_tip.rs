@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use assay_engine::HeaderPlace;
 use assay_wire::BlockHash;
 use assay_wire::p2p::NetworkKind;
 
@@ -134,12 +135,16 @@ fn extra_full_relay(peers: &[Kept], on_network: &BTreeMap<NetworkKind, usize>) -
 }
 
 impl BlockSync {
+    fn tip(&self) -> Option<HeaderPlace> {
+        self.engine.chain().header_place(&self.engine.chain().tip().hash)
+    }
+
     /// Disconnects an outbound peer that stays behind our chain.
     pub(super) fn disconnect_if_behind(&self, peer: &Peer) {
         if !matches!(peer.connection, Connection::FullRelay | Connection::BlockRelayOnly) {
             return;
         }
-        let Some(tip) = self.engine.header_place(&self.engine.tip().hash) else { return };
+        let Some(tip) = self.tip() else { return };
         let now_s = self.engine.clock().now_s();
         let step = self.with_state(peer, |state| {
             let best = state.best.map(|(_, work)| work);
@@ -159,8 +164,8 @@ impl BlockSync {
                 peer.close();
             }
             Some((Step::Ask(target), best)) => {
-                let parent = self.engine.header_place(&target).map(|place| place.parent);
-                let locator = self.engine.locator(parent.as_ref());
+                let parent = self.engine.chain().header_place(&target).map(|place| place.parent);
+                let locator = self.engine.chain().locator(parent.as_ref());
                 self.with_state(peer, |state| ask_headers(peer, state, &locator, self.now_ms()));
                 net!(
                     "sending getheaders to outbound peer={} to verify chain work (current best known block:{best}, benchmark blockhash: {target})",
@@ -176,7 +181,7 @@ impl BlockSync {
         if peer.connection != Connection::FullRelay || peer.outbox.is_closed() {
             return;
         }
-        let Some(tip) = self.engine.header_place(&self.engine.tip().hash) else { return };
+        let Some(tip) = self.tip() else { return };
         let mut table = self.lock();
         let count = table.peers.values().filter(|state| state.catch_up.is_protected).count();
         let Some(state) = table.peers.get_mut(&peer.id) else { return };
@@ -189,7 +194,7 @@ impl BlockSync {
 
     /// Records that a peer announced an unknown header, whose branch may be better than ours.
     pub(super) fn note_announcement(&self, peer: &Peer) {
-        let Some(tip) = self.engine.header_place(&self.engine.tip().hash) else { return };
+        let Some(tip) = self.tip() else { return };
         let now_s = self.engine.clock().now_s();
         self.with_state(peer, |state| {
             if state.best.is_some_and(|(_, work)| work > tip.chain_work) {
@@ -226,7 +231,7 @@ impl BlockSync {
             self.extra.full_relay.store(is_stale, Relaxed);
             checks.tip_next_s = now_s + STALE_CHECK_S;
         }
-        if self.engine.has_young_tip() {
+        if self.engine.blocks().has_young_tip() {
             self.extra.block_relay.store(true, Relaxed);
         }
     }

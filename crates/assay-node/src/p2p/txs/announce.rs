@@ -52,7 +52,7 @@ impl TxRelay {
 
     fn pass_on(&self, Backlogs { inbound, outbound }: &mut Backlogs) {
         let now_us = self.engine.clock().now_us();
-        let sort = |wtxids: &[Wtxid]| self.engine.relay_order(wtxids).0;
+        let sort = |wtxids: &[Wtxid]| self.engine.mempool().relay_order(wtxids).0;
         let (for_inbound, for_outbound) = (inbound.take(now_us, sort), outbound.take(now_us, sort));
         if for_inbound.is_empty() && for_outbound.is_empty() {
             return;
@@ -117,9 +117,9 @@ impl TxRelay {
             return;
         }
         let (txs, moment) = if wants_all {
-            self.engine.relay_order_of_all()
+            self.engine.mempool().relay_order_of_all()
         } else {
-            self.engine.relay_order(&waiting)
+            self.engine.mempool().relay_order(&waiting)
         };
         let least = peer.with_facts(|facts| facts.min_fee_sat_per_kvb);
         let entries = peer.with_relay(|relay| {
@@ -143,7 +143,7 @@ impl TxRelay {
     fn matches(&self, relay: &mut Relay, tx: &RelayTx) -> bool {
         let Some(filter) = &mut relay.filter else { return true };
         // It has left the mempool since.
-        let found = self.engine.transaction_before(&RelayId::Wtxid(tx.wtxid), u64::MAX);
+        let found = self.engine.mempool().transaction_before(&RelayId::Wtxid(tx.wtxid), u64::MAX);
         let is_cash = self.engine.params().cash.is_some();
         found.is_some_and(|found| filter.matches_and_updates(found.view(), &tx.txid, is_cash))
     }
@@ -168,7 +168,7 @@ impl TxRelay {
             return;
         }
         let now_us = self.engine.clock().now_us();
-        let is_syncing = self.engine.is_initial_block_download();
+        let is_syncing = self.engine.chain().is_initial_block_download();
         let current = if is_syncing { MONEY_MAX } else { self.fee_rate_min(now_us) };
         let (sent, next_us) =
             peer.with_relay(|relay| (relay.fee_filter_sent, relay.next_fee_filter_us));
@@ -198,7 +198,7 @@ impl TxRelay {
         if at_us != 0 && now_us.abs_diff(at_us) < 1_000_000 {
             return rate;
         }
-        let info = self.engine.mempool_info();
+        let info = self.engine.mempool().info();
         // Only a rate above the relay minimum needs protection.
         let is_more = info.min_fee_sat_per_kvb > info.min_relay_fee_sat_per_kvb;
         let rate = if is_more { info.min_fee_sat_per_kvb } else { 0 };
@@ -232,12 +232,13 @@ impl TxRelay {
     }
 
     fn rebroadcast(&self) {
-        self.engine.unbroadcast().into_iter().for_each(|(_, wtxid)| self.broadcast(wtxid));
+        let waiting = self.engine.mempool().unbroadcast();
+        waiting.into_iter().for_each(|(_, wtxid)| self.broadcast(wtxid));
     }
 
     /// Queues new local transactions for all peers.
     pub(crate) fn announce_local(&self) {
-        self.engine.take_handed_in().into_iter().for_each(|wtxid| self.broadcast(wtxid));
+        self.engine.mempool().take_handed_in().into_iter().for_each(|wtxid| self.broadcast(wtxid));
     }
 }
 

@@ -72,7 +72,7 @@ impl TxRelay {
             rejected: Recent::new(REJECTED_MAX),
             reconsiderable: Recent::new(REJECTED_MAX),
             confirmed: Recent::new(CONFIRMED_MAX),
-            tip: peers.engine.tip().hash,
+            tip: peers.engine.chain().tip().hash,
         };
         Self {
             engine: Arc::clone(&peers.engine),
@@ -98,7 +98,7 @@ impl Table {
             || (with_reconsiderable && self.reconsiderable.contains(&hash))
             || self.confirmed.contains(&hash)
             || self.rejected.contains(&hash)
-            || engine.is_unconfirmed(id)
+            || engine.mempool().contains(id)
     }
 
     /// Earliest time of a request for a new announcement.
@@ -199,7 +199,7 @@ impl TxRelay {
             return Err(Ended::UnwantedInv { hash: Txid(first.hash) });
         }
         self.follow_chain();
-        let is_syncing = self.engine.is_initial_block_download();
+        let is_syncing = self.engine.chain().is_initial_block_download();
         let now_us = self.engine.clock().now_us();
         let mut seen = HashSet::new();
         let mut table = self.lock();
@@ -255,7 +255,7 @@ impl TxRelay {
     /// Processes blocks connected since the last call.
     pub(crate) fn follow_chain(&self) {
         let _following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
-        let tip = self.engine.tip().hash;
+        let tip = self.engine.chain().tip().hash;
         let mut table = self.lock();
         let before = std::mem::replace(&mut table.tip, tip);
         if before == tip {
@@ -263,14 +263,15 @@ impl TxRelay {
         }
         table.rejected.clear();
         table.reconsiderable.clear();
-        if !self.engine.is_ancestor(&before, &tip) {
+        if !self.engine.chain().is_ancestor(&before, &tip) {
             // Confirmed transactions may be wanted again.
             table.confirmed.clear();
         }
-        if self.engine.is_initial_block_download() {
+        if self.engine.chain().is_initial_block_download() {
             return;
         }
-        let connected = self.engine.headers_since(&before, FOLLOWED_MAX + 1).unwrap_or_default();
+        let connected =
+            self.engine.chain().headers_since(&before, FOLLOWED_MAX + 1).unwrap_or_default();
         if connected.len() > FOLLOWED_MAX {
             return;
         }
@@ -303,7 +304,7 @@ impl TxRelay {
     }
 
     fn stored_block(&self, hash: &BlockHash) -> Option<Block> {
-        let raw = self.engine.read_block(hash).ok().flatten()?;
+        let raw = self.engine.blocks().read(hash).ok().flatten()?;
         Block::parse(raw, self.peers.encoding).ok()
     }
 
@@ -314,9 +315,9 @@ impl TxRelay {
     /// Transaction that a peer may fetch: in the mempool at its last announcement, or in one of the latest blocks.
     pub(super) fn tx_for(&self, peer: &Peer, id: &RelayId) -> Option<Arc<Transaction>> {
         let moment = peer.with_relay(|relay| relay.announced_until);
-        self.engine.transaction_before(id, moment).or_else(|| {
+        self.engine.mempool().transaction_before(id, moment).or_else(|| {
             // Another thread may be about to announce the block that confirmed it.
-            self.engine.wait_for_fresh();
+            self.engine.blocks().wait_for_fresh();
             self.compact.recent_tx(id)
         })
     }

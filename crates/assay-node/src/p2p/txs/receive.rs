@@ -26,7 +26,7 @@ impl TxRelay {
             return Err(Ended::UnwantedTx);
         }
         // Validation is impossible in IBD.
-        if self.engine.is_initial_block_download() {
+        if self.engine.chain().is_initial_block_download() {
             return Ok(());
         }
         let tx = match Transaction::parse(raw, self.peers.encoding) {
@@ -73,7 +73,7 @@ impl TxRelay {
 
     /// Submits an unknown transaction; returns a package that may be admitted.
     fn process(&self, peer: &Peer, tx: &Arc<Transaction>) -> Option<Package> {
-        match self.engine.take_transaction(Arc::clone(tx)) {
+        match self.engine.mempool().take_transaction(Arc::clone(tx)) {
             Ok(_) => {
                 self.tx_admitted(peer.id, tx);
                 peer.traffic.tx_at_s.store(self.engine.clock().now_s(), Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl TxRelay {
     }
 
     fn is_here(&self, tx: &Transaction) -> bool {
-        self.engine.is_unconfirmed(&RelayId::Wtxid(tx.view().wtxid()))
+        self.engine.mempool().contains(&RelayId::Wtxid(tx.view().wtxid()))
     }
 
     /// Relays known transactions of a peer with the permission `forcerelay` (Core `NetPermissionFlags::ForceRelay`).
@@ -94,7 +94,7 @@ impl TxRelay {
         if !peer.permissions.has(Permissions::FORCE_RELAY) {
             return;
         }
-        if self.engine.is_unconfirmed(&RelayId::Txid(*txid)) {
+        if self.engine.mempool().contains(&RelayId::Txid(*txid)) {
             tracing::info!("Force relaying tx {txid} (wtxid={wtxid}) from peer={}", peer.id);
             self.broadcast(*wtxid);
         } else {
@@ -188,7 +188,7 @@ impl TxRelay {
         // One low-fee parent may come with this child, two may not.
         let is_cheap = |parent: &&Txid| {
             table.reconsiderable.contains(&parent.0)
-                && !self.engine.is_unconfirmed(&RelayId::Txid(**parent))
+                && !self.engine.mempool().contains(&RelayId::Txid(**parent))
         };
         let is_hopeless = parents.iter().any(|parent| table.rejected.contains(&parent.0))
             || parents.iter().filter(is_cheap).count() > 1;
@@ -219,7 +219,8 @@ impl TxRelay {
         }
         // Validation runs in parallel: a parent may have arrived since the lookup and found no child.
         for txid in parents_of(tx) {
-            if let Some(parent) = self.engine.transaction_before(&RelayId::Txid(txid), u64::MAX) {
+            let parent = self.engine.mempool().transaction_before(&RelayId::Txid(txid), u64::MAX);
+            if let Some(parent) = parent {
                 table.orphans.parent_arrived(txid, parent.view().output_count());
             }
         }
@@ -242,7 +243,7 @@ impl TxRelay {
         for _ in 0..RECONSIDERED_AT_ONCE {
             let Some(tx) = self.lock().orphans.take_due(peer) else { return };
             let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
-            match self.engine.take_transaction(Arc::clone(&tx)) {
+            match self.engine.mempool().take_transaction(Arc::clone(&tx)) {
                 Ok(_) => {
                     tracing::debug!(
                         target: "txpackages", "   accepted orphan tx {txid} (wtxid={wtxid})"
@@ -272,7 +273,7 @@ impl TxRelay {
     fn process_package(&self, package: &Package) {
         let Package { parent, child, sender } = package;
         let raws = [parent, child].map(|tx| tx.bytes().to_vec());
-        let Ok(outcome) = self.engine.take_package(raws.into()) else { return };
+        let Ok(outcome) = self.engine.mempool().take_package(raws.into()) else { return };
         let verdict = if outcome.reject.is_none() { "accepted" } else { "rejected" };
         tracing::debug!(
             target: "txpackages",

@@ -15,7 +15,7 @@ use crate::rpc::scan::for_each_position;
 use crate::rpc::sign::HashType;
 use crate::rpc::sign_raw::Spent;
 use crate::rpc::signing_data::Provider;
-use crate::rpc::{Node, Rpc, bad, engine_failed, undecodable};
+use crate::rpc::{Node, Rpc, bad, undecodable};
 
 pub(in super::super) const UTXOUPDATEPSBT: Call = |node, args, out| {
     let provider = provider(node.rpc, args, false)?;
@@ -109,13 +109,13 @@ fn fill_in_spent(
     let txid = one.prevout.txid;
     let tx = match confirmed(node, &one.prevout.txid)? {
         Some(tx) => Some(tx),
-        None => node.engine.mempool_tx(&txid).map(|tx| tx.bytes().to_vec()),
+        None => node.engine.mempool().tx(&txid).map(|tx| tx.bytes().to_vec()),
     };
     if let Some(tx) = tx {
         one.fields.set(Scope::Input, input::NON_WITNESS_UTXO, tx);
         return Ok(());
     }
-    let coin = node.engine.coin(&one.prevout, false).map_err(|error| engine_failed(&error))?;
+    let coin = node.engine.chain().coin(&one.prevout, false)?;
     let Some((coin, _)) = coin else { return Ok(()) };
     let script = coin.script_pubkey.to_vec();
     let is_nested = || {
@@ -131,7 +131,7 @@ fn fill_in_spent(
 /// Transaction of the active chain, if an index is available.
 fn confirmed(node: &Node<'_>, txid: &assay_wire::Txid) -> Result<Option<Vec<u8>>, RpcError> {
     let Lookup::Found(hash) = look_up(node, txid)? else { return Ok(None) };
-    let block = node.engine.read_block(&hash).map_err(|error| engine_failed(&error))?;
+    let block = node.engine.blocks().read(&hash)?;
     let block = block.and_then(|raw| assay_wire::Block::parse(raw, node.rpc.params.encoding).ok());
     let found = block.and_then(|block| {
         let tx = block.txs().find(|tx| tx.txid() == *txid)?;

@@ -28,7 +28,7 @@ fn whole(node: &Node<'_>, request: &Request<'_>, verbosity: i32) -> Answer {
         return request
             .json(|out| write_block(node, &hash, verbosity, out).map_err(|_| unreadable()));
     }
-    let raw = node.engine.read_block(&hash).ok().flatten().ok_or_else(unreadable)?;
+    let raw = node.engine.blocks().read(&hash).ok().flatten().ok_or_else(unreadable)?;
     request.content(|| raw, |_| {})
 }
 
@@ -45,7 +45,7 @@ pub(super) fn part(node: &Node<'_>, request: &Request<'_>) -> Answer {
         let path = request.path;
         return Err(bad(format!("Bad block part offset/size {offset}/{size} for {path}")));
     };
-    let part = node.engine.read_block_part(&hash, offset, size).ok().flatten();
+    let part = node.engine.blocks().read_part(&hash, offset, size).ok().flatten();
     let part = part.ok_or_else(|| unreadable(request.path))?;
     if request.format == Some(Format::Json) {
         return Err(bad("JSON output is not supported for this request type"));
@@ -55,7 +55,7 @@ pub(super) fn part(node: &Node<'_>, request: &Request<'_>) -> Answer {
 
 fn stored(node: &Node<'_>, text: &str) -> Result<(BlockHash, BlockEntry), Failure> {
     let hash: BlockHash = hash(text)?;
-    let entry = node.engine.block_entry(&hash);
+    let entry = node.engine.chain().entry(&hash);
     let mut entry = entry.ok_or_else(|| missing(format!("{text} not found")))?;
     if entry.height == 0 {
         // Not in the archive.
@@ -86,7 +86,7 @@ pub(super) fn headers(node: &Node<'_>, request: &Request<'_>) -> Answer {
     };
     let count = request.count(count)?;
     let start: BlockHash = hash(text)?;
-    let tip = node.engine.tip();
+    let tip = node.engine.chain().tip();
     let headers = active_from(node, &start, count);
     request.content(
         || headers.iter().flat_map(|entry| entry.header.to_bytes()).collect(),
@@ -98,7 +98,7 @@ pub(super) fn headers(node: &Node<'_>, request: &Request<'_>) -> Answer {
 
 /// Up to `count` blocks of the active chain, from this one on.
 pub(super) fn active_from(node: &Node<'_>, start: &BlockHash, count: usize) -> Vec<BlockEntry> {
-    let find = |hash| node.engine.block_entry(&hash).filter(|entry| entry.in_active_chain);
+    let find = |hash| node.engine.chain().entry(&hash).filter(|entry| entry.in_active_chain);
     std::iter::successors(find(*start), |last| last.next.and_then(find)).take(count).collect()
 }
 
@@ -111,7 +111,7 @@ pub(super) fn hash_by_height(node: &Node<'_>, request: &Request<'_>) -> Answer {
         let shown: String = request.path.chars().filter(is_safe).collect();
         return Err(bad(format!("Invalid height: {shown}")));
     };
-    let hash = node.engine.block_hash_at(height);
+    let hash = node.engine.chain().hash_at(height);
     let hash = hash.ok_or_else(|| missing("Block height out of range"))?;
     if request.format == Some(Format::Hex) {
         // Display order, last byte first.
@@ -127,11 +127,11 @@ pub(super) fn spent(node: &Node<'_>, request: &Request<'_>) -> Answer {
         return Err(bad("Invalid URI format. Expected /rest/spenttxouts/<hash>.<ext>"));
     }
     let hash: BlockHash = hash(text)?;
-    let entry = node.engine.block_entry(&hash);
+    let entry = node.engine.chain().entry(&hash);
     let entry = entry.ok_or_else(|| missing(format!("{text} not found")))?;
     let spent = match entry.height {
         0 => Some(Vec::new()),
-        _ => node.engine.read_spent(&hash).ok().flatten(),
+        _ => node.engine.blocks().read_spent(&hash).ok().flatten(),
     };
     let spent = spent.ok_or_else(|| missing(format!("{text} undo not available")))?;
     request.content(|| spent_bytes(&spent), |out| spent_json(node, &spent, out))
@@ -174,10 +174,10 @@ pub(super) fn chain_info(node: &Node<'_>, request: &Request<'_>) -> Answer {
 pub(super) fn deployments(node: &Node<'_>, request: &Request<'_>) -> Answer {
     request.json(|out| {
         let at: BlockHash = match request.path {
-            "" => node.engine.tip().hash,
+            "" => node.engine.chain().tip().hash,
             text => hash(text)?,
         };
-        node.engine.block_entry(&at).ok_or_else(|| bad("Block not found"))?;
+        node.engine.chain().entry(&at).ok_or_else(|| bad("Block not found"))?;
         Ok(soft_forks::info(node, &at, out)?)
     })
 }

@@ -3,10 +3,9 @@
 use assay_engine::Tip;
 use assay_wire::{Coin, OutPoint, Reader, encode};
 
-use super::super::engine_failed;
 use super::super::script::write_script_pubkey;
 use super::{Answer, Failure, Format, Request, bad, integral, no_format};
-use crate::jsonrpc::{self, Json};
+use crate::jsonrpc::{self, Json, RpcError};
 use crate::rpc::Node;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -91,12 +90,12 @@ fn from_body(body: &[u8]) -> Option<Question> {
 /// Coins, all at the same tip.
 fn look_up(node: &Node<'_>, question: &Question) -> Result<(Tip, Vec<Option<Coin>>), Failure> {
     loop {
-        let tip = node.engine.tip();
-        let find = |outpoint| node.engine.coin(outpoint, question.with_mempool);
+        let tip = node.engine.chain().tip();
+        let find = |outpoint| node.engine.chain().coin(outpoint, question.with_mempool);
         let found: Result<Vec<_>, _> = question.outpoints.iter().map(find).collect();
-        let found = found.map_err(|error| engine_failed(&error))?;
+        let found = found.map_err(RpcError::from)?;
         let is_one = found.iter().flatten().all(|(_, seen)| seen.hash == tip.hash);
-        if is_one && node.engine.tip().hash == tip.hash || node.context.interrupted() {
+        if is_one && node.engine.chain().tip().hash == tip.hash || node.context.interrupted() {
             let coins = found.into_iter().map(|found| found.map(|(coin, _)| coin));
             return Ok((tip, coins.collect()));
         }

@@ -9,7 +9,7 @@ use super::super::index::{Lookup, look_up};
 use super::super::mempool as pool;
 use super::super::tx_json::{Spent, write_tx_members};
 use super::{Answer, Failure, Request, bad, hash, missing};
-use crate::jsonrpc::Json;
+use crate::jsonrpc::{Json, RpcError};
 use crate::rpc::Node;
 
 /// `/rest/tx/TXID`: transaction of the mempool or, with a transaction index, of the active chain.
@@ -33,12 +33,11 @@ pub(super) fn tx(node: &Node<'_>, request: &Request<'_>) -> Answer {
 type Found = (Arc<Transaction>, Option<BlockHash>);
 
 fn find(node: &Node<'_>, txid: &Txid) -> Result<Option<Found>, Failure> {
-    if let Some(tx) = node.engine.mempool_tx(txid) {
+    if let Some(tx) = node.engine.mempool().tx(txid) {
         return Ok(Some((tx, None)));
     }
     let Lookup::Found(block) = look_up(node, txid)? else { return Ok(None) };
-    let tx = node.engine.find_transaction(txid, &block);
-    let tx = tx.map_err(|error| super::super::engine_failed(&error))?;
+    let tx = node.engine.blocks().find_transaction(txid, &block).map_err(RpcError::from)?;
     Ok(tx.map(|tx| (Arc::new(tx), Some(block))))
 }
 

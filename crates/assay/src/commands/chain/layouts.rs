@@ -356,15 +356,15 @@ fn imported(blocks: &Path, is_own: bool) -> Outcome {
         config.reindex = true;
     }
     let engine = Engine::open(config).map_err(|error| error.to_string())?;
-    let found =
-        if is_own { engine.reindex(&|| true) } else { engine.load_blocks(blocks, &|| true) };
+    let part = engine.blocks();
+    let found = if is_own { part.reindex(&|| true) } else { part.load(blocks, &|| true) };
     let found = found.map_err(|error| error.to_string())?;
-    let tip = engine.tip();
+    let tip = engine.chain().tip();
     let (mut hashes, mut raw, mut at) = (Vec::new(), Vec::new(), tip.hash);
     while at != params().genesis_hash {
         hashes.push(at);
-        raw.push(engine.read_block(&at).expect("readable").expect("stored"));
-        at = engine.block_entry(&at).expect("known").header.prev_block;
+        raw.push(engine.blocks().read(&at).expect("readable").expect("stored"));
+        at = engine.chain().entry(&at).expect("known").header.prev_block;
     }
     hashes.reverse();
     raw.reverse();

@@ -45,7 +45,7 @@ fn build(arguments: &IndexBuildArguments) -> anyhow::Result<Outcome> {
     let opened = Engine::open(node.engine_config());
     let engine = opened.with_context(|| format!("cannot open the chain in {}", dir.display()))?;
     let engine = Arc::new(engine);
-    let tip = engine.tip();
+    let tip = engine.chain().tip();
     let threads = if arguments.par > 0 { arguments.par } else { engine.config().threads };
     let index = Index::open(config, Arc::new(RealIo))?;
     let chain = EngineChain::new(Arc::clone(&engine));
