@@ -14,7 +14,7 @@ const ROUNDS: [(&str, &str); 3] =
 
 /// Crates with kernels of their own, or that verify with these: package, target, and names of its tests (all if empty).
 /// Crates above them (node, Electrum, laboratory) use hashes and signatures through these alone.
-const TESTED: [(&str, &str, &[&str]); 16] = [
+const TESTED: [(&str, &str, &[&str]); 15] = [
     ("assay-hash", "lib", &[]),
     ("assay-secp", "lib", &[]),
     ("assay-secp", "suite", &[]),
@@ -30,7 +30,6 @@ const TESTED: [(&str, &str, &[&str]); 16] = [
     ("assay-forge", "suite", &["forged::"]),
     ("assay-bench", "lib", &[]),
     ("assay-studies", "lib", &[]),
-    ("assay-curves", "lib", &[]),
 ];
 
 pub(crate) fn run() -> anyhow::Result<()> {

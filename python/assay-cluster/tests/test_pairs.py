@@ -72,7 +72,7 @@ class Pairs(unittest.TestCase):
         self.assertEqual(len(compared["machines"]), len(list((self.out / "machines").iterdir())))
         self.assertFalse([row for row in compared["rows"] if row["verdict"] in ("faster", "slower")])
         page = (self.out / "run.md").read_text()
-        for words in ("assay-cluster run ", "seed 1", "no difference shown", "processor", "on one host"):
+        for words in ("assay-cluster run ", "seed 1", "no difference shown", "Processor", "on one host"):
             self.assertIn(words, page.replace("undecided", "no difference shown"))
         # Nothing is repeated, and the same results say the same.
         again = support.run(*self.command(6, "--json", plan=self.plan()))

@@ -31,6 +31,7 @@ static LANES_OF_MASK: [[u64; 4]; 16] = {
     masks
 };
 
+#[inline(always)]
 const fn quad<M>(vector: __m256i) -> Quad<M> {
     Quad(vector, PhantomData)
 }

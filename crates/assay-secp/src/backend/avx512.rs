@@ -18,6 +18,7 @@ use crate::lanes::{LANES, Lanes, Line};
 #[derive(Clone, Copy)]
 pub(super) struct Octet<M>(__m512i, PhantomData<M>);
 
+#[inline(always)]
 const fn octet<M>(vector: __m512i) -> Octet<M> {
     Octet(vector, PhantomData)
 }

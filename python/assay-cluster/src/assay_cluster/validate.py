@@ -19,7 +19,6 @@ from assay_cluster.plan import TEXT_NAME, Part, Plan
 from assay_cluster.progress import Progress, say
 from assay_cluster.results import Results
 
-
 # What a plan names, and options replace.
 FILES = ("blocks", "spent", "coins", "hints")
 

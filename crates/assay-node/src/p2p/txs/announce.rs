@@ -233,7 +233,9 @@ impl TxRelay {
 
     fn rebroadcast(&self) {
         let waiting = self.engine.mempool().unbroadcast();
-        waiting.into_iter().for_each(|(_, wtxid)| self.broadcast(wtxid));
+        for (_, wtxid) in waiting {
+            self.broadcast(wtxid);
+        }
     }
 
     /// Queues new local transactions for all peers.

@@ -183,4 +183,4 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-const THREADS: usize = 2;
+const THREADS: usize = 6;
