@@ -45,7 +45,7 @@ pub(crate) const CURVES: &str =
 pub(crate) const WORKSPACES: [&[&str]; 2] =
     [&["--workspace"], &[CURVES, "--workspace", "--exclude", "assay-peer-pairing"]];
 
-/// Those of them that are tested in debug builds: `.ci/run` tests the suites of reports in `curves/` optimised, as they are used.
+/// Packages tested in debug builds. `.ci/run` tests the suites of reports in `curves/` optimised, as they are used.
 pub(crate) const TESTED: [&[&str]; 2] =
     [&["--workspace"], &[CURVES, "--package", "assay-pairing", "--package", "assay-pool"]];
 
