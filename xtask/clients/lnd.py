@@ -61,6 +61,8 @@ def fund(node, lnd):
 
 def channel(node, one, other):
     """Opens a channel, pays through it, and returns its funding outpoint."""
+    for lnd in (one, other):
+        wait_for("lnd to be started", lambda: lnd("state")["state"] == "SERVER_ACTIVE")
     one("connect", f"{other.key}@127.0.0.1:{other.p2p_port}")
     one("openchannel", f"--node_key={other.key}", f"--local_amt={CAPACITY}")
     wait_for("the funding transaction", lambda: node.call("getrawmempool"))

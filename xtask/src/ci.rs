@@ -82,10 +82,8 @@ fn tests(requires_all: bool) -> anyhow::Result<()> {
     }
     test_times::summary(&times, &crate::tidy::budgets::test_seconds()?, requires_all)?;
     std::fs::remove_file(times)?;
-    let [root, curves] = TESTED;
-    cargo(&[&["test"], root, &["--locked", "--doc"]].concat())?;
-    // The optimised library, which `.ci/run` needs anyway.
-    cargo(&[&["test"], curves, &["--locked", "--doc", "--release"]].concat())
+    // Those of `curves/` are run optimised by `.ci/run`.
+    cargo(&["test", "--workspace", "--locked", "--doc"])
 }
 
 fn format() -> anyhow::Result<()> {
