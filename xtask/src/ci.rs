@@ -82,7 +82,7 @@ fn tests(requires_all: bool) -> anyhow::Result<()> {
     }
     test_times::summary(&times, &crate::tidy::budgets::test_seconds()?, requires_all)?;
     std::fs::remove_file(times)?;
-    // Those of `curves/` are run optimised by `.ci/run`.
+    // `.ci/run` runs the examples of `curves/`, optimised.
     cargo(&["test", "--workspace", "--locked", "--doc"])
 }
 

@@ -79,7 +79,7 @@ fn follow<I: Index>(
 ) -> Result<Follower, NodeError> {
     let chain = EngineChain::of_follower(Arc::clone(engine), number);
     check_archive(&**index, &chain, engine)?;
-    engine.chain().keep_blocks_for(Arc::new(Keeper(Arc::clone(index))));
+    engine.chain().add_prune_lock(Arc::new(Keeper(Arc::clone(index))));
     let threads = engine.config().threads;
     Ok(Follower::start_blocks(Arc::clone(index), Arc::new(chain), threads)?)
 }

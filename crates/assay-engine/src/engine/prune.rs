@@ -23,9 +23,9 @@ impl Chain<'_> {
         Ok(state.tree.prune_height())
     }
 
-    /// Registers a prune lock: pruning stops below the blocks that `keeper` still reads.
-    pub fn keep_blocks_for(self, keeper: Arc<dyn BlockKeeper>) {
-        self.0.chainstate.prune_locks.add(keeper);
+    /// Registers a prune lock: pruning stops below the blocks that its owner still reads.
+    pub fn add_prune_lock(self, lock: Arc<dyn BlockKeeper>) {
+        self.0.chainstate.prune_locks.add(lock);
     }
 
     /// Height of the highest active block without data or undo data; `None` if there is none.

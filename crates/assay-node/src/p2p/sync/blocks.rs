@@ -67,15 +67,15 @@ impl BlockSync {
         };
         // Blocks requested only from late peers are also requested from this one, unless it is late itself: then it
         // waits, which reveals the stalling peer.
-        let is_waited_for =
+        let is_pending =
             |asked: &Asked| is_late || asked.peer == peer.id || !late.contains(&asked.peer);
         let blocks = self.engine.blocks();
         let mut plan =
-            blocks.plan_fetch(&wish, |hash| in_flight.asked(hash).iter().any(is_waited_for));
+            blocks.plan_fetch(&wish, |hash| in_flight.asked(hash).iter().any(is_pending));
         if plan.blocks.is_empty() && !far_back.is_empty() && !is_late {
             // No other blocks are available: download a block in flight elsewhere.
             let is_soon = |hash: &BlockHash, asked: &Asked| {
-                is_waited_for(asked) && !far_back.contains(&(asked.peer, *hash))
+                is_pending(asked) && !far_back.contains(&(asked.peer, *hash))
             };
             plan.blocks = blocks
                 .plan_fetch(&wish, |hash| {
