@@ -119,7 +119,11 @@ fn models() -> anyhow::Result<()> {
 
 /// Builds the published crates from their packages alone, the dependent one against the other in a temporary registry.
 fn package() -> anyhow::Result<()> {
-    cargo(&["package", "--locked", "--allow-dirty", "-p", "assay-hash", "-p", "assay-secp"])
+    // Cargo would take packages of the same version that it unpacked or built in an earlier run.
+    let old = r#"rm -rf target/packages "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/assay-*"#;
+    finish(Command::new("sh").args(["-c", old]))?;
+    let package = ["package", "--locked", "--allow-dirty", "--target-dir", "target/packages"];
+    cargo(&[&package[..], &["-p", "assay-hash", "-p", "assay-secp"]].concat())
 }
 
 fn cargo(arguments: &[&str]) -> anyhow::Result<()> {

@@ -15,6 +15,11 @@
 
 pub mod chain;
 
+/// True if `ASSAY_TEST_LONG` is set, as `.ci/run` does. Otherwise sweeps test a part of their steps (`docs/testing.md`).
+pub fn is_long() -> bool {
+    std::env::var_os("ASSAY_TEST_LONG").is_some()
+}
+
 /// Test data outside the repository.
 pub mod data {
     /// The folder in `ASSAY_TEST_DATA`, if set.

@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release --example signatures -- [--json] [--rounds N]`
 //!
-//! The default of `--rounds` is 31. Every implementation first accepts its signatures and rejects damaged ones; all
-//! but `PQClean`'s SPHINCS+, an older version of the scheme, verify the same ones. Times are medians of CPU time; the
-//! ratio is a verification's time over one of BIP340 by libsecp256k1 in the same round, with its 95 % interval.
+//! The default of `--rounds` is 31. All implementations of a scheme verify the same signatures; first they accept these
+//! and reject damaged ones. Times are medians of CPU time; the ratio is a verification's time over one of BIP340 by
+//! libsecp256k1 in the same round, with its 95 % interval.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
@@ -18,7 +18,6 @@ use assay_pq::{Check, Message, ParameterSet, TestKey, ml_dsa as ml, serial, veri
 use assay_secp::{Backend, BatchVerifier, Check as CurveCheck, verify_schnorr};
 use ml_dsa::{MlDsa44, Signature as MlSignature, VerifyingKey as MlKey};
 use pqcrypto_mldsa::mldsa44;
-use pqcrypto_sphincsplus::sphincssha2128ssimple as sphincs;
 use secp256k1::{Keypair, SecretKey, schnorr};
 use serde_json::json;
 use slh_dsa::{Sha2_128s, Signature as SlhSignature, VerifyingKey as SlhKey};
@@ -247,21 +246,6 @@ fn slh_dsa() -> Vec<Subject> {
         key.try_verify_with_context(&signed.message, &[], &signature).is_ok()
     };
     subjects.push(Subject::single(SCHEME, "slh-dsa (RustCrypto)", &few, by_crate));
-    // Another version of the scheme: signatures of its own, the same work.
-    let (key, secret) = sphincs::keypair();
-    let own = signed(DISTINCT, DISTINCT, |number| {
-        use pqcrypto_traits::sign::DetachedSignature as _;
-        let message = message(number);
-        let signature = sphincs::detached_sign(&message, &secret).as_bytes().to_vec();
-        Signed { key: Vec::new(), message, signature }
-    });
-    let by_c = move |signed: &Signed| {
-        use pqcrypto_traits::sign::DetachedSignature as _;
-        let signature = sphincs::DetachedSignature::from_bytes(&signed.signature);
-        let Ok(signature) = signature else { return false };
-        sphincs::verify_detached_signature(&signature, &signed.message, &key).is_ok()
-    };
-    subjects.push(Subject::single(SCHEME, "PQClean (C, SPHINCS+ 3.1)", &own, by_c));
     subjects
 }
 

@@ -43,22 +43,3 @@ impl Work {
         bytes.try_into().expect("32 bytes were asked for")
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_follow_from_label_seed_and_index() {
-        // SHA-256 of "fp", 0, seed 7, index 1, counter 0, computed by another program.
-        let bytes = expand("fp", 7, 1, 40);
-        assert_eq!(bytes.len(), 40);
-        assert_eq!(
-            bytes[..32],
-            Sha256::digest(b"fp\0\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x01\0\0\0\0")[..]
-        );
-        assert_eq!(expand("fp", 7, 1, 8), bytes[..8]);
-        assert_ne!(expand("fp", 7, 2, 8), bytes[..8]);
-        assert_ne!(expand("fr", 7, 1, 8), bytes[..8]);
-    }
-}

@@ -70,27 +70,3 @@ fn ecrecover_many(table: &mut Table) {
         Ok(Prepared::repeated(all()?.concat(), move || all().expect("it worked before")))
     });
 }
-
-#[cfg(test)]
-mod tests {
-    use assay_pairing::curve::{BlsG1, Curve as _};
-
-    use super::*;
-
-    fn bytes_of(hex: &str) -> Vec<u8> {
-        let mut bytes = vec![0; hex.len() / 2];
-        faster_hex::hex_decode(hex.as_bytes(), &mut bytes).expect("hexadecimal");
-        bytes
-    }
-
-    /// EIP-2537, `bls_g1add_(g1+g1=2*g1)`.
-    #[test]
-    fn twice_the_generator() {
-        let generator = BlsG1::GENERATOR.to_evm();
-        let sum = call(at(0x0b).expect("there"), &generator.repeat(2)).expect("points");
-        let x = "0572cbea904d67468808c8eb50a9450c9721db309128012543902d0ac358a62ae28f75bb8f1c7c42c39a8c5529bf0f4e";
-        let y = "166a9d8cabc673a322fda673779d8e3822ba3ecb8670e461f73bb9021d5fd76a4c56d9d4cd16bd1bba86881979749d28";
-        let zeros = "00".repeat(16);
-        assert_eq!(sum, bytes_of(&[&zeros, x, &zeros, y].concat()));
-    }
-}

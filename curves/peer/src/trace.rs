@@ -9,8 +9,8 @@ use serde::Serialize;
 /// Thread and times of a row. Stored in the row itself, so that recording costs two clock readings and no lock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Record {
-    thread: u32,
-    span: Span,
+    pub thread: u32,
+    pub span: Span,
 }
 
 /// A span of work, in nanoseconds since the start of the run.
@@ -105,50 +105,4 @@ fn merged(sorted: &[Span], gap_ns: u64) -> Vec<Span> {
         }
     }
     spans
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn record(thread: u32, start_ns: u64, end_ns: u64) -> Record {
-        Record { thread, span: Span { start_ns, end_ns } }
-    }
-
-    #[test]
-    fn rows_of_a_thread_are_merged_across_small_gaps() {
-        let records = [
-            record(7, 5_000, 6_000),
-            record(3, 100, 2_000),
-            record(3, 2_100, 3_000),
-            record(3, 9_000, 9_500),
-        ];
-        let trace = Trace::new(10_000, records.into_iter(), Vec::new());
-        let span = |start_ns, end_ns| Span { start_ns, end_ns };
-        assert_eq!(
-            trace.threads,
-            [
-                Thread {
-                    rows: 3,
-                    busy_ns: 3_300,
-                    spans: vec![span(100, 3_000), span(9_000, 9_500)]
-                },
-                Thread { rows: 1, busy_ns: 1_000, spans: vec![span(5_000, 6_000)] },
-            ]
-        );
-    }
-
-    #[test]
-    fn spans_are_bounded() {
-        // Gaps of 2 to 5 µs: the smallest are merged first.
-        let records =
-            (0..1_000u64).map(|row| record(0, row * 10_000, row * 10_000 + 5_000 + row * 3));
-        let trace = Trace::new(10_000_000, records, Vec::new());
-        let [thread] = &trace.threads[..] else { panic!("{:?}", trace.threads) };
-        assert!(thread.spans.len() <= SPANS_MAX, "{}", thread.spans.len());
-        assert_eq!(thread.rows, 1_000);
-        assert_eq!(thread.busy_ns, 1_000 * 5_000 + 3 * 999 * 1_000 / 2);
-        let ends = (thread.spans[0].start_ns, thread.spans.last().map(|span| span.end_ns));
-        assert_eq!(ends, (0, Some(9_990_000 + 5_000 + 2_997)));
-    }
 }

@@ -44,7 +44,8 @@ fn setting(name: &str) -> Option<u64> {
 
 #[test]
 fn random_operations_of_threads_match_the_model() {
-    let limit = Duration::from_secs(setting("ASSAY_ADVERSARY_S").unwrap_or(20));
+    let default_s = if assay_testkit::is_long() { 60 } else { 5 };
+    let limit = Duration::from_secs(setting("ASSAY_ADVERSARY_S").unwrap_or(default_s));
     let fresh = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs());
     // The first seed is always the same.
     let mut next = setting("ASSAY_ADVERSARY_SEED").unwrap_or(0);

@@ -100,8 +100,8 @@ macro_rules! forks {
 }
 
 mod own;
-mod render;
-mod workloads;
+pub mod render;
+pub mod workloads;
 
 pub const NAMES: [&str; 6] =
     ["sequential", "assay-pool", "rayon", "chili", "orx-parallel", "scoped-threads"];

@@ -365,7 +365,7 @@ fn logsumexp(pool: impl Pool, numbers: &[f64]) -> Vec<u8> {
 const OPTIONS: usize = 256 * 256;
 
 /// Price of a European call at a rate of 2 % and a volatility of 30 % (Black and Scholes, 1973).
-fn call_price(spot: f64, strike: f64, years: f64) -> f64 {
+pub fn call_price(spot: f64, strike: f64, years: f64) -> f64 {
     const RATE: f64 = 0.02;
     const VOLATILITY: f64 = 0.3;
     let spread = VOLATILITY * years.sqrt();
@@ -375,7 +375,7 @@ fn call_price(spot: f64, strike: f64, years: f64) -> f64 {
 }
 
 /// The cumulative normal distribution (Abramowitz and Stegun, 7.1.26).
-fn normal(x: f64) -> f64 {
+pub fn normal(x: f64) -> f64 {
     let z = x.abs() * FRAC_1_SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * z);
     let polynomial = t
@@ -384,52 +384,4 @@ fn normal(x: f64) -> f64 {
                 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
     let error = 1.0 - polynomial * (-z * z).exp();
     0.5 * (1.0 + if x < 0.0 { -error } else { error })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{NAMES, table};
-    use crate::table::Work;
-
-    fn answer(name: &str, operation: &str) -> Option<Vec<u8>> {
-        let (_, table) = table(name).expect("a pool");
-        let work = Work {
-            curve: "pool".to_owned(),
-            operation: operation.to_owned(),
-            seed: 7,
-            ..Work::default()
-        };
-        let found = table.find("pool", operation)?;
-        Some((found.prepare)(&work).expect("no pool refuses").answer)
-    }
-
-    #[test]
-    fn known_answers() {
-        for name in NAMES {
-            for (operation, right) in [("fibonacci", 46_368u64), ("dfs", 117_649), ("nqueens", 352)]
-            {
-                if let Some(answer) = answer(name, operation) {
-                    assert_eq!(answer, right.to_be_bytes(), "{name} {operation}");
-                }
-            }
-        }
-        assert!((super::normal(1.96) - 0.975).abs() < 1e-4);
-        // Hull, Options, Futures and Other Derivatives, has 4.76 for other rates; put-call parity holds for ours.
-        let (call, parity) =
-            (super::call_price(100.0, 100.0, 1.0), 100.0 - 100.0 * (-0.02f64).exp());
-        assert!(call > parity && call < 100.0, "{call}");
-    }
-
-    #[test]
-    fn pools_agree() {
-        let (_, all) = table("sequential").expect("a pool");
-        for operation in &all.0 {
-            let right = answer("sequential", &operation.name);
-            for name in &NAMES[1..] {
-                if let Some(answer) = answer(name, &operation.name) {
-                    assert_eq!(Some(answer), right, "{name} {}", operation.name);
-                }
-            }
-        }
-    }
 }

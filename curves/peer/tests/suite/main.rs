@@ -1,10 +1,16 @@
 //! Operations that two libraries share have equal results, and sessions follow README.md.
 
+mod pools;
+
 use std::collections::BTreeMap;
 
+use assay_pairing::curve::{BlsG1, Curve as _};
+use assay_peer_pairing::derive::expand;
+use assay_peer_pairing::evm::{at, verdict};
 use assay_peer_pairing::table::Work;
 use assay_peer_pairing::{SUBJECTS, Session, subject};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 /// Results with the names of their subjects.
 type Answers = Vec<(&'static str, Vec<u8>)>;
@@ -108,4 +114,80 @@ fn our_curves_against_others() {
     let counts = assay_peer_pairing::differential::compare(100_000, 1, &[], &mut |_, _, _| {})
         .expect("no difference");
     assert!(counts.iter().all(|(_, cases)| *cases > 0), "{counts:?}");
+}
+
+#[test]
+fn bytes_follow_from_label_seed_and_index() {
+    // SHA-256 of "fp", 0, seed 7, index 1, counter 0, computed by another program.
+    let bytes = expand("fp", 7, 1, 40);
+    assert_eq!(bytes.len(), 40);
+    assert_eq!(
+        bytes[..32],
+        Sha256::digest(b"fp\0\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x01\0\0\0\0")[..]
+    );
+    assert_eq!(expand("fp", 7, 1, 8), bytes[..8]);
+    assert_ne!(expand("fp", 7, 2, 8), bytes[..8]);
+    assert_ne!(expand("fr", 7, 1, 8), bytes[..8]);
+}
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    let mut bytes = vec![0; hex.len() / 2];
+    faster_hex::hex_decode(hex.as_bytes(), &mut bytes).expect("hexadecimal");
+    bytes
+}
+
+/// EIP-2537, `bls_g1add_(g1+g1=2*g1)`.
+#[test]
+fn twice_the_generator() {
+    let generator = BlsG1::GENERATOR.to_evm();
+    let precompile = at(0x0b).expect("it exists");
+    let (sum, _) = verdict(precompile, &generator.repeat(2)).expect("points");
+    let x = "0572cbea904d67468808c8eb50a9450c9721db309128012543902d0ac358a62ae28f75bb8f1c7c42c39a8c5529bf0f4e";
+    let y = "166a9d8cabc673a322fda673779d8e3822ba3ecb8670e461f73bb9021d5fd76a4c56d9d4cd16bd1bba86881979749d28";
+    let zeros = "00".repeat(16);
+    assert_eq!(sum, bytes_of(&[&zeros, x, &zeros, y].concat()));
+}
+
+fn session(name: &str) -> Session {
+    Session::new(subject(name).expect("a subject"))
+}
+
+fn prepare(operation: &str) -> String {
+    format!(r#"{{"do":"prepare","curve":"pool","operation":"{operation}","size":16,"seed":7}}"#)
+}
+
+#[test]
+fn a_trace_has_a_lane_for_each_thread_and_the_same_answer() {
+    let mut session = session("assay-pool");
+    let listed = session.obey(r#"{"do":"describe"}"#);
+    assert_eq!(listed["traces"][0]["operation"], "render");
+    let operations = listed["operations"].as_array().expect("a list");
+    assert!(operations.iter().all(|operation| operation["operation"] != "render"));
+    let prepared = session.obey(&prepare("render"));
+    let trace = session.obey(r#"{"do":"trace"}"#);
+    assert_eq!(trace["digest"], prepared["digest"], "{trace}");
+    let threads = trace["threads"].as_array().expect("a list");
+    assert!(threads.len() >= rayon::current_num_threads(), "{trace}");
+    let rows: u64 = threads.iter().filter_map(|thread| thread["rows"].as_u64()).sum();
+    assert_eq!(rows, 16);
+    let spans = threads.iter().filter_map(|thread| thread["spans"].as_array()).flatten();
+    for span in spans {
+        assert!(span[0].as_u64() <= span[1].as_u64(), "{trace}");
+        assert!(span[1].as_u64() <= trace["wall_ns"].as_u64(), "{trace}");
+    }
+}
+
+#[test]
+fn a_trace_of_nothing_is_an_error() {
+    let mut session = session("sequential");
+    let order = r#"{"do":"trace"}"#;
+    assert_eq!(session.obey(order)["error"], "nothing is prepared");
+    session.obey(&prepare("fibonacci"));
+    assert_eq!(session.obey(order)["error"], "what is prepared has no trace");
+}
+
+#[test]
+fn subjects_without_loops_have_no_traces() {
+    let listed = session("blst").obey(r#"{"do":"describe"}"#);
+    assert_eq!(listed["traces"], json!([]));
 }

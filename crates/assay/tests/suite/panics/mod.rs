@@ -123,7 +123,8 @@ fn never_failing(scenario: &Scenario, folder: &Path) -> (Oracle, BTreeMap<String
 /// The passes to test: the first, the last, and some between them.
 fn cases(passes: &BTreeMap<String, u64>) -> Vec<Case> {
     let variable = |name: &str| std::env::var(name).ok();
-    let steps = variable("ASSAY_PANIC_STEPS").and_then(|text| text.parse().ok()).unwrap_or(2);
+    let steps = variable("ASSAY_PANIC_STEPS").and_then(|text| text.parse().ok());
+    let steps = steps.unwrap_or(if assay_testkit::is_long() { 2 } else { 1 });
     let wanted = variable("ASSAY_PANIC_POINT");
     let mut cases = Vec::new();
     for point in Point::ALL {
